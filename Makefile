@@ -1,0 +1,77 @@
+# Every target sets up what it needs: a virtual environment in .venv with the versions of constraints.txt.
+# Needed beforehand: make, and Python 3.11, 3.12 or 3.13 with its venv module.
+#
+#   make try        fill holes in a few small files
+#   make test       formatting, lint, types, layers, tests
+#   make test-full  the same, with the slow and the end-to-end tests
+#   make fix        format, and mend what ruff can mend
+#   make bench      quality and speed of the shipped model
+#
+# Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := try
+.PHONY: try test test-full check lint types fix bench clean
+
+VENV ?= .venv
+PYTHON ?=
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-input --constraint constraints.txt
+
+try: $(VENV)/.installed-base
+	$(BIN)/calomel try
+
+test: check
+	$(BIN)/python -m pytest -m "not slow and not e2e"
+
+test-full: check
+	$(BIN)/python -m pytest
+
+check: lint types
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports --no-logo
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+fix: $(VENV)/.installed-dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/calomel bench infill
+	$(BIN)/calomel bench speed
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# The first Python of a supported version whose venv module works (Debian ships it apart, as python3-venv).
+$(BIN)/python:
+	@usable() { "$$1" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'; }
+	for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do
+	    if usable "$$candidate" 2>/dev/null; then
+	        echo "Making $(VENV) with $$("$$candidate" --version)"
+	        exec "$$candidate" -m venv --clear $(VENV)
+	    fi
+	done
+	echo "Calomel needs Python 3.11, 3.12 or 3.13 with its venv module; none was found as $(or $(PYTHON),python3, python3.13, python3.12 or python3.11)." >&2
+	echo "On Debian or Ubuntu: sudo apt-get install python3 python3-venv. Or name one: make PYTHON=/path/to/python3.12" >&2
+	exit 1
+
+# Running needs the base dependencies alone; the tools of `make test` come with it.
+$(VENV)/.installed-base: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Calomel and what it needs into $(VENV) (once; torch is the large part)"
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Calomel, the test tools and what they need into $(VENV) (once)"
+	$(PIP) --editable '.[dev]'
+	touch $@ $(VENV)/.installed-base

@@ -1,0 +1,223 @@
+"""Holes in held-out files: seeded, by kind, cut at characters and not at tokens.
+
+The same files, seed and token measure give the same holes on every machine. Every language gets an equal share of each
+kind. Lines that no person typed (longer than 200 characters) are left alone.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from calomel.bench.heldout import HeldoutFile
+
+REST_OF_LINE, INSIDE_LINE, INSIDE_TOKEN, INSIDE_INDENT, SEVERAL_LINES = KINDS = (
+    "rest_of_line",
+    "inside_line",
+    "inside_token",
+    "inside_indent",
+    "several_lines",
+)
+# The same rest-of-line task with the cursor where a token begins: shows what cutting inside tokens costs.
+TOKEN_ALIGNED = "rest_of_line_token_aligned"
+
+LINE_TOKENS = 24
+SEVERAL_LINES_TOKENS = 96
+LONGEST_LINE = 200
+TRIES_PER_FILE = 20
+_IDENTIFIER = re.compile(r"[^\W\d]\w{3,}")
+
+
+class TokenMeasure(Protocol):
+    """What the hole maker needs from a tokenizer."""
+
+    def count(self, text: str) -> int:
+        """How many tokens `text` has."""
+        ...
+
+    def boundary(self, text: str) -> int:
+        """The character at which the last pre-token of `text` begins."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A place to fill and what was there.
+
+    Attributes:
+        key: names the hole within a run, and in the journal.
+        row: the row of the report that it counts in.
+        first_line_only: the answer is cut behind its first line before it is judged, whatever decoded it.
+    """
+
+    key: str
+    row: str
+    language: str
+    path: str | None
+    prefix: str
+    suffix: str
+    answer: str
+    max_tokens: int = 64
+    first_line_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a file: offsets of its start and end (line end excluded), and its text."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def indent(self) -> int:
+        return len(self.text) - len(self.text.lstrip(" \t"))
+
+
+_Span = tuple[int, int]
+_Cutter = Callable[[random.Random, str, Sequence[_Line], TokenMeasure], _Span | None]
+
+
+def make_holes(files: Sequence[HeldoutFile], measure: TokenMeasure, *, per_kind: int, seed: int) -> tuple[Hole, ...]:
+    """Up to `per_kind` holes of each kind, interleaved so that every stretch holds all kinds and languages alike.
+
+    A language with too few files gives fewer holes; the others do not fill in for it.
+    """
+    languages = sorted({file.language for file in files})
+    share = -(-per_kind // max(1, len(languages)))
+    columns = [
+        _holes_of(kind, [file for file in files if file.language == language], measure, share, seed)
+        for kind in (*KINDS, TOKEN_ALIGNED)
+        for language in languages
+    ]
+    return tuple(column[row] for row in range(share) for column in columns if row < len(column))
+
+
+def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: TokenMeasure, count: int, seed: int) -> list[Hole]:
+    """`count` holes of one kind in one language: one a file in shuffled order, then a second one in each, and so on."""
+    usable = [(file, lines) for file in files if len(lines := _lines(file.text)) > 1]
+    random.Random(f"{seed}:{kind}").shuffle(usable)
+    holes: list[Hole] = []
+    for turn in range(TRIES_PER_FILE):
+        for file, lines in usable:
+            if len(holes) == count:
+                return holes
+            rng = random.Random(f"{seed}:{kind}:{file.package}:{file.path}:{turn}")
+            span = next(filter(None, (_CUTTERS[kind](rng, file.text, lines, measure) for _ in range(TRIES_PER_FILE))), None)
+            if span is None:
+                continue
+            start, end = span
+            holes.append(
+                Hole(
+                    key=f"{kind}:{file.package}:{file.path}:{start}:{end}",
+                    row=kind,
+                    language=file.language,
+                    path=file.path,
+                    prefix=file.text[:start],
+                    suffix=file.text[end:],
+                    answer=file.text[start:end],
+                    max_tokens=128 if kind == SEVERAL_LINES else 64,
+                )
+            )
+    return holes
+
+
+def _lines(text: str) -> list[_Line]:
+    """The lines of `text` that have something on them and were plausibly typed."""
+    found, start = [], 0
+    for raw in text.split("\n"):
+        if raw.strip() and len(raw) <= LONGEST_LINE:
+            found.append(_Line(start, start + len(raw), raw))
+        start += len(raw) + 1
+    return found
+
+
+def _fits(answer: str, measure: TokenMeasure, tokens: int = LINE_TOKENS) -> bool:
+    return bool(answer.strip()) and measure.count(answer) <= tokens
+
+
+def _rest_of_line(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """From any character behind the line's first one to the line's end."""
+    line = rng.choice(lines)
+    visible = len(line.text.rstrip())
+    if visible - line.indent < 2:  # noqa: PLR2004 - one character before the cursor and one behind it
+        return None
+    start = line.start + rng.randrange(line.indent + 1, visible)
+    return (start, line.end) if _fits(text[start : line.end], measure) else None
+
+
+def _token_aligned(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """The same, moved back to where the pre-token under the cursor begins."""
+    line = rng.choice(lines)
+    visible = len(line.text.rstrip())
+    if visible - line.indent < 2:  # noqa: PLR2004 - as above
+        return None
+    cursor = rng.randrange(line.indent + 1, visible)
+    # One character more than the cursor has before it: the pre-token under the cursor, not the one that ends there.
+    column = measure.boundary(line.text[: cursor + 1])
+    if column <= line.indent:
+        return None
+    start = line.start + column
+    return (start, line.end) if _fits(text[start : line.end], measure) else None
+
+
+def _inside_line(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """Both ends strictly inside one line's visible text."""
+    line = rng.choice(lines)
+    first, last = line.indent + 1, len(line.text.rstrip()) - 1
+    if last - first < 1:
+        return None
+    start, end = sorted(line.start + column for column in rng.sample(range(first, last + 1), 2))
+    return (start, end) if _fits(text[start:end], measure) else None
+
+
+def _inside_token(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """Both ends strictly inside one identifier of at least four characters."""
+    line = rng.choice(lines)
+    names = list(_IDENTIFIER.finditer(line.text))
+    if not names:
+        return None
+    name = rng.choice(names)
+    start, end = sorted(line.start + column for column in rng.sample(range(name.start() + 1, name.end()), 2))
+    return (start, end) if _fits(text[start:end], measure) else None
+
+
+def _inside_indent(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """From a place within the line's indentation to the line's end: the rest of the indentation is part of the answer."""
+    line = rng.choice(lines)
+    if line.indent == 0:
+        return None
+    start = line.start + rng.randrange(line.indent)
+    return (start, line.end) if _fits(text[start : line.end], measure) else None
+
+
+def _several_lines(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+    """Two to four lines, half the time from their first line's start, half the time from inside it."""
+    count = rng.randint(2, 4)
+    index = rng.randrange(len(lines))
+    if index + count > len(lines):
+        return None
+    first, last = lines[index], lines[index + count - 1]
+    start = first.start
+    if rng.random() < 0.5:  # noqa: PLR2004 - a fair coin
+        visible = len(first.text.rstrip())
+        if visible - first.indent < 2:  # noqa: PLR2004 - as above
+            return None
+        start += rng.randrange(first.indent + 1, visible)
+    # Blank lines in between count: the hole shall not be longer than it says.
+    if text.count("\n", start, last.end) > 3:  # noqa: PLR2004 - four lines
+        return None
+    return (start, last.end) if _fits(text[start : last.end], measure, SEVERAL_LINES_TOKENS) else None
+
+
+_CUTTERS: dict[str, _Cutter] = {
+    REST_OF_LINE: _rest_of_line,
+    TOKEN_ALIGNED: _token_aligned,
+    INSIDE_LINE: _inside_line,
+    INSIDE_TOKEN: _inside_token,
+    INSIDE_INDENT: _inside_indent,
+    SEVERAL_LINES: _several_lines,
+}

@@ -1,0 +1,209 @@
+"""`calomel bench infill`: how good fillings are, next to the same weights decoding left to right.
+
+Held-out packages by kind of hole (exact match), HumanEval-Infilling (exact match and pass@1), every row for the policy
+and for `left_to_right`, greedily. With `policies`, a table over many policies instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from calomel.bench.answer import BASELINE, Answerer, Contender, ModelAnswerer, Oracle
+from calomel.bench.collect import Outcome, collect, run_tests
+from calomel.bench.heldout import BenchDataError, read_heldout
+from calomel.bench.holes import Hole, TokenMeasure, make_holes
+from calomel.bench.humaneval import Task, data_folder, read_tasks
+from calomel.bench.journal import Journal, cache_folder
+from calomel.bench.load import LoadWatch
+from calomel.bench.machine import Provenance, describe_run, source_hash
+from calomel.bench.model import PlainMeasure, open_model
+from calomel.bench.progress import Progress
+from calomel.bench.report import Report, Table, Value
+from calomel.bench.summary import flat_keys, language_table, quality_table, sweep
+
+# A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
+HOLES_PER_KIND = 400
+# A quick run stops asking after this time, so that loading, the programs' tests and the report fit into three minutes.
+QUICK_SECONDS = 120.0
+QUICK_HOLES_PER_KIND = 48
+QUICK_SINGLE_LINE, QUICK_RANDOM_SPAN = 60, 24
+# How many programs fail by running into their time limit is unknown before; in a quick run each may cost this much.
+PAIR = 2
+
+NOTES = (
+    "Exact match compares the spliced lines with spaces at the ends of lines removed. Holes are cut at any character;"
+    " `rest_of_line_token_aligned` begins where a token begins, for orientation.",
+    "Single-line HumanEval answers are cut behind their first line, for every policy alike. Random spans are not cut.",
+    "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
+    " verification included; over the five held-out kinds.",
+    "Time / left to right: total time over left-to-right's, same holes, same run, taking turns at being first, with the"
+    " context already in the prefix cache; the key `vs_left_to_right_cold` adds the encoding of the context to both.",
+    "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios and differences.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InfillOptions:
+    """What to measure, on what, and where the results go.
+
+    Attributes:
+        model: checkpoint folder; None is the one that ships.
+        policy: reveal policy (also `POLICY@STEPS`); None is the shipped default.
+        policies: a sweep over these, `default` among them if wanted, instead of the one policy.
+        holes_per_kind: held-out holes of each kind, all languages together; None: 400, quick 48.
+        quick: a seeded subset within three minutes.
+        oracle: answer with what was there, without a model: everything must come out as 100 %.
+        human_eval: include HumanEval-Infilling (skipped, and said so, where its files are absent).
+        data: folder of public data; None is `CALOMEL_DATA` or `../shared/data`.
+        heldout: held-out files; None is the committed ones.
+        cache: folder of the journals that runs resume from; None is the user's cache folder.
+        command: the command line to record; None is this process's own.
+    """
+
+    model: Path | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    policy: str | None = None
+    max_steps: int | None = None
+    policies: tuple[str, ...] = ()
+    holes_per_kind: int | None = None
+    seed: int = 1
+    quick: bool = False
+    oracle: bool = False
+    human_eval: bool = True
+    data: Path | None = None
+    heldout: Path | None = None
+    cache: Path | None = None
+    resume: bool = True
+    json: Path | None = None
+    results: Path | None = None
+    command: str | None = None
+
+
+def run_infill(options: InfillOptions) -> Report:
+    """Measure, write what `options` asks for, and return the report.
+
+    Raises:
+        BenchDataError: the held-out files are absent or damaged.
+        CheckpointError: there is no checkpoint to measure.
+        ValueError: a policy's bound on steps is no number.
+    """
+    progress = Progress()
+    with ExitStack() as stack:
+        answerer: Answerer
+        if options.oracle:
+            answerer, measure, weights = Oracle(), PlainMeasure(), "oracle"
+        else:
+            model = stack.enter_context(open_model(options.model, device=options.device, threads=options.threads))
+            answerer, measure, weights = ModelAnswerer(model), model.measure, model.weights_hash
+        report = measure_infill(options, answerer, measure, weights, progress)
+    report.write(json_path=options.json, results=options.results)
+    return report
+
+
+def measure_infill(
+    options: InfillOptions, answerer: Answerer, measure: TokenMeasure, weights: str, progress: Progress
+) -> Report:
+    """The bench over any answerer; writes nothing but its journal."""
+    provenance = describe_run(options.command)
+    contenders = contenders_of(options)
+    holes, tasks, skipped = _work(options, measure)
+    depends_on = {
+        "weights": weights,
+        "sources": source_hash(),
+        "seed": options.seed,
+        "device": options.device,
+        "threads": options.threads,
+        "contenders": contenders,
+        "heldout": options.heldout,
+    }
+    load = LoadWatch()
+    deadline = time.monotonic() + QUICK_SECONDS if options.quick else None
+    with Journal(options.cache or cache_folder(), "infill", depends_on, resume=options.resume) as journal:
+        outcomes = collect(holes, contenders, answerer, journal, progress, deadline=deadline, load=load)
+        by_key = {task.hole.key: task for task in tasks}
+        judged, confinement = run_tests(outcomes, by_key, journal, progress)
+        resumed = journal.resumed
+    state = load.summary([outcome.others for outcome in outcomes])
+    flat: dict[str, Value] = {
+        "quick": options.quick,
+        "loaded": state.loaded,
+        "load_other_cores": state.others_mean,
+        "load_other_cores_max": state.others_max,
+        "loadavg": state.loadavg,
+        "resumed_records": resumed,
+        "weights": weights,
+        "seed": options.seed,
+        "sandbox": confinement,
+        "human_eval_skipped": skipped,
+        **_policy_keys(contenders[0]),
+    }
+    return _report(options, contenders, judged, flat, provenance, skipped)
+
+
+def contenders_of(options: InfillOptions) -> tuple[Contender, ...]:
+    """The policies to compare, left to right last; raises ValueError for a bad bound on steps."""
+    if options.oracle:
+        return (Contender("oracle"),)
+    if options.policies:
+        swept = [Contender.parse(text) for text in dict.fromkeys(options.policies)]
+        return (*(contender for contender in swept if contender != BASELINE), BASELINE)
+    chosen = Contender.parse(options.policy or "default")
+    steps = options.max_steps if options.max_steps is not None else chosen.max_steps
+    name = chosen.name if options.max_steps is None else f"{chosen.name.partition('@')[0]}@{steps}"
+    ours = Contender(name, chosen.policy, steps)
+    return (ours, BASELINE) if ours != BASELINE else (BASELINE,)
+
+
+def _work(options: InfillOptions, measure: TokenMeasure) -> tuple[list[Hole], list[Task], str | None]:
+    """Holes of both sources dealt evenly into one sequence, the tasks among them, and why there are none of the latter."""
+    per_kind = options.holes_per_kind or (QUICK_HOLES_PER_KIND if options.quick else HOLES_PER_KIND)
+    held_out = make_holes(read_heldout(options.heldout), measure, per_kind=per_kind, seed=options.seed)
+    tasks: list[Task] = []
+    skipped: str | None = None if options.human_eval else "not asked for"
+    if options.human_eval:
+        limits = (QUICK_SINGLE_LINE, QUICK_RANDOM_SPAN) if options.quick else (None, None)
+        try:
+            tasks = list(
+                read_tasks(
+                    options.data or data_folder(), seed=options.seed, single_line=limits[0], random_span=limits[1]
+                )
+            )
+        except BenchDataError as error:
+            skipped = str(error)
+    return _deal(held_out, [task.hole for task in tasks]), tasks, skipped
+
+
+def _deal(first: Sequence[Hole], second: Sequence[Hole]) -> list[Hole]:
+    """Both sequences merged in proportion, so that a run that ends early has seen both."""
+    placed = [((index + 0.5) / len(part), part[index]) for part in (first, second) for index in range(len(part))]
+    return [hole for _, hole in sorted(placed, key=lambda entry: entry[0])]
+
+
+def _policy_keys(ours: Contender) -> dict[str, Value]:
+    return {"policy": ours.name, "max_steps": ours.max_steps}
+
+
+def _report(
+    options: InfillOptions,
+    contenders: Sequence[Contender],
+    outcomes: Sequence[Outcome],
+    flat: dict[str, Value],
+    provenance: Provenance,
+    skipped: str | None,
+) -> Report:
+    ours, baseline = contenders[0].name, contenders[-1].name
+    tables: list[Table] = []
+    if options.policies:
+        table, keys = sweep(outcomes, [contender.name for contender in contenders], baseline)
+        tables.append(table)
+        flat |= keys
+    flat |= flat_keys(outcomes, ours, baseline)
+    tables += [quality_table(outcomes, ours, baseline), language_table(outcomes, ours)]
+    notes = [*NOTES, f"HumanEval-Infilling was left out: {skipped}."] if skipped else list(NOTES)
+    name = "infill quick" if options.quick else "infill"
+    return Report(f"bench {name}", flat, tuple(tables), tuple(notes), provenance)

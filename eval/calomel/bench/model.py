@@ -1,0 +1,109 @@
+"""The model under test: engine, tokenizer and filler over one checkpoint folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calomel.bench.holes import Hole, TokenMeasure
+from calomel.bench.machine import weights_hash
+
+if TYPE_CHECKING:
+    # At run time these load torch, which `calomel --help` must not.
+    from calomel.engine import Engine
+    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.suggest.fill import Fill, Filler
+
+LEFT_TO_RIGHT = "left_to_right"
+_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerMeasure:
+    """Counts and boundaries of the model's own tokenizer."""
+
+    tokenizer: Tokenizer
+
+    def count(self, text: str) -> int:
+        """How many tokens `text` has."""
+        return len(self.tokenizer.encode(text))
+
+    def boundary(self, text: str) -> int:
+        """The character at which the last pre-token of `text` begins."""
+        return self.tokenizer.boundary(text)
+
+
+class PlainMeasure:
+    """Words and signs instead of tokens, for runs without a model."""
+
+    def count(self, text: str) -> int:
+        """How many words, signs and stretches of space `text` has."""
+        return len(_PIECE.findall(text))
+
+    def boundary(self, text: str) -> int:
+        """The character at which the last of them begins."""
+        return max((piece.start() for piece in _PIECE.finditer(text)), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A loaded checkpoint."""
+
+    folder: Path
+    weights_hash: str
+    engine: Engine
+    tokenizer: Tokenizer
+    filler: Filler
+    measure: TokenMeasure
+
+    def fill(self, hole: Hole, policy: str | None, max_steps: int | None, max_tokens: int) -> Fill:
+        """Fill `hole` greedily; raises the engine's errors."""
+        from calomel.suggest.fill import FillRequest
+
+        return self.filler.fill(
+            FillRequest(
+                prefix=hole.prefix,
+                suffix=hole.suffix,
+                path=hole.path,
+                max_tokens=max_tokens,
+                policy=policy,
+                max_steps=max_steps,
+            )
+        )
+
+
+def checkpoint_folder(folder: Path | None) -> Path:
+    """`folder`, or the one of the weights that ship with Calomel."""
+    if folder is not None:
+        return folder
+    from calomel.weights import nano_path
+
+    return nano_path()
+
+
+@contextmanager
+def open_model(
+    folder: Path | None, *, device: str = "cpu", threads: int | None = None, dtype: str | None = None
+) -> Iterator[OpenModel]:
+    """Load a checkpoint, `dtype` as in "bfloat16" or None for the engine's choice; closes the engine at the end.
+
+    Raises:
+        CheckpointError: the folder does not hold a checkpoint.
+    """
+    import torch
+
+    from calomel.engine import Engine
+    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.suggest.fill import Filler
+
+    place = checkpoint_folder(folder)
+    wanted = None if dtype is None else getattr(torch, dtype)
+    with Engine.from_checkpoint(place, device=device, dtype=wanted, threads=threads) as engine:
+        tokenizer = Tokenizer.from_file(place / "tokenizer.json")
+        yield OpenModel(
+            place, weights_hash(place), engine, tokenizer, Filler(engine, tokenizer), TokenizerMeasure(tokenizer)
+        )

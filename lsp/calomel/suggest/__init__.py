@@ -1,0 +1,1 @@
+"""A suggestion's life; for now, filling one hole."""

@@ -1,0 +1,192 @@
+"""From a hole in a text to its filling: the one way that command line, HTTP door and benches share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from calomel.prompts.fim import FimPrompt, read_answer, render
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.stop import cut_at_stop, settled
+
+if TYPE_CHECKING:
+    from calomel.engine import CanvasState, Engine, Handle, Priority, Result, SamplingParams
+
+FinishReason = Literal["stop", "length", "deadline"]
+
+# Chosen by `calomel bench infill --policies`; the figures are in docs/decisions/.
+DEFAULT_POLICY: Final = "threshold:0.7"
+DEFAULT_MAX_STEPS: Final = 4
+DEFAULT_CANVAS: Final = 32
+# Context beyond this adds prefill time on a CPU and little else to a model of the embedded one's size.
+DEFAULT_CONTEXT: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FillRequest:
+    """A hole and how to fill it.
+
+    Attributes:
+        prefix: the text before the hole.
+        suffix: the text behind it.
+        path: the file's path, which tells the model the language; None when unknown.
+        max_tokens: bound on the answer.
+        stop: the answer ends before the first of these strings.
+        sampling: None for the most probable tokens.
+        policy: a reveal policy of the engine; None for the default.
+        max_steps: denoising steps per canvas; None for the default.
+        canvas_lengths: candidate canvas lengths; None for the default.
+        max_context: tokens of prompt at most.
+        priority: None for interactive.
+    """
+
+    prefix: str
+    suffix: str = ""
+    path: str | None = None
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    sampling: SamplingParams | None = None
+    policy: str | None = None
+    max_steps: int | None = None
+    canvas_lengths: tuple[int, ...] | None = None
+    max_context: int = DEFAULT_CONTEXT
+    priority: Priority | None = None
+    record_canvases: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A filled hole.
+
+    Attributes:
+        text: what to insert; prefix + text + suffix is byte-exact.
+        finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
+        confidence: geometric mean of the tokens' probabilities when they were revealed, end token included; 0 to 1.
+        seconds: from the request to the answer.
+        result: the engine's own account.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    confidence: float
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    steps: int
+    forwards: int
+    seconds: float
+    result: Result = field(repr=False)
+
+
+class Filler:
+    """Fills holes with one engine and its tokenizer. Safe to share between threads and tasks."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer) -> None:
+        self.engine = engine
+        self.tokenizer = tokenizer
+
+    def fill(self, request: FillRequest) -> Fill:
+        """Fill the hole; blocks. Raises the engine's errors."""
+        began = time.monotonic()
+        handle = self._submit(request)
+        return self._finish(request, handle.result(), began)
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task cancels the engine's request."""
+        began = time.monotonic()
+        handle = self._submit(request)
+        return self._finish(request, await handle.wait(), began)
+
+    async def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
+        """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
+        began = time.monotonic()
+        handle = self._submit(request, record=True)
+        sent = ""
+        try:
+            async for state in handle.astates():
+                text = self._settled(request, state)
+                if text.startswith(sent) and len(text) > len(sent):
+                    yield text[len(sent) :]
+                    sent = text
+            filled = self._finish(request, await handle.wait(), began)
+        finally:
+            handle.cancel()
+        if filled.text.startswith(sent) and len(filled.text) > len(sent):
+            yield filled.text[len(sent) :]
+        yield filled
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self.engine.close()
+
+    def _submit(self, request: FillRequest, *, record: bool = False) -> Handle:
+        from calomel.engine import Priority, Request, SamplingParams  # noqa: PLC0415  (imports torch)
+
+        diffusion = self.engine.config.diffusion
+        positions = self.engine.config.max_position_embeddings
+        prompt = render(
+            FimPrompt(
+                prefix=request.prefix,
+                suffix=request.suffix,
+                path=request.path,
+                max_context=min(request.max_context, positions - request.max_tokens),
+            ),
+            self.tokenizer,
+        )
+        lengths = request.canvas_lengths or (min(DEFAULT_CANVAS, diffusion.max_canvas, request.max_tokens + 1),)
+        return self.engine.submit(
+            Request(
+                context=prompt.context,
+                max_new_tokens=request.max_tokens,
+                canvas_lengths=lengths,
+                sampling=request.sampling or SamplingParams(),
+                policy=request.policy or DEFAULT_POLICY,
+                max_steps=request.max_steps or DEFAULT_MAX_STEPS,
+                priority=Priority.INTERACTIVE if request.priority is None else request.priority,
+                record_canvases=record,
+                reuse=prompt.reuse,
+            )
+        )
+
+    def _finish(self, request: FillRequest, result: Result, began: float) -> Fill:
+        text, stopped = cut_at_stop(read_answer(result.ids, self.tokenizer), request.stop)
+        scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
+        return Fill(
+            text=text,
+            finish_reason="stop" if stopped else result.finish_reason,
+            confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
+            prompt_tokens=result.cached_tokens + result.computed_tokens,
+            completion_tokens=len(result.ids),
+            cached_tokens=result.cached_tokens,
+            steps=result.steps,
+            forwards=result.forwards,
+            seconds=time.monotonic() - began,
+            result=result,
+        )
+
+    def _settled(self, request: FillRequest, state: CanvasState) -> str:
+        """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
+        count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
+        ids = state.ids[:count]
+        if self.tokenizer.end in ids:
+            ids = ids[: ids.index(self.tokenizer.end)]
+        text, stopped = cut_at_stop(read_answer(ids, self.tokenizer), request.stop)
+        return text if stopped else settled(text, request.stop)
+
+
+def open_filler(model: Path | None = None, device: str = "cpu", threads: int | None = None) -> Filler:
+    """Load the checkpoint folder `model` (None: the embedded one) and start an engine for it.
+
+    Raises:
+        CheckpointError, TokenizerError: the folder is incomplete; the message names the file.
+    """
+    from calomel.engine import Engine  # noqa: PLC0415  (imports torch)
+    from calomel.weights import nano_path  # noqa: PLC0415
+
+    folder = model or nano_path()
+    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
+    return Filler(Engine.from_checkpoint(folder, device=device, threads=threads), tokenizer)

@@ -1,0 +1,73 @@
+"""The inference engine: token ids in; token ids, and how sure the model was of them, out.
+
+It knows no text, no file, no HTTP and no editor. Contexts are encoded causally into an exact prefix cache; answers are
+denoised on a canvas that reads it in both directions.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Before torch is imported: with OpenMP's default of spinning at the end of every parallel region, a neighbour that uses
+# the cores (a compiler, a test run) makes each denoising step many times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
+os.environ.setdefault("KMP_BLOCKTIME", "0")
+
+from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
+from calomel.engine.config import DiffusionConfig, ModelConfig
+from calomel.engine.engine import Engine
+from calomel.engine.errors import (
+    CacheCorruptError,
+    CacheFullError,
+    CheckpointError,
+    ContextTooLongError,
+    DeadlineExceededError,
+    EmptyContextError,
+    EngineError,
+    EngineStoppedError,
+    InvalidCanvasError,
+    InvalidRequestError,
+    InvalidSamplingError,
+    PolicyUnavailableError,
+    RequestCancelledError,
+    RequestFailedError,
+    TokenOutOfRangeError,
+    UnknownPolicyError,
+)
+from calomel.engine.handle import Handle
+from calomel.engine.request import Priority, Request, SamplingParams
+from calomel.engine.result import CanvasState, FinishReason, Result
+from calomel.engine.transformer import Transformer
+
+__all__ = [
+    "CacheCorruptError",
+    "CacheFullError",
+    "CanvasState",
+    "CheckpointError",
+    "ContextTooLongError",
+    "DeadlineExceededError",
+    "DiffusionConfig",
+    "EmptyContextError",
+    "Engine",
+    "EngineError",
+    "EngineStoppedError",
+    "FinishReason",
+    "Handle",
+    "InvalidCanvasError",
+    "InvalidRequestError",
+    "InvalidSamplingError",
+    "ModelConfig",
+    "PolicyUnavailableError",
+    "Priority",
+    "Request",
+    "RequestCancelledError",
+    "RequestFailedError",
+    "Result",
+    "SamplingParams",
+    "TokenOutOfRangeError",
+    "Transformer",
+    "UnknownPolicyError",
+    "load_checkpoint",
+    "save_checkpoint",
+]

@@ -1,0 +1,178 @@
+"""How the rows of one flat forward attend: the one place that knows about causal and canvas rows.
+
+A forward concatenates segments. Each is a run of consecutive positions of one request, which attends to the keys and
+values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
+The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when it is installed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.config import ModelConfig
+
+FlashVarlen = Callable[..., Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows start:stop of a flat forward, at positions context, context + 1, ... of one request.
+
+    Attributes:
+        start: first row; `stop` is behind the last.
+        buffer: the request's keys and values; the rows' own are written behind the first `context` of them. Those of
+            a canvas are scratch: they lie behind what the request has committed.
+        context: so many tokens of the request come before the first row, all of them visible to every row.
+        causal: a row sees the rows before it and itself; else all rows of the segment.
+    """
+
+    start: int
+    stop: int
+    buffer: KeyValueBuffer
+    context: int
+    causal: bool
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.stop - self.start
+
+
+class SegmentAttention:
+    """The `Attend` of one forward.
+
+    With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row sees all
+    rows of its canvas besides.
+    """
+
+    def __init__(self, config: ModelConfig, segments: Sequence[Segment], flash: FlashVarlen | None = None) -> None:
+        self._config = config
+        self._segments = segments
+        self._flash = flash
+        self._masks: dict[tuple[int, int | None], Tensor | None] = {}
+        self._lengths: dict[bool, tuple[Tensor, Tensor, int, int]] = {}
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
+        window = self._config.window(layer)
+        for segment in self._segments:
+            if segment.causal:
+                _write(segment, layer, k, v)
+        # flash-attn's window has no exception for a canvas that is longer than it.
+        if self._flash and not any(not s.causal and window is not None and s.rows > window for s in self._segments):
+            return self._attend_flash(self._flash, layer, q, k, v, window)
+        outs = []
+        for index, segment in enumerate(self._segments):
+            if not segment.causal:  # in turn: candidate canvases of one request share the scratch space
+                _write(segment, layer, k, v)
+            outs.append(self._attend_sdpa(index, segment, layer, q[segment.start : segment.stop], window))
+        return outs[0] if len(outs) == 1 else torch.cat(outs)
+
+    def _attend_sdpa(self, index: int, segment: Segment, layer: int, q: Tensor, window: int | None) -> Tensor:
+        rows, heads, width = q.shape
+        stop = segment.context + rows
+        first = 0 if window is None else max(0, segment.context - window + 1)
+        keys = segment.buffer.keys[layer, first:stop].transpose(0, 1)  # [Hkv, S, D]
+        values = segment.buffer.values[layer, first:stop].transpose(0, 1)
+        # The query heads of a group become rows of their key head: no key is repeated.
+        groups = heads // keys.shape[0]
+        folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
+        if (index, window) not in self._masks:
+            self._masks[index, window] = segment_mask(segment, first, window, groups, q)
+        out = F.scaled_dot_product_attention(folded, keys[None], values[None], self._masks[index, window])
+        return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
+
+    def _attend_flash(
+        self, flash: FlashVarlen, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None
+    ) -> Tensor:
+        out = torch.empty_like(q)
+        for causal in (True, False):
+            segments = [segment for segment in self._segments if segment.causal == causal]
+            if not segments:
+                continue
+            keys, values = _flat_keys(segments, layer, k, v)
+            if causal not in self._lengths:
+                self._lengths[causal] = _cumulative(segments, q.device)
+            ends_q, ends_k, longest_q, longest_k = self._lengths[causal]
+            past = -1 if window is None else window - 1
+            result = flash(
+                torch.cat([q[s.start : s.stop] for s in segments]),
+                keys,
+                values,
+                ends_q,
+                ends_k,
+                longest_q,
+                longest_k,
+                causal=causal,
+                window_size=(past, 0 if causal else -1),
+            )
+            for segment, part in zip(segments, result.split([s.rows for s in segments]), strict=True):
+                out[segment.start : segment.stop] = part
+        return out
+
+
+def segment_mask(segment: Segment, first: int, window: int | None, groups: int, q: Tensor) -> Tensor | None:
+    """What to add to the scores [groups * rows, S] of `segment` over keys from position `first`; None for nothing."""
+    rows, stop = segment.rows, segment.context + segment.rows
+    windowed = window is not None and stop > window
+    if not windowed and (rows == 1 or not segment.causal):
+        return None
+    if rows == 1:  # `first` already cut the keys to the window
+        return None
+    query = torch.arange(segment.context, stop, device=q.device)[:, None]
+    key = torch.arange(first, stop, device=q.device)
+    visible = query >= key if segment.causal else torch.ones(1, 1, dtype=torch.bool, device=q.device)
+    if windowed:
+        near = query - key < cast("int", window)
+        visible = visible & (near if segment.causal else near | (key >= segment.context))
+    mask = torch.zeros(visible.shape, dtype=q.dtype, device=q.device).masked_fill(~visible, -torch.inf)
+    return mask.repeat(groups, 1)
+
+
+@functools.cache
+def flash_varlen() -> FlashVarlen | None:
+    """flash-attn's varlen function where it is installed and CUDA is there, else None."""
+    if not torch.cuda.is_available():
+        return None
+    try:
+        return cast("FlashVarlen", importlib.import_module("flash_attn").flash_attn_varlen_func)
+    except (ImportError, AttributeError):
+        return None
+
+
+def _flat_keys(segments: Sequence[Segment], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """All keys and values that `segments` see, one behind the other: [S, Hkv, D] each; one segment's are not copied."""
+    if len(segments) == 1:
+        (segment,) = segments
+        _write(segment, layer, k, v)
+        stop = segment.context + segment.rows
+        return segment.buffer.keys[layer, :stop], segment.buffer.values[layer, :stop]
+    keys = [part for s in segments for part in (s.buffer.keys[layer, : s.context], k[s.start : s.stop])]
+    values = [part for s in segments for part in (s.buffer.values[layer, : s.context], v[s.start : s.stop])]
+    return torch.cat(keys), torch.cat(values)
+
+
+def _write(segment: Segment, layer: int, k: Tensor, v: Tensor) -> None:
+    stop = segment.context + segment.rows
+    segment.buffer.keys[layer, segment.context : stop] = k[segment.start : segment.stop]
+    segment.buffer.values[layer, segment.context : stop] = v[segment.start : segment.stop]
+
+
+def _cumulative(segments: Sequence[Segment], device: torch.device) -> tuple[Tensor, Tensor, int, int]:
+    """flash-attn's cu_seqlens_q, cu_seqlens_k [segments + 1] int32, max_seqlen_q and max_seqlen_k."""
+    rows = [segment.rows for segment in segments]
+    keys = [segment.context + segment.rows for segment in segments]
+    ends = [
+        torch.tensor([0, *sizes], dtype=torch.int32, device=device).cumsum(0, dtype=torch.int32)
+        for sizes in (rows, keys)
+    ]
+    return ends[0], ends[1], max(rows), max(keys)

@@ -1,0 +1,251 @@
+"""The prefix cache: keys and values of context tokens, in pages, found again token by token.
+
+A radix tree whose nodes are pages: a node holds up to `page_size` token ids and the page with their keys and values;
+its path from the root spells the tokens before it. Two contexts share the pages that they share; where they part
+within a page, the common rows are copied and each goes on in a page of its own. A page that only its newest tokens
+lack is filled up in place: the rows that others read never change.
+
+Pages in use by a request are pinned (with all pages before them) until it ends. When no page is free, the least
+recently used page without successors and pins is evicted. Not thread-safe: the engine's thread owns it.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.config import ModelConfig
+from calomel.engine.errors import CacheCorruptError, CacheFullError
+
+Tokens = tuple[int, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A page in the tree: `tokens` (full unless it is a leaf) behind those of `parent`; used by `pins` requests."""
+
+    tokens: Tokens
+    page: int
+    parent: Node | None
+    children: dict[Tokens, Node] = field(default_factory=dict)
+    pins: int = 0
+    used: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """The pages that one request holds: `nodes` cover the first `length` tokens of its context."""
+
+    nodes: list[Node]
+    length: int
+
+
+class PrefixCache:
+    """Pages of keys and values: `keys`, `values` [layers, pages, page_size, Hkv, D]."""
+
+    def __init__(
+        self, config: ModelConfig, *, pages: int, page_size: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        shape = (2, config.num_hidden_layers, pages, page_size, config.num_key_value_heads, config.head_dim)
+        self.keys: Tensor
+        self.values: Tensor
+        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
+        self.page_size = page_size
+        self.pages = pages
+        self._root = Node((), -1, None)
+        self._free = list(range(pages))
+        self._clock = itertools.count(1)
+        # (used, tie, node) of nodes that could be evicted when they were put here; checked again when taken out.
+        self._idle: list[tuple[int, int, Node]] = []
+
+    @property
+    def free_pages(self) -> int:
+        """Pages that hold nothing."""
+        return len(self._free)
+
+    def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
+        """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`."""
+        size, node, nodes, start = self.page_size, self._root, [], 0
+        while (child := node.children.get(tuple(tokens[start : start + size]))) is not None:
+            nodes.append(child)
+            node, start = child, start + len(child.tokens)
+            if len(child.tokens) < size:
+                break
+        length = start
+        if start % size == 0 and start < len(tokens):
+            child, common = _closest(node, tuple(tokens[start : start + size]))
+            if child is not None:
+                nodes.append(child)
+                length += common
+        lease = Lease(nodes, length)
+        for held in nodes:
+            self._pin(held)
+        self._read(lease, buffer)
+        return lease
+
+    def store(self, lease: Lease, tokens: Sequence[int], buffer: KeyValueBuffer) -> None:
+        """Make the pages of `lease` cover all of `tokens`, whose keys and values begin `buffer`.
+
+        Raises:
+            CacheFullError: all pages are in use; what fitted is kept.
+        """
+        size = self.page_size
+        if len(tokens) <= lease.length:
+            return
+        if lease.length % size:  # its last page is shared, or to be filled up: look again
+            self._unpin(lease.nodes.pop())
+            lease.length -= lease.length % size
+        fresh: list[tuple[int, int]] = []
+        try:
+            while lease.length < len(tokens):
+                wanted = tuple(tokens[lease.length : lease.length + size])
+                parent = lease.nodes[-1] if lease.nodes else self._root
+                node = self._find(parent, wanted, lease.length, buffer)
+                if node is None:
+                    node = Node(wanted, self._allocate(), parent)
+                    parent.children[wanted] = node
+                    if len(wanted) == size:
+                        fresh.append((node.page, lease.length))
+                    else:
+                        self._write(node, 0, lease.length, buffer)
+                self._pin(node)
+                lease.nodes.append(node)
+                lease.length += len(wanted)
+        finally:
+            self._write_full(fresh, buffer)
+
+    def release(self, lease: Lease) -> None:
+        """Unpin the pages of a request that ended; their contents stay until the room is needed."""
+        for node in reversed(lease.nodes):
+            self._unpin(node)
+        lease.nodes.clear()
+        lease.length = 0
+
+    def check(self) -> None:
+        """Verify the books.
+
+        Raises:
+            CacheCorruptError: a page is lost or held twice, a node is misplaced, or an idle page is not evictable.
+        """
+        held: list[int] = []
+        idle = {(used, id(node)) for used, _, node in self._idle}
+        for node in self._walk(self._root):
+            held.append(node.page)
+            if not 0 < len(node.tokens) <= self.page_size or (node.children and len(node.tokens) < self.page_size):
+                raise CacheCorruptError(f"page {node.page} holds {len(node.tokens)} tokens and has successors")
+            if node.parent is None or node.parent.children.get(node.tokens) is not node:
+                raise CacheCorruptError(f"page {node.page} is not where its tokens say")
+            if node.pins < 0 or (node.pins and node.parent is not self._root and not node.parent.pins):
+                raise CacheCorruptError(f"page {node.page} is pinned {node.pins} times, the one before it is not")
+            if not node.pins and not node.children and (node.used, id(node)) not in idle:
+                raise CacheCorruptError(f"page {node.page} is idle, but can not be evicted")
+        if sorted(held + self._free) != list(range(self.pages)):
+            raise CacheCorruptError(f"{len(held)} pages held and {len(self._free)} free, of {self.pages}")
+
+    def _find(self, parent: Node, wanted: Tokens, start: int, buffer: KeyValueBuffer) -> Node | None:
+        """The child of `parent` that begins with `wanted`, or that could be filled up to be it."""
+        exact = parent.children.get(wanted)
+        if exact is not None:
+            return exact
+        child, common = _closest(parent, wanted)
+        if child is None:
+            return None
+        if common == len(wanted):
+            return child
+        if common == len(child.tokens):
+            self._write(child, common, start, buffer, tokens=wanted)
+            return child
+        return None
+
+    def _allocate(self) -> int:
+        if self._free:
+            return self._free.pop()
+        while self._idle:
+            used, _, node = heapq.heappop(self._idle)
+            parent = node.parent
+            if parent is None or node.pins or node.children or node.used != used:
+                continue
+            del parent.children[node.tokens]
+            node.parent = None
+            self._offer(parent)
+            return node.page
+        raise CacheFullError(f"all {self.pages} pages of the prefix cache are in use; try again when a request has ended")
+
+    def _pin(self, node: Node) -> None:
+        node.pins += 1
+        node.used = next(self._clock)
+
+    def _unpin(self, node: Node) -> None:
+        node.pins -= 1
+        node.used = next(self._clock)
+        self._offer(node)
+
+    def _offer(self, node: Node) -> None:
+        """Enter `node` for eviction if nothing needs it."""
+        if node is self._root or node.pins or node.children:
+            return
+        if len(self._idle) > 4 * self.pages + 64:  # drop what has been used again since
+            self._idle = [(used, tie, old) for used, tie, old in self._idle if old.parent and old.used == used]
+            heapq.heapify(self._idle)
+        heapq.heappush(self._idle, (node.used, next(self._clock), node))
+
+    def _read(self, lease: Lease, buffer: KeyValueBuffer) -> None:
+        buffer.length = lease.length
+        whole, rest = divmod(lease.length, self.page_size)
+        for pool, target in ((self.keys, buffer.keys), (self.values, buffer.values)):
+            if whole:
+                pages = torch.tensor([node.page for node in lease.nodes[:whole]], device=pool.device)
+                target[:, : whole * self.page_size] = pool[:, pages].flatten(1, 2)
+            if rest:
+                target[:, whole * self.page_size : lease.length] = pool[:, lease.nodes[-1].page, :rest]
+
+    def _write(
+        self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None
+    ) -> None:
+        """Copy the rows of `node` from `first` on, of the page that begins at token `start`; enter new `tokens`."""
+        if tokens is not None and node.parent is not None:
+            del node.parent.children[node.tokens]
+            node.tokens = tokens
+            node.parent.children[tokens] = node
+        stop = len(node.tokens)
+        self.keys[:, node.page, first:stop] = buffer.keys[:, start + first : start + stop]
+        self.values[:, node.page, first:stop] = buffer.values[:, start + first : start + stop]
+
+    def _write_full(self, fresh: Sequence[tuple[int, int]], buffer: KeyValueBuffer) -> None:
+        """Copy whole pages, given as (page, first token); new ones follow each other, as new nodes have no children."""
+        if not fresh:
+            return
+        size, start = self.page_size, fresh[0][1]
+        stop = start + len(fresh) * size
+        pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
+        self.keys[:, pages] = buffer.keys[:, start:stop].unflatten(1, (-1, size))
+        self.values[:, pages] = buffer.values[:, start:stop].unflatten(1, (-1, size))
+
+    def _walk(self, node: Node) -> Iterator[Node]:
+        waiting = list(node.children.values())
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(found.children.values())
+
+
+def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:
+    """The child that has most tokens in common with the beginning of `wanted`, and how many; None when none has any."""
+    best, most = None, 0
+    for child in parent.children.values():
+        if child.tokens[0] != wanted[0]:
+            continue
+        common = 0
+        for ours, theirs in zip(child.tokens, wanted, strict=False):
+            if ours != theirs:
+                break
+            common += 1
+        if common > most:
+            best, most = child, common
+    return best, most

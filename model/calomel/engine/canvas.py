@@ -1,0 +1,138 @@
+"""The canvases of all active requests: what is known of every position, and how sure the model was.
+
+One row of the board is one canvas. Everything is a tensor over [slots, longest canvas], so that a step updates all
+canvases at once and the host reads one small tensor behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from calomel.engine.reveal import RevealPolicy, revise
+from calomel.engine.sampling import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where the rows of a step's `Choice` belong, and how its canvases are revealed; B canvases, M rows.
+
+    Attributes:
+        slots: [B] the canvases' rows on the board.
+        rows: [M] rows of the choice.
+        canvas: [M] which of the B canvases each row belongs to.
+        column: [M] which position of it.
+        policies: reveal policy of each canvas.
+        last: whether a canvas has its last step, which reveals everything.
+        revise: whether revealed positions may change.
+    """
+
+    slots: Sequence[int]
+    rows: Sequence[int]
+    canvas: Sequence[int]
+    column: Sequence[int]
+    policies: Sequence[RevealPolicy]
+    last: Sequence[bool]
+    revise: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A canvas behind a step, on the host: ids and revealed by position, and whether the step revised any."""
+
+    ids: list[int]
+    revealed: list[bool]
+    revised: bool
+
+
+class Board:
+    """The state of up to `slots` canvases of up to `longest` positions."""
+
+    def __init__(self, slots: int, longest: int, *, mask_token_id: int, device: torch.device) -> None:
+        shape = (slots, longest)
+        self.mask_token_id = mask_token_id
+        self.device = device
+        self.ids = torch.full(shape, mask_token_id, dtype=torch.int64, device=device)
+        self.revealed = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.frozen = torch.zeros(shape, dtype=torch.bool, device=device)
+        self.best = torch.full(shape, -1, dtype=torch.int64, device=device)
+        self.flips = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.log_probs = torch.zeros(shape, device=device)
+        self.entropies = torch.zeros(shape, device=device)
+
+    def clear(self, slot: int, frozen: Mapping[int, int]) -> None:
+        """Begin a new canvas in `slot` where only `frozen`, position to token id, is known, and stays."""
+        self.ids[slot] = self.mask_token_id
+        self.best[slot] = -1
+        for state in (self.revealed, self.frozen, self.flips, self.log_probs, self.entropies):
+            state[slot] = 0
+        if frozen:
+            columns = torch.tensor(list(frozen), device=self.device)
+            self.ids[slot, columns] = torch.tensor(list(frozen.values()), device=self.device)
+            self.revealed[slot, columns] = True
+            self.frozen[slot, columns] = True
+
+    def fix(self, slot: int, column: int, token: int) -> None:
+        """Make one position known from outside."""
+        self.ids[slot, column] = token
+        self.revealed[slot, column] = True
+        self.frozen[slot, column] = True
+
+    def advance(self, choice: Choice, reading: Reading) -> list[Snapshot]:
+        """Reveal and revise, by one step, the canvases of `reading`; one host synchronisation."""
+        width = self.ids.shape[1]
+        index = torch.tensor([reading.rows, reading.canvas, reading.column], device=self.device)
+        rows, where = index[0], (index[1], index[2])
+        shape = (len(reading.slots), width)
+        slots = torch.tensor(reading.slots, device=self.device)
+
+        def place(values: Tensor) -> Tensor:
+            return torch.zeros(shape, dtype=values.dtype, device=self.device).index_put_(where, values[rows])
+
+        tokens, best = place(choice.token), place(choice.best)
+        log_probs, entropies = place(choice.log_prob), place(choice.entropy)
+        ids, revealed, last_best = self.ids[slots], self.revealed[slots], self.best[slots]
+        read = torch.zeros(shape, dtype=torch.bool, device=self.device).index_put_(where, torch.ones_like(rows).bool())
+        candidates = read & ~revealed
+        chosen = _select(reading, log_probs.exp(), entropies, candidates)
+        changed = read & revise(ids, tokens, revealed, self.frozen[slots])
+        if not all(reading.revise):
+            changed &= torch.tensor(reading.revise, device=self.device)[:, None]
+        update = chosen | changed
+        ids = torch.where(update, tokens, ids)
+        revealed = revealed | chosen
+        self.ids[slots] = ids
+        self.revealed[slots] = revealed
+        self.flips[slots] += read & (last_best >= 0) & (best != last_best)
+        self.best[slots] = torch.where(read, best, last_best)
+        self.log_probs[slots] = torch.where(update, log_probs, self.log_probs[slots])
+        self.entropies[slots] = torch.where(update, entropies, self.entropies[slots])
+        report = torch.cat((ids, revealed, changed.any(dim=-1, keepdim=True)), dim=-1).tolist()
+        return [
+            Snapshot(row[:width], [bool(flag) for flag in row[width : 2 * width]], bool(row[-1])) for row in report
+        ]
+
+    def confidences(self, slot: int, length: int) -> tuple[list[float], list[float], list[int]]:
+        """Log-probabilities, entropies and flips of the first `length` positions of a canvas."""
+        log_probs: list[float] = self.log_probs[slot, :length].tolist()
+        entropies: list[float] = self.entropies[slot, :length].tolist()
+        flips: list[int] = self.flips[slot, :length].tolist()
+        return log_probs, entropies, flips
+
+
+def _select(reading: Reading, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    """Apply each canvas' policy; canvases of one policy are decided together."""
+    distinct = list(dict.fromkeys(reading.policies))
+    if len(distinct) == 1:
+        chosen = distinct[0](confidence, entropy, candidates)
+    else:
+        chosen = torch.zeros_like(candidates)
+        for policy in distinct:
+            group = [index for index, other in enumerate(reading.policies) if other == policy]
+            chosen[group] = policy(confidence[group], entropy[group], candidates[group])
+    if any(reading.last):
+        chosen = chosen | (candidates & torch.tensor(reading.last, device=candidates.device)[:, None])
+    return chosen

@@ -1,0 +1,132 @@
+"""Checkpoint folders: `config.json` and `model.safetensors`, in the names of the Hugging Face Qwen3 implementation.
+
+Every tensor is placed by an explicit table; a name that the table does not expect, or one that it misses, is an error
+that names it. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from calomel.engine.config import ModelConfig
+from calomel.engine.errors import CheckpointError
+from calomel.engine.transformer import Transformer, inverse_frequency
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+
+
+def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Pairs (name in `Transformer`, names in the file, concatenated along dimension 0 in that order)."""
+    yield "embed_tokens.weight", ("model.embed_tokens.weight",)
+    for layer in range(config.num_hidden_layers):
+        ours, theirs = f"layers.{layer}", f"model.layers.{layer}"
+        for kind in ("weight", "bias") if config.attention_bias else ("weight",):
+            yield (
+                f"{ours}.self_attn.qkv_proj.{kind}",
+                tuple(f"{theirs}.self_attn.{part}_proj.{kind}" for part in "qkv"),
+            )
+        yield f"{ours}.mlp.gate_up_proj.weight", tuple(f"{theirs}.mlp.{part}_proj.weight" for part in ("gate", "up"))
+        names = ["self_attn.o_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"]
+        if config.qk_norm:
+            names += ["self_attn.q_norm", "self_attn.k_norm"]
+        for name in names:
+            yield f"{ours}.{name}.weight", (f"{theirs}.{name}.weight",)
+    yield "norm.weight", ("model.norm.weight",)
+    if not config.tie_word_embeddings:
+        yield "lm_head.weight", ("lm_head.weight",)
+
+
+def load_checkpoint(
+    folder: Path, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+) -> Transformer:
+    """Build the decoder of the checkpoint in `folder`, in evaluation mode, with weights as `dtype` on `device`.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown or of the wrong shape.
+    """
+    config = ModelConfig.from_file(folder / CONFIG_FILE)
+    with torch.device("meta"):
+        model = Transformer(config)
+    state = _read(folder, config, model, dtype, device)
+    model.load_state_dict(state, strict=False, assign=True)
+    if config.tie_word_embeddings:
+        model.lm_head.weight = model.embed_tokens.weight
+    model.inverse_frequency = inverse_frequency(config).to(device)
+    return model.requires_grad_(False).eval()
+
+
+def save_checkpoint(model: Transformer, folder: Path, *, dtype: torch.dtype = torch.bfloat16) -> None:
+    """Write `config.json` and `model.safetensors` into `folder`, each replaced in one step."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = model.state_dict()
+    tensors: dict[str, Tensor] = {}
+    for ours, theirs in tensor_table(model.config):
+        parts = state[ours].split(_row_counts(model.config, theirs, state[ours].shape[0]), dim=0)
+        for name, part in zip(theirs, parts, strict=True):
+            tensors[name] = part.detach().to(device="cpu", dtype=dtype).contiguous()
+    weights, config = folder / WEIGHTS_FILE, folder / CONFIG_FILE
+    save_file(tensors, weights.with_suffix(".part"), metadata={"format": "pt"})
+    weights.with_suffix(".part").replace(weights)
+    config.with_suffix(".part").write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", encoding="utf-8")
+    config.with_suffix(".part").replace(config)
+
+
+def _read(
+    folder: Path, config: ModelConfig, model: Transformer, dtype: torch.dtype, device: torch.device | str
+) -> dict[str, Tensor]:
+    shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise CheckpointError(f"{folder} has no .safetensors file; pickled weights are not loaded")
+    found: dict[str, Tensor] = {}
+    for file in files:
+        try:
+            with safe_open(file, framework="pt") as tensors:
+                found.update({name: tensors.get_tensor(name) for name in tensors.keys()})  # noqa: SIM118
+        except SafetensorError as error:
+            raise CheckpointError(f"{file} is damaged: {error}") from error
+    return _place(found, config, shapes, dtype, device)
+
+
+def _place(
+    found: dict[str, Tensor],
+    config: ModelConfig,
+    shapes: Mapping[str, torch.Size],
+    dtype: torch.dtype,
+    device: torch.device | str,
+) -> dict[str, Tensor]:
+    if config.tie_word_embeddings:
+        found.pop("lm_head.weight", None)
+    table = dict(tensor_table(config))
+    expected = {name for names in table.values() for name in names}
+    missing, unknown = sorted(expected - found.keys()), sorted(found.keys() - expected)
+    if missing or unknown:
+        raise CheckpointError(f"checkpoint does not fit its config.json: missing {missing}, unknown {unknown}")
+    state: dict[str, Tensor] = {}
+    for ours, theirs in table.items():
+        tensor = torch.cat([found[name] for name in theirs]) if len(theirs) > 1 else found[theirs[0]]
+        if tensor.shape != shapes[ours]:
+            raise CheckpointError(
+                f"{' + '.join(theirs)} has shape {tuple(tensor.shape)}, config.json says {tuple(shapes[ours])}"
+            )
+        state[ours] = tensor.to(device=device, dtype=dtype)
+    return state
+
+
+def _row_counts(config: ModelConfig, names: tuple[str, ...], rows: int) -> list[int]:
+    """How many rows of a fused tensor of `rows` rows each of its parts has."""
+    if len(names) == 1:
+        return [rows]
+    if len(names) == 2:  # noqa: PLR2004  (gate and up are of one size)
+        return [rows // 2, rows // 2]
+    keys = config.num_key_value_heads * config.head_dim
+    return [rows - 2 * keys, keys, keys]
+

@@ -1,0 +1,129 @@
+"""The architecture of a checkpoint, read from the `config.json` that lies beside its weights.
+
+Field names are those of the Hugging Face Qwen3 configuration, so that an ordinary checkpoint's file is read as it is.
+What a diffusion checkpoint needs on top (its mask token, its end token, whether logits are shifted) is in `DiffusionConfig`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from calomel.engine.errors import CheckpointError
+
+LayerType = Literal["full_attention", "sliding_attention"]
+
+
+@dataclass(frozen=True, slots=True)
+class DiffusionConfig:
+    """How a checkpoint denoises.
+
+    Attributes:
+        mask_token_id: the id that stands for "not known yet" on a canvas.
+        end_token_id: the id that ends an answer; everything behind it on a canvas is dropped.
+        logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
+            masked row predicts its own token (SDAR, LLaDA).
+        max_canvas: the longest canvas, in tokens, that the checkpoint was trained on.
+        verifiable: True when the causal mode was trained on this context layout, so that the policy `verified` and
+            left-to-right decoding mean something.
+    """
+
+    mask_token_id: int
+    end_token_id: int
+    logit_shift: bool = False
+    max_canvas: int = 64
+    verifiable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU)."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    max_position_embeddings: int
+    diffusion: DiffusionConfig
+    rms_norm_eps: float = 1e-6
+    rope_theta: float = 1_000_000.0
+    sliding_window: int | None = None
+    layer_types: tuple[LayerType, ...] = ()
+    tie_word_embeddings: bool = True
+    qk_norm: bool = True
+    attention_bias: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.layer_types:
+            object.__setattr__(self, "layer_types", ("full_attention",) * self.num_hidden_layers)
+        if len(self.layer_types) != self.num_hidden_layers:
+            raise CheckpointError(
+                f"layer_types names {len(self.layer_types)} layers, num_hidden_layers is {self.num_hidden_layers}"
+            )
+        if "sliding_attention" in self.layer_types and not self.sliding_window:
+            raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise CheckpointError(
+                f"num_attention_heads ({self.num_attention_heads}) is no multiple of num_key_value_heads "
+                f"({self.num_key_value_heads})"
+            )
+
+    def window(self, layer: int) -> int | None:
+        """How many positions back layer `layer` sees, itself included; None when it sees all."""
+        return self.sliding_window if self.layer_types[layer] == "sliding_attention" else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The contents of `config.json`; `from_dict` reads them back."""
+        fields = asdict(self)
+        fields["layer_types"] = list(self.layer_types)
+        return {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", **fields}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> ModelConfig:
+        """Read the fields of a `config.json`.
+
+        Raises:
+            CheckpointError: a required field is missing or has the wrong type; the message names it.
+        """
+        try:
+            diffusion = DiffusionConfig(**raw["diffusion"])
+            heads = int(raw["num_attention_heads"])
+            return cls(
+                vocab_size=int(raw["vocab_size"]),
+                hidden_size=int(raw["hidden_size"]),
+                intermediate_size=int(raw["intermediate_size"]),
+                num_hidden_layers=int(raw["num_hidden_layers"]),
+                num_attention_heads=heads,
+                num_key_value_heads=int(raw.get("num_key_value_heads", heads)),
+                head_dim=int(raw.get("head_dim", raw["hidden_size"] // heads)),
+                max_position_embeddings=int(raw["max_position_embeddings"]),
+                diffusion=diffusion,
+                rms_norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
+                rope_theta=float(raw.get("rope_theta", 1_000_000.0)),
+                sliding_window=cast("int | None", raw.get("sliding_window")),
+                layer_types=tuple(raw.get("layer_types", ())),
+                tie_word_embeddings=bool(raw.get("tie_word_embeddings", True)),
+                qk_norm=bool(raw.get("qk_norm", True)),
+                attention_bias=bool(raw.get("attention_bias", False)),
+            )
+        except KeyError as error:
+            raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error
+        except (TypeError, ValueError) as error:
+            raise CheckpointError(f"config.json has a field of the wrong type: {error}") from error
+
+    @classmethod
+    def from_file(cls, path: Path) -> ModelConfig:
+        """Read `config.json` at `path`; raises CheckpointError when it is absent or not JSON."""
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json") from error
+        except json.JSONDecodeError as error:
+            raise CheckpointError(f"{path} is not valid JSON: {error}") from error
+        return cls.from_dict(raw)

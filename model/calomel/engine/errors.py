@@ -1,0 +1,104 @@
+"""The engine's exceptions: one tree, each with a stable code and a sentence that says what to do.
+
+A door (HTTP, LSP, command line) maps `EngineError.code` once; nothing inside the engine knows about status codes.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EngineError(Exception):
+    """Anything the engine refuses or fails at."""
+
+    code: ClassVar[str] = "engine_error"
+
+
+class CheckpointError(EngineError):
+    """The checkpoint folder is incomplete, or its tensors do not fit its configuration."""
+
+    code = "checkpoint_error"
+
+
+class InvalidRequestError(EngineError):
+    """A request's own fields are wrong; the message names the field."""
+
+    code = "invalid_request"
+
+
+class EmptyContextError(InvalidRequestError):
+    """The context has no token: there is nothing to condition on."""
+
+    code = "empty_context"
+
+
+class ContextTooLongError(InvalidRequestError):
+    """Context plus answer exceed the positions that the model was trained on."""
+
+    code = "context_length_exceeded"
+
+
+class TokenOutOfRangeError(InvalidRequestError):
+    """A token id is no entry of the model's vocabulary."""
+
+    code = "token_out_of_range"
+
+
+class InvalidSamplingError(InvalidRequestError):
+    """A sampling parameter is out of its range; the message names it."""
+
+    code = "invalid_sampling"
+
+
+class InvalidCanvasError(InvalidRequestError):
+    """A canvas length, a step bound or a frozen position is out of its range; the message names it."""
+
+    code = "invalid_canvas"
+
+
+class UnknownPolicyError(InvalidRequestError):
+    """No reveal policy has this name, or its parameter is out of range."""
+
+    code = "unknown_policy"
+
+
+class PolicyUnavailableError(InvalidRequestError):
+    """The policy needs a checkpoint that was trained causally on its context; choose a canvas policy."""
+
+    code = "policy_unavailable"
+
+
+class CacheFullError(EngineError):
+    """Every page of the prefix cache is in use by other requests; try again when one has ended."""
+
+    code = "cache_full"
+
+
+class CacheCorruptError(EngineError):
+    """The prefix cache's own books do not add up; a defect of the engine, please report it."""
+
+    code = "cache_corrupt"
+
+
+class RequestCancelledError(EngineError):
+    """The caller cancelled the request before it was finished."""
+
+    code = "cancelled"
+
+
+class RequestFailedError(EngineError):
+    """Something unexpected failed while this one request was served; the cause is attached, the others go on."""
+
+    code = "request_failed"
+
+
+class DeadlineExceededError(EngineError):
+    """The request's deadline passed before its first step was finished."""
+
+    code = "deadline_exceeded"
+
+
+class EngineStoppedError(EngineError):
+    """The engine was closed, or its thread failed; the cause is attached."""
+
+    code = "engine_stopped"

@@ -1,0 +1,56 @@
+"""One flat forward: the rows of all active requests side by side, without padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from calomel.engine.attention import FlashVarlen, Segment, SegmentAttention
+from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Consecutive rows of one request.
+
+    Attributes:
+        ids: token ids [n], on the host or on the device.
+        buffer: the request's keys and values.
+        context: position of the first row; so many tokens come before it.
+        causal: how the rows see each other, see `Segment`.
+        read: rows whose logits are wanted.
+    """
+
+    ids: Sequence[int] | Tensor
+    buffer: KeyValueBuffer
+    context: int
+    causal: bool
+    read: Sequence[int] = ()
+
+
+def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
+    """The logits [R, V] float32 of the rows that `pieces` want read, in order.
+
+    Behind it the buffers hold the keys and values of all rows from `context` on; their `length` is the caller's.
+    """
+    device = model.embed_tokens.weight.device
+    ids: list[Tensor] = []
+    positions: list[int] = []
+    read: list[int] = []
+    segments: list[Segment] = []
+    for piece in pieces:
+        start, size = len(positions), len(piece.ids)
+        piece.buffer.reserve(piece.context + size)
+        ids.append(torch.as_tensor(piece.ids, dtype=torch.int64, device=device))
+        positions.extend(range(piece.context, piece.context + size))
+        read.extend(start + row for row in piece.read)
+        segments.append(Segment(start, start + size, piece.buffer, piece.context, piece.causal))
+    attend = SegmentAttention(model.config, segments, flash)
+    hidden = model(torch.cat(ids), torch.tensor(positions, device=device), attend)
+    if len(read) < len(positions):
+        hidden = hidden[torch.tensor(read, dtype=torch.int64, device=device)]
+    return model.logits(hidden)

@@ -1,0 +1,221 @@
+"""One request while it is served: what it knows, and which rows it wants in the next forward.
+
+A job's tokens are its context and its answer so far. Its buffer holds keys and values of the first `length` of them;
+the others are `uncommitted` and enter the buffer as causal rows of a coming forward:
+
+1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token.
+2. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
+3. Verify: the uncommitted tokens and the draft, read causally; with an empty draft, left-to-right decoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.cache import Lease
+from calomel.engine.canvas import Board
+from calomel.engine.config import DiffusionConfig
+from calomel.engine.forward import Piece
+from calomel.engine.handle import Handle
+from calomel.engine.request import Request
+from calomel.engine.result import CanvasState, FinishReason, Result
+from calomel.engine.reveal import Policy, parse_policy
+from calomel.engine.verify import NEAR_TIE, Prediction
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """The mutable state of one request.
+
+    Attributes:
+        request: what was asked; `policy` is its policy, read.
+        handle: who waits.
+        diffusion: how the checkpoint denoises.
+        tokens: context and answer so far.
+        candidates: canvas lengths of the next canvas forward; one, unless the length probe is to choose.
+        canvas_length: of the first canvas, as asked for or as the probe chose.
+        length: positions of the current canvas (of the longest candidate); `masked` are those not known.
+        draft: tokens to verify; None while a canvas is denoised.
+        known: the causal prediction of the canvas' first position, when the forward that began it has made it.
+    """
+
+    request: Request
+    handle: Handle
+    diffusion: DiffusionConfig
+    policy: Policy = field(init=False)
+    tokens: list[int] = field(init=False)
+    generator: torch.Generator | None = None
+    buffer: KeyValueBuffer | None = None
+    lease: Lease | None = None
+    slot: int = -1
+    prefill_rows: int = 0
+    candidates: tuple[int, ...] = ()
+    length: int = 0
+    canvas_length: int = 0
+    masked: list[int] = field(default_factory=list)
+    canvas_ids: list[int] = field(default_factory=list)
+    canvas_revealed: list[bool] = field(default_factory=list)
+    canvas_steps: int = 0
+    draft: list[int] | None = None
+    known: Prediction | None = None
+    log_probs: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    flips: list[int] = field(default_factory=list)
+    end_log_prob: float | None = None
+    steps: int = 0
+    forwards: int = 0
+    near_ties: int = 0
+    cached_tokens: int = 0
+    length_scores: tuple[tuple[int, float], ...] = ()
+    began: float = 0.0
+    prefilled: float | None = None
+
+    def __post_init__(self) -> None:
+        self.policy = parse_policy(self.request.policy)
+        self.tokens = list(self.request.context)
+
+    @property
+    def committed(self) -> KeyValueBuffer:
+        """The buffer; there is one from `begin` until the job ends."""
+        if self.buffer is None:
+            raise RuntimeError("the job has not begun")
+        return self.buffer
+
+    @property
+    def answer(self) -> list[int]:
+        """The tokens of the answer that are final."""
+        return self.tokens[len(self.request.context) :]
+
+    @property
+    def room(self) -> int:
+        """How many tokens the answer may still get."""
+        return self.request.max_new_tokens - (len(self.tokens) - len(self.request.context))
+
+    @property
+    def prefill_target(self) -> int:
+        """So many context tokens are encoded before the first step."""
+        return len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
+
+    @property
+    def prefill_left(self) -> int:
+        """So many are still to be encoded; 0 once the answer has begun."""
+        return max(0, self.prefill_target - self.committed.length)
+
+    @property
+    def shared(self) -> int:
+        """So many leading tokens go to the prefix cache."""
+        reuse = self.request.reuse
+        return self.prefill_target if reuse is None else min(reuse, self.prefill_target)
+
+    @property
+    def uncommitted(self) -> list[int]:
+        """Tokens that are to be read causally before a canvas; with shifted logits the last one heads the canvas."""
+        tokens = self.tokens[self.committed.length :]
+        return tokens[:-1] if self.draft is None and self.diffusion.logit_shift else tokens
+
+    @property
+    def foresees(self) -> bool:
+        """Whether the next canvas forward reads the causal prediction of its first position on the way."""
+        return self.policy.verified and self.known is None and bool(self.uncommitted)
+
+    def bans_end(self, column: int) -> bool:
+        """Whether the answer can not end at `column` positions behind the final tokens: frozen ones come later."""
+        position = len(self.tokens) - len(self.request.context) + column
+        return any(frozen > position for frozen in self.request.frozen)
+
+    def frozen_at(self, column: int) -> int | None:
+        """The token that is frozen at `column` positions behind the final ones."""
+        return self.request.frozen.get(len(self.tokens) - len(self.request.context) + column)
+
+    def columns(self, length: int) -> list[int]:
+        """The positions of a canvas of `length` whose logits are read."""
+        return list(range(length)) if self.request.revise else [column for column in self.masked if column < length]
+
+    def begin_canvas(self, board: Board) -> None:
+        """Set up the next canvas, or the next verification where nothing is drafted."""
+        self.known, self.canvas_steps, self.draft = None, 0, None
+        self.canvas_ids, self.canvas_revealed = [], []
+        if self.policy.reveal is None or (self.policy.verified and self.room == 1):
+            self.draft = []
+            return
+        longest = self.room if self.policy.verified else self.room + 1  # one more for the end token
+        lengths = self.candidates or self.request.canvas_lengths
+        self.candidates = tuple(sorted({min(length, longest) for length in lengths}))
+        self.length = self.candidates[-1]
+        offset = len(self.tokens) - len(self.request.context)
+        frozen = {
+            position - offset: token
+            for position, token in self.request.frozen.items()
+            if offset <= position < offset + self.length
+        }
+        board.clear(self.slot, frozen)
+        self.masked = [column for column in range(self.length) if column not in frozen]
+        self.canvas_ids = [frozen.get(column, self.diffusion.mask_token_id) for column in range(self.length)]
+        self.canvas_revealed = [column in frozen for column in range(self.length)]
+
+    def pieces(self, board: Board) -> list[Piece]:
+        """The rows of this job in the next forward."""
+        buffer = self.committed
+        if self.prefill_rows:
+            chunk = self.tokens[buffer.length : buffer.length + self.prefill_rows]
+            return [Piece(chunk, buffer, buffer.length, causal=True)]
+        behind = self.uncommitted
+        if self.draft is not None:
+            rows = behind + self.draft
+            return [Piece(rows, buffer, buffer.length, causal=True, read=range(max(0, len(behind) - 1), len(rows)))]
+        pieces = []
+        if behind:
+            read = [len(behind) - 1] if self.foresees else []
+            pieces.append(Piece(behind, buffer, buffer.length, causal=True, read=read))
+        start = buffer.length + len(behind)
+        head = [torch.tensor(self.tokens[start:], device=board.device)] if self.diffusion.logit_shift else []
+        for length in self.candidates:
+            ids = torch.cat([*head, board.ids[self.slot, :length]]) if head else board.ids[self.slot, :length]
+            pieces.append(Piece(ids, buffer, start, causal=False, read=self.columns(length)))
+        return pieces
+
+    def extend(self, predictions: Sequence[Prediction], flips: Sequence[int] | None = None) -> None:
+        """Append final tokens to the answer; an end token ends it."""
+        for index, found in enumerate(predictions):
+            if found.token == self.diffusion.end_token_id:
+                self.end_log_prob = found.log_prob
+                return
+            self.tokens.append(found.token)
+            self.log_probs.append(found.log_prob)
+            self.entropies.append(found.entropy)
+            self.flips.append(flips[index] if flips else 0)
+
+    def count_ties(self, predictions: Sequence[Prediction]) -> None:
+        """Count the near ties among causal decisions."""
+        self.near_ties += sum(found.margin < NEAR_TIE for found in predictions)
+
+    def state(self) -> CanvasState:
+        """The answer and the canvas as they are."""
+        answer = self.answer
+        ids = (*answer, *self.canvas_ids[: self.length])
+        return CanvasState(self.forwards, ids, (True,) * len(answer) + tuple(self.canvas_revealed[: self.length]))
+
+    def result(self, reason: FinishReason, now: float) -> Result:
+        """The finished answer."""
+        prefilled = self.began if self.prefilled is None else self.prefilled
+        return Result(
+            ids=tuple(self.answer),
+            log_probs=tuple(self.log_probs),
+            entropies=tuple(self.entropies),
+            flips=tuple(self.flips),
+            end_log_prob=self.end_log_prob,
+            finish_reason=reason,
+            steps=self.steps,
+            forwards=self.forwards,
+            cached_tokens=self.cached_tokens,
+            computed_tokens=len(self.request.context) - self.cached_tokens,
+            canvas_length=self.canvas_length,
+            length_scores=self.length_scores,
+            prefill_seconds=prefilled - self.began,
+            denoise_seconds=now - prefilled,
+            near_ties=self.near_ties,
+        )

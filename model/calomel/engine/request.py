@@ -1,0 +1,159 @@
+"""What a caller asks of the engine: token ids in, with the bounds and the policy of the answer.
+
+A request is checked in the caller's thread, before anything is queued: `check` raises the error that names the field.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from calomel.engine.config import ModelConfig
+from calomel.engine.errors import (
+    ContextTooLongError,
+    EmptyContextError,
+    InvalidCanvasError,
+    InvalidRequestError,
+    InvalidSamplingError,
+    PolicyUnavailableError,
+    TokenOutOfRangeError,
+)
+from calomel.engine.reveal import parse_policy
+
+_NOTHING_FROZEN: Mapping[int, int] = MappingProxyType({})
+
+
+class Priority(enum.IntEnum):
+    """Who waits for the answer. A request runs only while none of a smaller number has work."""
+
+    INTERACTIVE = 0
+    BACKGROUND = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How a token is drawn from the model's distribution; the defaults take the most probable one.
+
+    Attributes:
+        temperature: 0 takes the best token (of equal ones the one with the lower id).
+        top_p: smallest set of tokens with at least this probability, after `temperature` and `top_k`.
+        top_k: the number of most probable tokens that may be drawn; -1 for all.
+        frequency_penalty: subtracted from a token's logit once for each time the answer has it.
+        presence_penalty: subtracted once if the answer has the token.
+        repetition_penalty: divides the positive and multiplies the negative logits of tokens in context or answer.
+        seed: of the random numbers; None for a fresh one.
+    """
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+
+    @property
+    def penalised(self) -> bool:
+        """Whether any penalty changes the logits."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One answer to denoise.
+
+    Attributes:
+        context: all known tokens, encoded causally, oldest first.
+        max_new_tokens: bound on the answer's length; the end token does not count.
+        canvas_lengths: candidate canvas lengths; with more than one, the length probe chooses. A longer answer is a
+            sequence of canvases of that length.
+        frozen: position in the answer to the token id that it has from the start. The end token is never
+            predicted before the last of them.
+        sampling: how tokens are drawn.
+        policy: `threshold:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or `left_to_right`.
+        max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
+        revise: revealed positions whose best token changed take the new one.
+        deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
+        priority: who waits.
+        record_canvases: yield the canvas after every step through `Handle.states`.
+        reuse: so many leading context tokens go to the shared prefix cache; None for all of them.
+    """
+
+    context: tuple[int, ...]
+    max_new_tokens: int = 64
+    canvas_lengths: tuple[int, ...] = (32,)
+    frozen: Mapping[int, int] = field(default_factory=lambda: _NOTHING_FROZEN)
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    policy: str = "threshold:0.9"
+    max_steps: int = 16
+    revise: bool = False
+    deadline: float | None = None
+    priority: Priority = Priority.INTERACTIVE
+    record_canvases: bool = False
+    reuse: int | None = None
+
+
+def check(request: Request, config: ModelConfig) -> None:
+    """Raise the InvalidRequestError that names the first wrong field of `request`."""
+    _check_context(request, config)
+    _check_canvas(request, config)
+    _check_sampling(request.sampling)
+    policy = parse_policy(request.policy)
+    if policy.causal and not config.diffusion.verifiable:
+        raise PolicyUnavailableError(
+            f"policy {request.policy!r} needs a checkpoint that was trained causally on its context; this one was not"
+        )
+
+
+def _check_context(request: Request, config: ModelConfig) -> None:
+    size = len(request.context)
+    if not size:
+        raise EmptyContextError("context is empty; give at least one token")
+    if request.max_new_tokens < 1:
+        raise InvalidRequestError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1")
+    if size + request.max_new_tokens > config.max_position_embeddings:
+        raise ContextTooLongError(
+            f"context ({size}) plus max_new_tokens ({request.max_new_tokens}) exceed the model's "
+            f"{config.max_position_embeddings} positions"
+        )
+    for name, ids in (("context", request.context), ("frozen", tuple(request.frozen.values()))):
+        wrong = next((token for token in (min(ids), max(ids)) if not 0 <= token < config.vocab_size), None) if ids else None
+        if wrong is not None:
+            raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
+    if request.reuse is not None and not 0 <= request.reuse <= size:
+        raise InvalidRequestError(f"reuse is {request.reuse}; it must be between 0 and the context's {size} tokens")
+    if request.deadline is not None and math.isnan(request.deadline):
+        raise InvalidRequestError("deadline is not a number")
+
+
+def _check_canvas(request: Request, config: ModelConfig) -> None:
+    longest = config.diffusion.max_canvas
+    if not request.canvas_lengths:
+        raise InvalidCanvasError("canvas_lengths is empty; give at least one length")
+    for length in request.canvas_lengths:
+        if not 1 <= length <= longest:
+            raise InvalidCanvasError(f"canvas length {length} is outside of 1..{longest}")
+    if request.max_steps < 1:
+        raise InvalidCanvasError(f"max_steps is {request.max_steps}; it must be at least 1")
+    for position, token in request.frozen.items():
+        if not 0 <= position < request.max_new_tokens:
+            raise InvalidCanvasError(f"frozen position {position} is outside of 0..{request.max_new_tokens - 1}")
+        if token == config.diffusion.mask_token_id:
+            raise InvalidCanvasError(f"frozen position {position} has the mask token; leave it out instead")
+
+
+def _check_sampling(sampling: SamplingParams) -> None:
+    rules = (
+        ("temperature", sampling.temperature, 0.0 <= sampling.temperature < math.inf, "a number of at least 0"),
+        ("top_p", sampling.top_p, 0.0 < sampling.top_p <= 1.0, "above 0 and at most 1"),
+        ("top_k", sampling.top_k, sampling.top_k == -1 or sampling.top_k >= 1, "-1 or at least 1"),
+        ("frequency_penalty", sampling.frequency_penalty, math.isfinite(sampling.frequency_penalty), "finite"),
+        ("presence_penalty", sampling.presence_penalty, math.isfinite(sampling.presence_penalty), "finite"),
+        ("repetition_penalty", sampling.repetition_penalty, 0.0 < sampling.repetition_penalty < math.inf, "above 0"),
+    )
+    for name, value, fits, wanted in rules:
+        if not fits:
+            raise InvalidSamplingError(f"{name} is {value}; it must be {wanted}")

@@ -1,0 +1,165 @@
+"""Reveal policies: which masked positions of a canvas are fixed after a step.
+
+Each policy is a pure function of three tensors over a batch of canvases: the probability of each position's chosen
+token `confidence` [B, L], the `entropy` [B, L] of its distribution in nats, and `candidates` [B, L], True where a
+position is still masked. It returns [B, L], True where a position is revealed: candidates only, and at least one in
+every canvas that has any, so that every step makes progress.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from calomel.engine.errors import UnknownPolicyError
+
+
+class RevealPolicy(Protocol):
+    """Chooses the positions that a step fixes."""
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Reveal every position whose confidence reaches `probability` (Fast-dLLM, arXiv 2505.22618)."""
+
+    probability: float = 0.9
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        return (candidates & (confidence >= self.probability)) | _best(confidence, candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Reveal the n most confident positions, for the largest n whose least one is at least 1 - factor / (n + 1).
+
+    Fast-dLLM, arXiv 2505.22618, theorem 1: with such confidences parallel and sequential greedy decoding agree.
+    """
+
+    factor: float = 1.0
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        ordered, order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True)
+        count = torch.arange(1, confidence.shape[-1] + 1, device=confidence.device)
+        holds = ordered >= 1.0 - self.factor / (count + 1)
+        ranked = holds.cumprod(dim=-1).bool()
+        return (torch.zeros_like(candidates).scatter(-1, order, ranked) & candidates) | _best(confidence, candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class EntropyBound:
+    """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma)."""
+
+    nats: float = 0.1
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
+        before = ordered.cumsum(dim=-1).roll(1, dims=-1)
+        before[..., 0] = 0.0
+        return torch.zeros_like(candidates).scatter(-1, order, before <= self.nats) & candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Reveal the `count` most confident positions of every step."""
+
+    count: int = 1
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True).indices
+        ranked = (torch.arange(confidence.shape[-1], device=confidence.device) < self.count).expand_as(candidates)
+        return torch.zeros_like(candidates).scatter(-1, order, ranked) & candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How an answer is decoded: how canvases are revealed, and whether the causal mode has the last word.
+
+    Attributes:
+        reveal: of the canvas (of the draft, when `verified`); None when there is no canvas (`left_to_right`).
+        verified: drafts are verified by a causal forward.
+    """
+
+    reveal: RevealPolicy | None
+    verified: bool = False
+
+    @property
+    def causal(self) -> bool:
+        """Whether tokens are fixed by the causal mode of the model."""
+        return self.verified or self.reveal is None
+
+
+def parse_policy(text: str) -> Policy:
+    """Read `name:parameter`.
+
+    `threshold:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of these as the
+    draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`.
+
+    Raises:
+        UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
+    """
+    name, _, parameter = text.partition(":")
+    if name == "left_to_right" and not parameter:
+        return Policy(reveal=None)
+    if name == "verified":
+        return Policy(reveal=_parse_reveal(parameter) if parameter else Threshold(0.0), verified=True)
+    return Policy(reveal=_parse_reveal(text))
+
+
+def revise(ids: Tensor, tokens: Tensor, revealed: Tensor, frozen: Tensor) -> Tensor:
+    """Where a revealed, not frozen position's best token is no longer the one it has: [B, L] each to [B, L] bool."""
+    return revealed & ~frozen & (tokens != ids)
+
+
+def _parse_reveal(text: str) -> RevealPolicy:
+    name, _, parameter = text.partition(":")
+    match name:
+        case "threshold":
+            return Threshold(_number(text, parameter, 0.9, low=0.0, high=1.0))
+        case "factor":
+            return Factor(_number(text, parameter, 1.0, low=0.0))
+        case "entropy_bound":
+            return EntropyBound(_number(text, parameter, 0.1, low=0.0))
+        case "fixed":
+            count = _number(text, parameter, 1.0, low=1.0)
+            if not count.is_integer():
+                raise UnknownPolicyError(f"policy {text!r}: a step reveals a whole number of tokens")
+            return Fixed(int(count))
+        case _:
+            raise UnknownPolicyError(
+                f"unknown policy {text!r}; there are threshold:P, factor:F, entropy_bound:NATS, fixed:K, "
+                "verified[:POLICY] and left_to_right"
+            )
+
+
+def _number(text: str, parameter: str, default: float, *, low: float, high: float = math.inf) -> float:
+    if not parameter:
+        return default
+    try:
+        value = float(parameter)
+    except ValueError as error:
+        raise UnknownPolicyError(f"policy {text!r}: {parameter!r} is not a number") from error
+    if not math.isfinite(value) or not low <= value <= high:
+        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a finite number between {low} and {high}")
+    return value
+
+
+def _masked(confidence: Tensor, candidates: Tensor) -> Tensor:
+    return confidence.masked_fill(~candidates, -1.0)
+
+
+def _best(confidence: Tensor, candidates: Tensor) -> Tensor:
+    """The most confident candidate of every canvas, [B, L] bool; none where there is no candidate."""
+    best = _masked(confidence, candidates).argmax(dim=-1, keepdim=True)
+    return torch.zeros_like(candidates).scatter(-1, best, value=True) & candidates

@@ -1,0 +1,130 @@
+"""From logits to tokens: penalties, temperature, top-k, top-p, and the numbers that say how sure the model was.
+
+Confidence, log-probability and entropy are those of the model's own distribution at temperature 1 (mask token
+excluded, penalties included): they do not depend on how the token was drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from calomel.engine.request import SamplingParams
+
+# Instead of -inf: exp() of it is 0 too, and 0 * LOWEST is 0 where 0 * -inf is not a number.
+LOWEST = torch.finfo(torch.float32).min
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the penalties look at, for the rows of one request.
+
+    Attributes:
+        answer: [R, V] float, how often the answer has each token.
+        seen: [R, V] bool, whether context or answer have it.
+    """
+
+    answer: Tensor
+    seen: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How the tokens of consecutive rows of one request are drawn.
+
+    Attributes:
+        start: the first row; `stop` is behind the last.
+        params: the request's sampling parameters.
+        generator: the request's random numbers; needed when the temperature is above 0.
+        counts: needed when a penalty is set.
+        without_end: rows (counted from `start`) that must not predict the end token.
+        forced: row (counted from `start`) to the token that it has to take.
+    """
+
+    start: int
+    stop: int
+    params: SamplingParams
+    generator: torch.Generator | None = None
+    counts: Counts | None = None
+    without_end: Sequence[int] = ()
+    forced: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The chosen tokens of R rows: `token`, `best` [R] int64; `log_prob`, `entropy` [R] float32, of `token`."""
+
+    token: Tensor
+    best: Tensor
+    log_prob: Tensor
+    entropy: Tensor
+
+
+def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_id: int) -> Choice:
+    """Draw one token per row of `logits` [R, V] float32 (overwritten); rows that no draw names take the best token."""
+    logits[:, mask_token_id] = LOWEST
+    for draw in draws:
+        if draw.without_end:
+            logits[[draw.start + row for row in draw.without_end], end_token_id] = LOWEST
+        if draw.params.penalised and draw.counts is not None:
+            logits[draw.start : draw.stop] = penalise(logits[draw.start : draw.stop], draw.params, draw.counts)
+    log_probs = logits.log_softmax(dim=-1)
+    best = logits.argmax(dim=-1)
+    token = best
+    for draw in draws:
+        if draw.params.temperature > 0 and draw.generator is not None:
+            token = token.clone() if token is best else token
+            token[draw.start : draw.stop] = sample(logits[draw.start : draw.stop], draw.params, draw.generator)
+        for row, forced in draw.forced.items():
+            token = token.clone() if token is best else token
+            token[draw.start + row] = forced
+    log_prob = log_probs.gather(-1, token[:, None])[:, 0]
+    entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
+    return Choice(token, best, log_prob, entropy)
+
+
+def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
+    """Apply the penalties of `params` to logits [R, V]."""
+    if params.repetition_penalty != 1.0:
+        factor = params.repetition_penalty
+        turned = torch.where(logits > 0, logits / factor, (logits * factor).clamp(min=LOWEST))
+        logits = torch.where(counts.seen, turned, logits)
+    logits = logits - params.frequency_penalty * counts.answer - params.presence_penalty * (counts.answer > 0)
+    return logits.clamp(min=LOWEST)
+
+
+def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator) -> Tensor:
+    """Draw one token per row of logits [R, V] by an exponential race, which needs no host synchronisation: [R]."""
+    shaped = logits / params.temperature
+    if 0 < params.top_k < shaped.shape[-1]:
+        least = shaped.topk(params.top_k, dim=-1).values[:, -1:]
+        shaped = shaped.masked_fill(shaped < least, -torch.inf)
+    if params.top_p < 1.0:
+        ordered, order = shaped.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        beyond = ordered.cumsum(dim=-1) - ordered >= params.top_p
+        shaped = shaped.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
+    noise = torch.empty_like(shaped).exponential_(generator=generator)
+    return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
+
+
+def margins(logits: Tensor) -> Tensor:
+    """The distance of the best two logits of every row: [R, V] to [R]."""
+    top = logits.topk(2, dim=-1).values
+    return top[:, 0] - top[:, 1]
+
+
+def count_tokens(
+    context: Sequence[int], answer: Sequence[int], following: Sequence[int], rows: int, vocab: int, device: torch.device
+) -> Counts:
+    """Counts for `rows` rows, of which row i comes behind `answer` and the first i tokens of `following`."""
+    steps = torch.zeros(rows, vocab, device=device)
+    steps[0] = torch.bincount(torch.tensor(answer, dtype=torch.int64, device=device), minlength=vocab)
+    added = min(len(following), rows - 1)
+    steps[torch.arange(1, added + 1), torch.tensor(following[:added], dtype=torch.int64)] += 1
+    counts = steps.cumsum(dim=0)
+    seen = counts > 0
+    seen[:, torch.tensor(context, dtype=torch.int64, device=device)] = True
+    return Counts(counts, seen)

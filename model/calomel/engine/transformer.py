@@ -1,0 +1,131 @@
+"""The decoder: token ids and positions in, hidden states and logits out.
+
+One network serves both modes. It computes everything that is per token (embedding, norms, projections, MLP) over one
+flat row of tokens, and asks its caller how a layer attends: the engine answers with cached keys, the trainer with the
+mask of a whole training batch. So there is no padding, no mask and no cache in this file.
+
+Weights have the names of the Hugging Face Qwen3 implementation; fused projections are split when a checkpoint is saved.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from calomel.engine.config import ModelConfig
+
+
+class Attend(Protocol):
+    """How the tokens of one forward attend in one layer."""
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attend with q [T, Hq, D] over k, v [T, Hkv, D] of the same tokens and whatever the caller has cached.
+
+        Returns [T, Hq, D]. RoPE and QK-norm are already applied.
+        """
+        ...
+
+
+class Attention(nn.Module):
+    """Grouped-query attention with RoPE and optional QK-norm; the softmax itself is the caller's `Attend`."""
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.head_dim = config.head_dim
+        self.q_size = config.num_attention_heads * config.head_dim
+        self.kv_size = config.num_key_value_heads * config.head_dim
+        self.qkv_proj = nn.Linear(config.hidden_size, self.q_size + 2 * self.kv_size, bias=config.attention_bias)
+        self.o_proj = nn.Linear(self.q_size, config.hidden_size, bias=False)
+        self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
+        self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        """x [T, C], cos and sin [T, 1, D] to [T, C]."""
+        q, k, v = self.qkv_proj(x).split((self.q_size, self.kv_size, self.kv_size), dim=-1)
+        q = rotate(self.q_norm(q.unflatten(-1, (-1, self.head_dim))), cos, sin)
+        k = rotate(self.k_norm(k.unflatten(-1, (-1, self.head_dim))), cos, sin)
+        v = v.unflatten(-1, (-1, self.head_dim))
+        out: Tensor = self.o_proj(attend(self.layer, q, k, v).flatten(-2))
+        return out
+
+
+class Mlp(nn.Module):
+    """SwiGLU."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gate_up_proj = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x [T, C] to [T, C]."""
+        gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
+        out: Tensor = self.down_proj(F.silu(gate) * up)
+        return out
+
+
+class Layer(nn.Module):
+    """One pre-norm decoder layer."""
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.self_attn = Attention(config, layer)
+        self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.mlp = Mlp(config)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
+        """x [T, C] to [T, C]."""
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
+        out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
+        return out
+
+
+class Transformer(nn.Module):
+    """The whole decoder. Holds weights only; two engines can share one."""
+
+    inverse_frequency: Tensor
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.num_hidden_layers))
+        self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        if config.tie_word_embeddings:
+            self.lm_head.weight = self.embed_tokens.weight
+        self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
+
+    def forward(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
+        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm."""
+        angles = positions[:, None].float() * self.inverse_frequency  # [T, D/2]
+        x = self.embed_tokens(ids)
+        cos = angles.cos().repeat(1, 2)[:, None].to(x.dtype)  # [T, 1, D]
+        sin = angles.sin().repeat(1, 2)[:, None].to(x.dtype)
+        for layer in self.layers:
+            x = layer(x, cos, sin, attend)
+        out: Tensor = self.norm(x)
+        return out
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Hidden states [N, C] to logits [N, V] in float32."""
+        out: Tensor = self.lm_head(hidden)
+        return out.float()
+
+
+def inverse_frequency(config: ModelConfig) -> Tensor:
+    """The RoPE frequencies [D/2] of `config`, in float32."""
+    exponent = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    return config.rope_theta**-exponent
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Apply RoPE in the half-split form of Qwen and Llama: x [T, H, D], cos and sin [T, 1, D]."""
+    half = x.shape[-1] // 2
+    turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+    return x * cos + turned * sin

@@ -1,0 +1,118 @@
+"""The fill-in-the-middle prompt of Calomel's own models.
+
+    <|file|> path <|suffix|> far suffix <|prefix|> prefix <|near|> near suffix <|middle|>  →  middle <|end|>
+
+Stable parts come first, so that a keystroke leaves the cached front alone: the far suffix is anchored to the start of a
+line and moves in hops, the prefix only grows at its end. The near suffix, a handful of tokens right behind the cursor,
+is repeated for every request at the very end, where canvas and causal mode both see it. Prefix, middle and suffix are
+encoded apart, since the cursor is no token boundary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.prompts.tokenizer import Tokenizer
+
+NEAR_TOKENS: Final = 16
+FAR_TOKENS: Final = 256
+HOP: Final = 512
+# A token of code is rarely longer than this on average; only as much text as can fit is encoded at all.
+_CHARACTERS_PER_TOKEN: Final = 12
+# What a token of code has on average; the hop of a window is measured in characters, so that its front is never encoded.
+_CHARACTERS_PER_HOP_TOKEN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FimPrompt:
+    """A hole in a text.
+
+    Attributes:
+        prefix: everything before the hole.
+        suffix: everything behind it.
+        path: the file's path as shown to the model; None when unknown.
+        max_context: how many tokens the rendered prompt may have.
+    """
+
+    prefix: str
+    suffix: str = ""
+    path: str | None = None
+    max_context: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FimTokens:
+    """A rendered prompt: its token ids, and how many of them, from the front, are worth keeping in the cache."""
+
+    context: tuple[int, ...]
+    reuse: int
+
+
+def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
+    """Render `prompt` within its budget. The far suffix may take a quarter of it, the prefix has the rest."""
+    path = tokenizer.encode(prompt.path)[-NEAR_TOKENS:] if prompt.path else []
+    near, far_text = split_suffix(prompt.suffix, tokenizer)
+    budget = max(1, prompt.max_context - len(near) - len(path) - 5)
+    far_room = min(FAR_TOKENS, budget // 4)
+    far = tokenizer.encode(far_text[: far_room * _CHARACTERS_PER_TOKEN])[:far_room]
+    prefix = last_tokens(prompt.prefix, budget - len(far), tokenizer)
+    front = assemble_front(path, far, prefix, tokenizer)
+    return FimTokens(tuple(front + assemble_tail((), near, tokenizer)), reuse=len(front))
+
+
+def assemble_front(
+    path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer
+) -> list[int]:
+    """The cached front of the prompt; an absent path or far suffix takes its marker with it."""
+    front = [tokenizer.file, *path] if path else []
+    if far:
+        front += [tokenizer.suffix, *far]
+    return [*front, tokenizer.prefix, *prefix]
+
+
+def assemble_tail(rest: Sequence[int], near: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """What belongs to one request alone: the prefix behind its last whole pre-token, the near suffix, the middle mark."""
+    return [*rest, tokenizer.near, *near, tokenizer.middle]
+
+
+def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
+    """The near suffix as ids, and the text of the far suffix: whole lines from the first one not fully near."""
+    near = tokenizer.encode(suffix[: NEAR_TOKENS * _CHARACTERS_PER_TOKEN])[:NEAR_TOKENS]
+    seen = len(tokenizer.decode(near))
+    line = suffix.rfind("\n", 0, seen) + 1
+    return near, suffix[line:] if line else suffix[seen:]
+
+
+def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:
+    """The ids of the last lines of `text` that fit into `room` tokens.
+
+    The start is a function of whole hops of `HOP` tokens (a quarter of `room` in a small one), counted from the start
+    of the text, and anchored to a line: otherwise every keystroke in a long file would shift the window and miss the
+    cache.
+    """
+    if room <= 0:
+        return []
+    hop = max(1, min(HOP, room // 4)) * _CHARACTERS_PER_HOP_TOKEN
+    hops = max(0, -(-(len(text) - room * _CHARACTERS_PER_TOKEN) // hop))
+    while True:
+        start = _line_start(text, hops * hop)
+        ids = tokenizer.encode(text[start:])
+        if len(ids) <= room:
+            return ids
+        if (hops + 1) * hop >= len(text):
+            return ids[-room:]
+        hops += 1
+
+
+def _line_start(text: str, position: int) -> int:
+    """The first start of a line at or behind `position`; `position` itself when the line is the last one."""
+    if position <= 0:
+        return 0
+    return text.find("\n", position - 1) + 1 or position
+
+
+def read_answer(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """The text to insert, from the ids of an answer (the end token and what follows it already dropped)."""
+    return tokenizer.decode(ids)

@@ -1,0 +1,1 @@
+"""Training: corpus, examples, the two losses, the loop."""

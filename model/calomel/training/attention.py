@@ -1,0 +1,77 @@
+"""How the rows of a training batch attend: one mask, said once, with two backends.
+
+Every row sees the front of its document up to its limit; a row of a branch also sees the branch's own head, and, in the
+causal answer, what precedes it, or, on a canvas, all of that canvas. The causal answer is the clean copy of what the
+canvases hide: no canvas row ever sees it.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from calomel.engine.config import ModelConfig
+from calomel.training.config import BatchShape
+from calomel.training.example import HEAD, rows
+
+
+def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
+    """[R, R] bool: may branch row q see branch row k, were all of them valid.
+
+    With shifted logits a canvas holds the middle mark as its own first row, so it does not see the head's.
+    """
+    count = rows(shape)
+    index = torch.arange(count)
+    part = torch.where(index < HEAD, 0, 1 + (index - HEAD) // shape.canvas)  # 0 head, 1 causal, 2 and 3 canvases
+    query, key = part[:, None], part[None, :]
+    causal = index[:, None] >= index[None, :]
+    head = (key == 0) & ((query > 0) | causal)
+    if logit_shift:
+        head &= ~((query > 1) & (index[None, :] == HEAD - 1))
+    own = (query == key) & (query > 0)
+    return head | (own & ((query > 1) | causal))
+
+
+class TreeAttention:
+    """Dense attention over front and branches; the reference, and the fast one on a CPU.
+
+    Scores of all rows against the front are one matrix product a head, without copies of the front for its branches.
+    """
+
+    def __init__(
+        self, config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
+    ) -> None:
+        self._config = config
+        self._shape = shape
+        self._documents = positions.shape[0]
+        front = shape.front
+        key = torch.arange(front, device=positions.device)
+        seen = (key < limit[..., None]) & valid[:, None, :front]  # [B, T, F]
+        distance = positions[..., None] - positions[:, None, :front]
+        window = config.sliding_window or config.max_position_embeddings
+        self._front_masks = {None: seen, config.sliding_window: seen & (distance < window)}
+        branches = valid[:, front:].unflatten(1, (shape.holes, -1))  # [B, K, R]
+        self._branch_mask = structure & branches[:, :, None, :]  # [B, K, R, R]
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Q [B * T, Hq, D], k and v [B * T, Hkv, D] to [B * T, Hq, D]."""
+        shape, config = self._shape, self._config
+        group = config.num_attention_heads // config.num_key_value_heads
+        q = q.unflatten(0, (self._documents, -1)).transpose(1, 2) * config.head_dim**-0.5  # [B, Hq, T, D]
+        k = k.unflatten(0, (self._documents, -1)).transpose(1, 2).repeat_interleave(group, dim=1)
+        v = v.unflatten(0, (self._documents, -1)).transpose(1, 2).repeat_interleave(group, dim=1)
+        front, holes = shape.front, shape.holes
+        mask = self._front_masks[config.window(layer)][:, None]  # [B, 1, T, F]
+        low = torch.finfo(q.dtype).min
+        to_front = (q @ k[:, :, :front].transpose(-1, -2)).masked_fill(~mask, low)  # [B, H, T, F]
+        alone = to_front[:, :, :front].softmax(-1) @ v[:, :, :front]
+        inner_q = q[:, :, front:].unflatten(2, (holes, -1))  # [B, H, K, R, D]
+        inner_k = k[:, :, front:].unflatten(2, (holes, -1))
+        inner_v = v[:, :, front:].unflatten(2, (holes, -1))
+        inner = (inner_q @ inner_k.transpose(-1, -2)).masked_fill(~self._branch_mask[:, None], low)
+        outer = to_front[:, :, front:].unflatten(2, (holes, -1))  # [B, H, K, R, F]
+        weights = torch.cat((outer, inner), dim=-1).softmax(-1)
+        branch = (weights[..., :front].flatten(2, 3) @ v[:, :, :front]) + (
+            weights[..., front:] @ inner_v
+        ).flatten(2, 3)
+        return torch.cat((alone, branch), dim=2).transpose(1, 2).flatten(0, 1)

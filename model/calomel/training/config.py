@@ -1,0 +1,194 @@
+"""Everything a training run is decided by, read from one TOML file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
+
+
+class TrainingConfigError(ValueError):
+    """A field of the training file is unknown or wrong; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The shape of the network to train. See `ModelConfig` for the meaning of the fields."""
+
+    vocab_size: int = 8192
+    hidden_size: int = 256
+    intermediate_size: int = 672
+    layers: int = 6
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 64
+    sliding_window: int = 1024
+    # Every n-th layer sees everything; the others see `sliding_window` positions.
+    full_every: int = 3
+    max_position_embeddings: int = 32768
+    max_canvas: int = 64
+    logit_shift: bool = False
+
+    def model_config(self, *, mask_token_id: int, end_token_id: int) -> ModelConfig:
+        """The `ModelConfig` of this shape."""
+        layer_types: tuple[LayerType, ...] = tuple(
+            "full_attention" if (layer + 1) % self.full_every == 0 else "sliding_attention"
+            for layer in range(self.layers)
+        )
+        return ModelConfig(
+            vocab_size=self.vocab_size,
+            hidden_size=self.hidden_size,
+            intermediate_size=self.intermediate_size,
+            num_hidden_layers=self.layers,
+            num_attention_heads=self.heads,
+            num_key_value_heads=self.kv_heads,
+            head_dim=self.head_dim,
+            max_position_embeddings=self.max_position_embeddings,
+            sliding_window=self.sliding_window,
+            layer_types=layer_types,
+            diffusion=DiffusionConfig(
+                mask_token_id=mask_token_id,
+                end_token_id=end_token_id,
+                logit_shift=self.logit_shift,
+                max_canvas=self.max_canvas,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """One static shape of a batch.
+
+    Attributes:
+        documents: windows of source text in the batch.
+        front: rows of causal context a document has (path, far suffix, prefix).
+        holes: holes in each document.
+        canvas: rows of each canvas; every hole has two, with complementary masks.
+        share: how often this shape is drawn, relative to the others.
+    """
+
+    documents: int = 4
+    front: int = 512
+    holes: int = 4
+    canvas: int = 32
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class HoleMix:
+    """Shares of the kinds of hole, and of the ways in which they are cut."""
+
+    rest_of_line: float = 0.45
+    inside_line: float = 0.12
+    inside_token: float = 0.10
+    inside_indent: float = 0.06
+    several_lines: float = 0.17
+    nothing: float = 0.10
+    # Share of holes whose ends are moved to the boundaries of pre-tokens; the rest is cut at any character.
+    aligned: float = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Weights of the parts of the loss (see `calomel.training.loss`)."""
+
+    context: float = 1.0
+    causal: float = 1.0
+    canvas: float = 1.0
+    fill: float = 0.2
+    # A masked token's loss is divided by the share of masked tokens, at most by 1 / 10 (clipped for variance, BD3-LM).
+    max_weight: float = 10.0
+    corrupted: float = 1.0
+    kept: float = 0.05
+    corruption: float = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Optimization:
+    """Learning rates and schedule (warm-up, stable, linear decay to nothing)."""
+
+    muon_lr: float = 0.02
+    adam_lr: float = 0.003
+    weight_decay: float = 0.05
+    warmup_steps: int = 60
+    # The share of the run's time, at its end, in which the rates fall linearly to zero.
+    decay_share: float = 0.35
+    max_grad_norm: float = 1.0
+    compile: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """One training run.
+
+    Attributes:
+        corpus: `train.jsonl.zst` of `calomel corpus`.
+        held_out: `heldout.jsonl.zst` of `calomel corpus`.
+        tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
+        languages: relative shares of the languages.
+        minutes: wall time of the run, all resumed parts together; the schedule is a function of it.
+        gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
+        checkpoint_minutes: time between checkpoints.
+        evaluate_steps: steps between evaluations on held-out text.
+    """
+
+    corpus: Path
+    held_out: Path
+    tokenizer: Path
+    minutes: float = 60.0
+    seed: int = 0
+    threads: int = 0
+    languages: dict[str, float] = field(default_factory=dict)
+    shapes: tuple[BatchShape, ...] = (BatchShape(),)
+    model: ModelShape = ModelShape()
+    holes: HoleMix = HoleMix()
+    losses: Losses = Losses()
+    optimization: Optimization = Optimization()
+    gap_share: float = 0.25
+    far_suffix_share: float = 0.6
+    path_share: float = 0.8
+    checkpoint_minutes: float = 5.0
+    evaluate_steps: int = 200
+
+    @classmethod
+    def from_file(cls, path: Path) -> TrainConfig:
+        """Read a TOML file; relative paths in it are relative to the working directory.
+
+        Raises:
+            TrainingConfigError: the file is absent or no TOML, or a field is unknown or missing.
+        """
+        try:
+            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise TrainingConfigError(f"{path} does not exist") from error
+        except tomllib.TOMLDecodeError as error:
+            raise TrainingConfigError(f"{path} is not valid TOML: {error}") from error
+        parts: dict[str, Any] = dict(raw)
+        for name, part in (
+            ("model", ModelShape),
+            ("holes", HoleMix),
+            ("losses", Losses),
+            ("optimization", Optimization),
+        ):
+            if name in parts:
+                parts[name] = _build(part, parts[name], name)
+        if "shapes" in parts:
+            parts["shapes"] = tuple(_build(BatchShape, shape, "shapes") for shape in parts["shapes"])
+        for name in ("corpus", "held_out", "tokenizer"):
+            if name in parts:
+                parts[name] = Path(parts[name]).expanduser()
+        config: TrainConfig = _build(cls, parts, str(path))
+        return config
+
+
+def _build(kind: Any, values: dict[str, Any], where: str) -> Any:  # noqa: ANN401  (any of the dataclasses above)
+    unknown = sorted(set(values) - {entry.name for entry in fields(kind)})
+    if unknown:
+        raise TrainingConfigError(f"{where}: unknown field {', '.join(unknown)}")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise TrainingConfigError(f"{where}: {error}") from error

@@ -1,0 +1,1 @@
+"""The training corpus: pinned open-source packages turned into clean, licensed text."""

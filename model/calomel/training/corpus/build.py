@@ -1,0 +1,205 @@
+"""Builds the corpus: fetch, extract, decontaminate, deduplicate, shuffle, write.
+
+Held-out packages come first, so that whatever a training package shares with them is dropped
+from training and never the other way round.
+"""
+
+import logging
+import os
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from calomel.training.corpus.cleaning import is_declaration, is_test
+from calomel.training.corpus.contamination import MeasuringData, read_measuring_data
+from calomel.training.corpus.duplicates import SeenText
+from calomel.training.corpus.errors import ArchiveError, FetchError, LicenseError
+from calomel.training.corpus.extract import Extraction, extract
+from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, Archive, ArchiveCache
+from calomel.training.corpus.notice import Credit, render_notice
+from calomel.training.corpus.packages import DEFAULT_LIST, Package, load_packages
+from calomel.training.corpus.shards import SourceFile, write_shard
+from calomel.training.corpus.summary import CorpusSummary, summarise
+
+_log = logging.getLogger(__name__)
+
+TRAIN = "train.jsonl.zst"
+HELDOUT = "heldout.jsonl.zst"
+SUMMARY = "summary.json"
+NOTICE = "NOTICE"
+
+_REPOSITORY = Path(__file__).resolve().parents[4]
+
+
+def default_data_folder() -> Path:
+    """Return the measuring data's folder: CALOMEL_DATA, or shared/data beside the repository."""
+    default = _REPOSITORY.parent / "shared" / "data"
+    return Path(os.environ.get("CALOMEL_DATA") or default)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusConfig:
+    """Everything a build depends on; the same config gives the same bytes."""
+
+    out: Path
+    cache: Path = DEFAULT_CACHE
+    packages: Path = DEFAULT_LIST
+    lock: Path = DEFAULT_LOCK
+    data: Path = field(default_factory=default_data_folder)
+    seed: int = 0
+    # Bytes kept of one package, so that none sets the style of the whole.
+    package_bytes: int = 6_000_000
+    # Share of a package's bytes that may be tests: useful to complete, but repetitive.
+    test_share: float = 0.15
+    # Share of a package's bytes that may be .d.ts: signatures without bodies.
+    declaration_share: float = 0.1
+    # Share of a training file's telling lines that held-out text may know.
+    heldout_share: float = 0.3
+
+
+def build_corpus(
+    config: CorpusConfig, report: Callable[[str], None] = lambda line: None
+) -> CorpusSummary:
+    """Build the corpus under `config.out` and return what was done, package by package.
+
+    A package that cannot be fetched, read or used is left out and named in the summary; the rest
+    goes on. `report` is told one line for each package. Raises PackageListError for a bad list.
+    """
+    packages = load_packages(config.packages)
+    config.out.mkdir(parents=True, exist_ok=True)
+    build = _Build(config, report)
+    for package in sorted(packages, key=lambda package: not package.held_out):
+        build.add(package)
+    return build.write()
+
+
+class _Build:
+    """The state of one build: what was kept, seen and dropped so far."""
+
+    def __init__(self, config: CorpusConfig, report: Callable[[str], None]) -> None:
+        self._config = config
+        self._report = report
+        self._cache = ArchiveCache(config.cache, config.lock)
+        self._heldout_seen = SeenText(config.heldout_share)
+        self._seen = SeenText()
+        self._heldout: list[SourceFile] = []
+        self._train: list[SourceFile] = []
+        self._credits: list[Credit] = []
+        self._dropped: Counter[str] = Counter()
+        self._refused: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
+        self._warnings: list[str] = []
+        self._measuring = self._read_measuring()
+
+    def _read_measuring(self) -> MeasuringData | None:
+        measuring = read_measuring_data(self._config.data)
+        if measuring is None:
+            warning = (
+                f"no measuring data at {self._config.data}: this corpus is NOT DECONTAMINATED;"
+                " set CALOMEL_DATA"
+            )
+            _log.warning(warning)
+            self._report(f"WARNING {warning}")
+            self._warnings.append(warning)
+        return measuring
+
+    def add(self, package: Package) -> None:
+        """Fetch, read and filter one package; note why when it cannot be used."""
+        try:
+            archive = self._cache.fetch(package)
+            extraction = extract(archive, self._config.seed)
+        except (FetchError, ArchiveError) as error:
+            self._failed[package.key] = str(error)
+            self._report(f"FAILED  {package.key}: {error}")
+            return
+        except LicenseError as error:
+            self._refused[package.key] = str(error)
+            self._report(f"REFUSED {package.key}: {error}")
+            return
+        self._keep(archive, extraction)
+
+    def _keep(self, archive: Archive, extraction: Extraction) -> None:
+        package = archive.package
+        dropped = Counter(extraction.dropped)
+        quota = _Quota(self._config, extraction)
+        kept: list[SourceFile] = []
+        for file in extraction.files:
+            fault = self._fault(package, file) or quota.fault(file)
+            if fault is not None:
+                dropped[fault] += 1
+                continue
+            quota.take(file)
+            kept.append(file)
+            (self._heldout_seen if package.held_out else self._seen).add(file.text)
+        self._dropped.update(dropped)
+        (self._heldout if package.held_out else self._train).extend(kept)
+        if kept:
+            self._credits.append(Credit(archive, extraction.license))
+        self._report(f"{quota.used:>9,} bytes {len(kept):>5} files  {package.key} {dict(dropped)}")
+
+    def _fault(self, package: Package, file: SourceFile) -> str | None:
+        if self._measuring and (fault := self._measuring.fault(file.text)):
+            return fault
+        if fault := self._heldout_seen.fault(file.text):
+            return fault if package.held_out else "held-out duplicate"
+        return None if package.held_out else self._seen.fault(file.text)
+
+    def write(self) -> CorpusSummary:
+        """Shuffle and write both splits, the summary and the NOTICE."""
+        out = self._config.out
+        for name, files in ((TRAIN, self._train), (HELDOUT, self._heldout)):
+            # Order decides batches, not secrets: a seeded generator is what is wanted.
+            random.Random(self._config.seed).shuffle(files)  # noqa: S311
+            write_shard(out / name, files)
+        summary = CorpusSummary(
+            train=summarise(self._train),
+            heldout=summarise(self._heldout),
+            dropped=dict(sorted(self._dropped.items())),
+            refused=self._refused,
+            failed=self._failed,
+            decontaminated=self._measuring is not None,
+            warnings=tuple(self._warnings),
+            seed=self._config.seed,
+        )
+        summary.write(out / SUMMARY)
+        (out / NOTICE).write_text(render_notice(self._credits), encoding="utf-8")
+        return summary
+
+
+class _Quota:
+    """How many bytes of one package may still be kept: in all, of tests and of declarations."""
+
+    def __init__(self, config: CorpusConfig, extraction: Extraction) -> None:
+        available = sum(_size(file) for file in extraction.files)
+        whole = min(config.package_bytes, available)
+        self._left = {
+            "over package cap": config.package_bytes,
+            "over test share": int(whole * config.test_share),
+            "over declaration share": int(whole * config.declaration_share),
+        }
+        self.used = 0
+
+    def fault(self, file: SourceFile) -> str | None:
+        """Return which limit the file would break, or None."""
+        return next((kind for kind in _kinds(file) if _size(file) > self._left[kind]), None)
+
+    def take(self, file: SourceFile) -> None:
+        """Count a kept file."""
+        self.used += _size(file)
+        for kind in _kinds(file):
+            self._left[kind] -= _size(file)
+
+
+def _kinds(file: SourceFile) -> list[str]:
+    kinds = ["over package cap"]
+    if is_test(file.path):
+        kinds.append("over test share")
+    if is_declaration(file.path):
+        kinds.append("over declaration share")
+    return kinds
+
+
+def _size(file: SourceFile) -> int:
+    return len(file.text.encode())

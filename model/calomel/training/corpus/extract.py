@@ -1,0 +1,125 @@
+"""Turns one archive into clean candidate files, with the licence of each and a count of the rest."""
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from calomel.training.corpus.archives import Member, read_members
+from calomel.training.corpus.cleaning import (
+    is_declaration,
+    is_test,
+    language_of,
+    path_fault,
+    text_fault,
+)
+from calomel.training.corpus.errors import LicenseError
+from calomel.training.corpus.fetch import Archive
+from calomel.training.corpus.licenses import refuse_header
+from calomel.training.corpus.packages import Ecosystem, Package
+from calomel.training.corpus.provenance import Provenance, is_metadata, read_provenance
+from calomel.training.corpus.shards import SourceFile
+
+# A package that ships its sources ships its build output too: the sources are enough.
+_BUILT = re.compile(
+    r"^(?:dist[\w-]*|build|lib|libs|cjs|esm|es|_cjs|_esm|_types|types|mjs|out|compiled|lib\.\w+"
+    r"|dist\.\w+)/"
+)
+MIN_SOURCES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """A package's usable files, in a seeded order, and why the others were dropped."""
+
+    license: str
+    files: tuple[SourceFile, ...]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def extract(archive: Archive, seed: int) -> Extraction:
+    """Read, license-check and clean one archive's source files.
+
+    Raises LicenseError when the package may not be used, ArchiveError when it cannot be read.
+    """
+    package = archive.package
+    metadata: list[Member] = []
+    sources: list[Member] = []
+    for member in read_members(archive.path):
+        if is_metadata(package.ecosystem, member.path):
+            metadata.append(member)
+        elif language_of(member.path) in languages_of(package):
+            sources.append(member)
+    provenance = read_provenance(package.ecosystem, metadata)
+    dropped: Counter[str] = Counter()
+    files: list[SourceFile] = []
+    for member in _without_built(package, sources, dropped):
+        fault = _fault(package, member, provenance)
+        if fault is not None:
+            dropped[fault] += 1
+            continue
+        files.append(_source_file(package, member, provenance))
+    files.sort(key=lambda file: _rank(file, seed))
+    return Extraction(provenance.license, tuple(files), dropped)
+
+
+def languages_of(package: Package) -> frozenset[str]:
+    """Return the languages that a package is listed for; what else it ships is build output."""
+    match package.ecosystem:
+        case Ecosystem.PYPI:
+            return frozenset({"python"})
+        case Ecosystem.NPM:
+            return frozenset({"typescript", "javascript"})
+        case Ecosystem.DEBIAN:
+            return frozenset({"rust"} if "rust" in package.name else {"go"})
+
+
+def _inner_path(package: Package, path: str) -> str:
+    # npm tarballs hold everything in one folder, by custom `package/`.
+    return path.partition("/")[2] if package.ecosystem is Ecosystem.NPM else path
+
+
+def _without_built(
+    package: Package, members: list[Member], dropped: Counter[str]
+) -> list[Member]:
+    if package.ecosystem is not Ecosystem.NPM:
+        return members
+    paths = [_inner_path(package, member.path) for member in members]
+    sources = [p for p in paths if "src/" in p and not is_declaration(p)]
+    if len(sources) < MIN_SOURCES:
+        return members
+    kept = [m for m in members if not _BUILT.match(_inner_path(package, m.path))]
+    dropped["build output"] += len(members) - len(kept)
+    return kept
+
+
+def _fault(package: Package, member: Member, provenance: Provenance) -> str | None:
+    fault = path_fault(_inner_path(package, member.path)) or text_fault(member.path, member.content)
+    if fault is not None:
+        return fault
+    if not provenance.covers(member.path):
+        return "license"
+    try:
+        refuse_header(member.content.decode("utf-8"))
+    except LicenseError:
+        return "license"
+    return None
+
+
+def _source_file(package: Package, member: Member, provenance: Provenance) -> SourceFile:
+    language = language_of(member.path)
+    assert language is not None, "members are filtered by language"
+    return SourceFile(
+        package=package.name,
+        ecosystem=package.ecosystem,
+        path=_inner_path(package, member.path),
+        language=language,
+        license=provenance.license,
+        text=member.content.decode("utf-8"),
+    )
+
+
+def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:
+    """Order files so that a byte cap keeps a spread of them: code, then tests, then declarations."""
+    digest = hashlib.sha256(f"{seed}:{file.package}:{file.path}".encode()).hexdigest()
+    return is_declaration(file.path), is_test(file.path), digest

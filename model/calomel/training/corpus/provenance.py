@@ -1,0 +1,154 @@
+"""Finds a package's licence in its own metadata: wheel METADATA, package.json, Debian DEP-5."""
+
+import fnmatch
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.parser import HeaderParser
+
+from calomel.training.corpus.archives import Member
+from calomel.training.corpus.errors import LicenseError
+from calomel.training.corpus.licenses import canonical, choose, recognise_text
+from calomel.training.corpus.packages import Ecosystem
+
+# PyPI's trove classifiers that name exactly one licence of the allow-list.
+_CLASSIFIERS = {
+    "License :: OSI Approved :: MIT License": "MIT",
+    "License :: OSI Approved :: Apache Software License": "Apache-2.0",
+    "License :: OSI Approved :: ISC License (ISCL)": "ISC",
+    "License :: OSI Approved :: Python Software Foundation License": "PSF-2.0",
+    "License :: OSI Approved :: The Unlicense (Unlicense)": "Unlicense",
+}
+# Too vague alone: the licence file decides which BSD it is.
+_VAGUE_CLASSIFIERS = frozenset({"License :: OSI Approved :: BSD License"})
+_VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
+
+_LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """A package's licence, and the path patterns of its files that are under another one."""
+
+    license: str
+    excluded: tuple[str, ...] = ()
+
+    def covers(self, path: str) -> bool:
+        """Tell whether the licence is that of the file at `path`."""
+        return not any(fnmatch.fnmatchcase("/" + path, f"*/{glob}") for glob in self.excluded)
+
+
+def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenance:
+    """Read a package's licence from its metadata files.
+
+    Raises LicenseError when it is missing, unknown or not allowed.
+    """
+    texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
+    match ecosystem:
+        case Ecosystem.PYPI:
+            return Provenance(_wheel_license(texts))
+        case Ecosystem.NPM:
+            return Provenance(_npm_license(texts))
+        case Ecosystem.DEBIAN:
+            return _debian_provenance(texts)
+
+
+def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
+    """Tell whether a member is one that `read_provenance` looks at."""
+    match ecosystem:
+        case Ecosystem.PYPI:
+            top = path.split("/")[0]
+            return top.endswith(".dist-info") and (
+                path == f"{top}/METADATA" or bool(_LICENSE_FILE.search(path))
+            )
+        case Ecosystem.NPM:
+            return path.count("/") == 1 and (
+                path.endswith("/package.json") or bool(_LICENSE_FILE.search(path))
+            )
+        case Ecosystem.DEBIAN:
+            return re.fullmatch(r"usr/share/doc/[^/]+/copyright", path) is not None
+
+
+def _license_files(texts: dict[str, str]) -> list[str]:
+    """Return what each licence file is, the outermost (the package's own) first."""
+    paths = sorted((p for p in texts if _LICENSE_FILE.search(p)), key=lambda p: (p.count("/"), p))
+    found = (recognise_text(texts[path]) for path in paths)
+    return [name for name in found if name is not None]
+
+
+def _wheel_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/METADATA")), None)
+    if path is None:
+        raise LicenseError("the wheel has no METADATA")
+    metadata = HeaderParser().parsestr(texts[path])
+    files = _license_files(texts)
+    if expression := metadata.get("License-Expression"):
+        return choose(expression)
+    classifiers = [c for c in metadata.get_all("Classifier", []) if c.startswith("License :: ")]
+    classifiers = [c for c in classifiers if c != "License :: OSI Approved"]
+    vague = [c for c in classifiers if c in _VAGUE_CLASSIFIERS]
+    for classifier in classifiers:
+        if classifier not in _CLASSIFIERS and classifier not in _VAGUE_CLASSIFIERS:
+            raise LicenseError(f"classifier not allowed: {classifier!r}")
+    if classifiers and not vague:
+        return " AND ".join(dict.fromkeys(_CLASSIFIERS[c] for c in classifiers))
+    field = " ".join((metadata.get("License") or "").split())
+    if len(field) < 100 and field.lower() not in _VAGUE_FIELDS:
+        return choose(field)
+    if files and (vague or field):
+        return files[0]
+    raise LicenseError("the wheel's metadata names no licence")
+
+
+def _npm_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/package.json")), None)
+    if path is None:
+        raise LicenseError("the tarball has no package.json")
+    _license_files(texts)
+    try:
+        declared = json.loads(texts[path]).get("license")
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise LicenseError(f"package.json is not readable: {error}") from error
+    if isinstance(declared, dict):
+        declared = declared.get("type")
+    if not isinstance(declared, str):
+        raise LicenseError("package.json names no licence")
+    return choose(declared)
+
+
+def _debian_provenance(texts: dict[str, str]) -> Provenance:
+    """Follow DEP-5: the licence of `Files: *`, less the stanzas under other licences.
+
+    https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+    """
+    text = next(iter(texts.values()), "")
+    stanzas = [HeaderParser().parsestr(part) for part in re.split(r"\n\s*\n", text.strip())]
+    if not stanzas or "copyright-format/1" not in (stanzas[0].get("Format") or ""):
+        raise LicenseError("the copyright file is not machine-readable")
+    whole: str | None = None
+    excluded: list[str] = []
+    for stanza in stanzas:
+        globs, short = stanza.get("Files", "").split(), stanza.get("License", "").split("\n")[0]
+        if "*" in globs:
+            whole = choose(_dep5_expression(short))
+            continue
+        try:
+            choose(_dep5_expression(short))
+        except LicenseError:
+            excluded += [glob.removeprefix("./") for glob in globs]
+    if whole is None:
+        raise LicenseError("the copyright file has no `Files: *`")
+    return Provenance(whole, tuple(excluded))
+
+
+def _dep5_expression(short: str) -> str:
+    """Turn DEP-5 short names and operators into an SPDX expression of allowed identifiers."""
+    words = re.split(r"(\s+(?:and/or|and|or)\s+|,\s*)", short.strip(), flags=re.IGNORECASE)
+    parts = []
+    for index, word in enumerate(words):
+        if index % 2:
+            parts.append("OR" if word.strip().lower() in ("or", "and/or") else "AND")
+        else:
+            parts.append(canonical(word) or (word.strip().replace(" ", "-") or "unknown"))
+    return " ".join(parts)

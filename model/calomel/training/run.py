@@ -1,0 +1,222 @@
+"""The training loop behind `calomel train`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
+from calomel.engine.precision import native_bfloat16
+from calomel.engine.transformer import Transformer
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.attention import branch_structure
+from calomel.training.batch import Batch, batches, row_count
+from calomel.training.config import BatchShape, TrainConfig
+from calomel.training.documents import DocumentSampler, read_documents
+from calomel.training.example import GROUPS, ExampleMaker
+from calomel.training.loss import LossModel
+from calomel.training.optimizer import make_optimizers
+from calomel.training.schedule import rate_factor
+from calomel.training.state import Counters, load_state, save_state
+from calomel.training.tokenizer import train_tokenizer
+
+_LOG_STEPS: Final = 10
+_EVALUATION_BATCHES: Final = 6
+_PAUSE_POLL_SECONDS: Final = 2.0
+_TOKENIZER_CHARACTERS: Final = 40_000_000
+
+
+def train(
+    config: TrainConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    init_from: Path | None = None,
+    pause_file: Path | None = None,
+    device: str = "cpu",
+) -> Counters:
+    """Train as `config` says; checkpoints, log and curve go to `out`.
+
+    Args:
+        resume: go on from the state in `out`, if there is one.
+        init_from: a checkpoint folder whose weights to start from, without optimizer state.
+        pause_file: while this file exists, the run waits (and its time does not pass).
+        device: where to train.
+
+    Returns the counters at the end; the exported checkpoint is `out`/checkpoint.
+    """
+    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume, init_from=init_from)
+
+
+class _Run:
+    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        torch.manual_seed(config.seed)
+        out.mkdir(parents=True, exist_ok=True)
+        self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
+        self.console = Console(stderr=True)
+        self.sampler = DocumentSampler(read_documents(config.corpus), config.languages)
+        self.tokenizer = _tokenizer(config, self.console)
+        shape = replace(config.model, vocab_size=self.tokenizer.vocab_size)
+        self.model = Transformer(
+            shape.model_config(mask_token_id=self.tokenizer.mask, end_token_id=self.tokenizer.end)
+        ).to(device)
+        _initialise(self.model)
+        options = config.optimization
+        self.optimizers = make_optimizers(
+            self.model, muon_lr=options.muon_lr, adam_lr=options.adam_lr, weight_decay=options.weight_decay
+        )
+        self.base_rates = [group["lr"] for optimizer in self.optimizers for group in optimizer.param_groups]
+        self.maker = ExampleMaker(self.tokenizer, config)
+        self.structures: dict[BatchShape, Tensor] = {
+            each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
+        }
+        loss_model = LossModel(self.model)
+        self.loss: Any = torch.compile(loss_model, dynamic=False) if options.compile else loss_model
+        bf16 = device.type == "cuda" or native_bfloat16()
+        self.precision: Any = torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
+
+    def go(self, *, resume: bool, init_from: Path | None) -> Counters:
+        counters = (load_state(self.out, self.model, self.optimizers) if resume else None) or Counters()
+        if init_from is not None and counters.step == 0:
+            self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
+        counters.sessions += 1
+        held_out = self._held_out()
+        saved = counters.seconds
+        stream = self._batches(counters.step)
+        sums = torch.zeros(len(GROUPS), 2)
+        while (progress := counters.seconds / (self.config.minutes * 60)) < 1:
+            self._pause()
+            began = time.monotonic()
+            batch = next(stream).to(self.device)
+            rate, cross_entropy = self._step(batch, counters.step, progress)
+            sums += _group_sums(batch, cross_entropy)
+            counters.step += 1
+            counters.rows += batch.shape.documents * row_count(batch.shape)
+            counters.seconds += time.monotonic() - began
+            if counters.step % _LOG_STEPS == 0:
+                self._log(counters, _means(sums), rate=rate)
+                sums.zero_()
+            if counters.step % self.config.evaluate_steps == 0:
+                self._log(counters, self._evaluate(held_out), held_out=True)
+            if counters.seconds - saved > self.config.checkpoint_minutes * 60:
+                self._save(counters)
+                saved = counters.seconds
+        self._log(counters, self._evaluate(held_out), held_out=True)
+        self._save(counters)
+        return counters
+
+    def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
+        options = self.config.optimization
+        factor = rate_factor(step, progress, warmup_steps=options.warmup_steps, decay_share=options.decay_share)
+        groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
+        for group, base in zip(groups, self.base_rates, strict=True):
+            group["lr"] = base * factor
+        with self.precision:
+            loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return factor, cross_entropy
+
+    def _batches(self, step: int) -> Iterator[Batch]:
+        """Batches from `step` on; each has a generator of its own, so that a resumed run goes on with the same ones."""
+        while True:
+            yield next(batches(self.sampler, self.maker, self.config, random.Random(f"{self.config.seed}-{step}")))
+            step += 1
+
+    def _held_out(self) -> list[Batch]:
+        sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
+        rng = random.Random("held out")
+        stream = batches(sampler, self.maker, replace(self.config, shapes=self.config.shapes[:1]), rng)
+        return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
+
+    def _evaluate(self, held_out: list[Batch]) -> dict[str, float]:
+        sums = torch.zeros(len(GROUPS), 2)
+        # Not inference mode: the compiled step is reused as it is.
+        with self.precision:
+            for batch in held_out:
+                sums += _group_sums(batch, self.loss(batch, self.structures[batch.shape])[1])
+        return _means(sums)
+
+    def _pause(self) -> None:
+        if self.pause_file is not None and self.pause_file.exists():
+            self.console.print(f"paused while {self.pause_file} exists")
+            while self.pause_file.exists():
+                time.sleep(_PAUSE_POLL_SECONDS)
+
+    def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
+        entry = {
+            "step": counters.step,
+            "rows": counters.rows,
+            "seconds": round(counters.seconds, 1),
+            "rows_per_second": round(counters.rows / max(counters.seconds, 1e-9)),
+            **{name: round(value, 4) for name, value in losses.items()},
+            **more,
+        }
+        with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
+            log.write(json.dumps(entry) + "\n")
+        share = counters.seconds / (self.config.minutes * 60)
+        self.console.print(f"{share:6.1%}", " ".join(f"{name}={value}" for name, value in entry.items()))
+
+    def _save(self, counters: Counters) -> None:
+        save_state(self.out, self.model, self.optimizers, counters)
+        folder = self.out / "checkpoint"
+        save_checkpoint(self.model, folder)
+        if not (folder / "tokenizer.json").exists():
+            shutil.copyfile(self.config.tokenizer, folder / "tokenizer.json")
+
+
+def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:
+    if not config.tokenizer.is_file():
+        console.print(f"training a tokenizer of {config.model.vocab_size} tokens")
+        texts, characters = [], 0
+        for document in read_documents(config.corpus):
+            texts.append(document.text)
+            characters += len(document.text)
+            if characters > _TOKENIZER_CHARACTERS:
+                break
+        train_tokenizer(texts, config.tokenizer, vocab_size=config.model.vocab_size)
+    return Tokenizer.from_file(config.tokenizer)
+
+
+def _initialise(model: Transformer) -> None:
+    """Small embeddings; the projections that write to the residual stream start at zero (as in modded-nanogpt)."""
+    for name, parameter in model.named_parameters():
+        if name.endswith(("o_proj.weight", "down_proj.weight")):
+            torch.nn.init.zeros_(parameter)
+        elif parameter.ndim > 1:
+            deviation = 0.02 if "embed" in name or "lm_head" in name else parameter.shape[1] ** -0.5 * 0.6
+            torch.nn.init.normal_(parameter, std=deviation)
+
+
+def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
+    """[groups, 2]: the summed cross-entropy and the count of each part of the loss."""
+    members = torch.nn.functional.one_hot(batch.groups + 1, len(GROUPS) + 1)[:, 1:].float()
+    return torch.stack((members.T @ cross_entropy, members.sum(0)), dim=1).cpu()
+
+
+def _means(sums: Tensor) -> dict[str, float]:
+    return {name: float(total / max(1.0, float(count))) for name, (total, count) in zip(GROUPS, sums, strict=True)}
+
+
+def lower_priority() -> None:
+    """Give way to everything else on the machine, where the system allows it."""
+    if sys.platform != "win32":
+        os.nice(19)

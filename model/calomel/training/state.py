@@ -1,0 +1,79 @@
+"""What a training run needs to go on where it stopped: weights in float32, optimizer moments, counters. No pickle."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from calomel.engine.transformer import Transformer
+
+_TENSORS: Final = "state.safetensors"
+_COUNTERS: Final = "state.json"
+
+
+@dataclass(slots=True)
+class Counters:
+    """How far the run is.
+
+    Attributes:
+        step: optimizer steps.
+        rows: rows forwarded, context, heads, answers and canvases together.
+        seconds: time spent training, pauses and evaluations left out.
+        sessions: how often the run was started.
+    """
+
+    step: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+    sessions: int = 0
+
+
+def save_state(
+    folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...], counters: Counters
+) -> None:
+    """Write the run's state into `folder`; each file replaces its predecessor in one step."""
+    tensors: dict[str, Tensor] = {f"model.{name}": tensor for name, tensor in _weights(model).items()}
+    for number, optimizer in enumerate(optimizers):
+        for index, moments in optimizer.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{_TENSORS}.part"
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
+    part.replace(folder / _TENSORS)
+    part = folder / f"{_COUNTERS}.part"
+    part.write_text(json.dumps(asdict(counters)), encoding="utf-8")
+    part.replace(folder / _COUNTERS)
+
+
+def load_state(
+    folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...]
+) -> Counters | None:
+    """Restore what `save_state` wrote; None when there is nothing to resume from."""
+    if not (folder / _COUNTERS).is_file():
+        return None
+    tensors = load_file(folder / _TENSORS)
+    model.load_state_dict({name: tensors[f"model.{name}"] for name in _weights(model)}, strict=False)
+    for number, optimizer in enumerate(optimizers):
+        state: dict[int, dict[str, Tensor]] = {}
+        head = f"optimizer.{number}."
+        for key, tensor in tensors.items():
+            if key.startswith(head):
+                index, name = key.removeprefix(head).split(".")
+                state.setdefault(int(index), {})[name] = tensor
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return Counters(**json.loads((folder / _COUNTERS).read_text(encoding="utf-8")))
+
+
+def _weights(model: Transformer) -> dict[str, Tensor]:
+    """The state of `model`, a tied head named once."""
+    state = dict(model.state_dict())
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    return state

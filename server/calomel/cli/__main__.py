@@ -1,0 +1,5 @@
+"""`python -m calomel.cli` is the same as `calomel`."""
+
+from calomel.cli.main import main
+
+main()

@@ -1,0 +1,32 @@
+"""`calomel corpus`: build the training corpus from permissively licensed packages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calomel.cli.errors import CommandError
+
+
+def corpus(
+    out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
+    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
+    packages: Annotated[Path | None, typer.Option(help="List of packages. Default: the one that ships.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the order of the files.")] = 0,
+) -> None:
+    """Build the training corpus. Downloads packages: the one command that uses the network."""
+    from calomel.training.corpus.build import CorpusConfig, build_corpus
+    from calomel.training.corpus.errors import CorpusError
+
+    config = CorpusConfig(out=out, seed=seed)
+    config = replace(
+        config, cache=cache or config.cache, packages=packages or config.packages, data=data or config.data
+    )
+    try:
+        build_corpus(config, report=print)
+    except CorpusError as error:
+        raise CommandError(str(error)) from error

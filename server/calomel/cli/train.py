@@ -1,0 +1,29 @@
+"""`calomel train`: train a model from scratch, or further, as a TOML file says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calomel.cli.errors import InputError
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, minutes.")],
+    out: Annotated[Path, typer.Option(help="Folder of the checkpoints and the log.")],
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
+    init_from: Annotated[Path | None, typer.Option(help="Checkpoint folder whose weights the run begins with.")] = None,
+    pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.0, help="Wall time; overrides the file's.")] = None,
+) -> None:
+    """Train a model as CONFIG (TOML) says."""
+    from calomel.training.config import TrainConfig, TrainingConfigError
+    from calomel.training.run import train as run
+
+    try:
+        settings = TrainConfig.from_file(config)
+    except TrainingConfigError as error:
+        raise InputError(str(error)) from error
+    run(settings, out=out, resume=resume, init_from=init_from, pause_file=pause_file, minutes=minutes)

@@ -1,0 +1,193 @@
+"""What the door refuses and how it says so: one tree of errors in the published shape.
+
+The shape is `{"error": {"message", "type", "param", "code"}}` (ErrorResponse of the published OpenAPI document). No
+message repeats what the client sent: neither text of the user nor a token can come back through an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+# Seconds after which a refused client may try again: about as long as a full queue of short fills takes on a laptop.
+RETRY_OVERLOAD = 1
+# Opening a small checkpoint takes a few seconds, most of them the import of torch.
+RETRY_LOADING = 2
+
+
+class DoorError(Exception):
+    """A request that gets an error response.
+
+    Attributes:
+        status: HTTP status code.
+        type: category, one of the published ones.
+        code: machine-readable reason.
+        param: name of the offending field, if there is one.
+        retry_after: seconds, sent as `Retry-After`.
+    """
+
+    status: ClassVar[int] = 500
+    type: ClassVar[str] = "server_error"
+    code: ClassVar[str] = "server_error"
+    retry_after: ClassVar[int | None] = None
+    message: ClassVar[str] = "The server had an error while processing your request."
+
+    def __init__(self, message: str | None = None, param: str | None = None) -> None:
+        super().__init__(message or self.message)
+        self.param = param
+
+    def response(self) -> JSONResponse:
+        """This error as an HTTP response."""
+        headers: dict[str, str] = {}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(self.retry_after)
+        if self.status == 401:  # noqa: PLR2004 (RFC 9110, section 11.6.1)
+            headers["www-authenticate"] = "Bearer"
+        return JSONResponse(self.body(), self.status, headers)
+
+    def body(self) -> dict[str, Any]:
+        """This error in the published shape."""
+        return shape(str(self), self.type, self.code, self.param)
+
+
+class InvalidParameterError(DoorError):
+    """A field of the request is missing or out of its range."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = "invalid_parameter"
+    message = "The request is invalid."
+
+
+class ContextLengthError(DoorError):
+    """Prompt and answer together are longer than the model's positions."""
+
+    status = 400
+    type = "invalid_request_error"
+    code = "context_length_exceeded"
+    message = (
+        "You exceeded the maximum context length for this model. Please reduce the length of the prompt or completion."
+    )
+
+
+class InvalidTokenError(DoorError):
+    """No token, or not ours."""
+
+    status = 401
+    type = "authentication_error"
+    code = "invalid_api_key"
+    message = "Incorrect API key provided"
+
+
+class MediaTypeError(DoorError):
+    """The body is not declared as JSON. Browsers send such bodies across origins without asking first."""
+
+    status = 415
+    type = "invalid_request_error"
+    code = "unsupported_media_type"
+    message = "Send the body as JSON, with the header 'content-type: application/json'."
+
+
+class OverloadedError(DoorError):
+    """As many requests as the server takes are running or waiting."""
+
+    status = 503
+    code = "engine_overloaded"
+    retry_after = RETRY_OVERLOAD
+    message = "Engine overloaded: too many requests are waiting. Please try again shortly."
+
+
+class ModelLoadingError(DoorError):
+    """The model is being opened."""
+
+    status = 503
+    code = "model_loading"
+    retry_after = RETRY_LOADING
+    message = "The model is still loading. Please try again shortly."
+
+
+class ModelFailedError(DoorError):
+    """The model could not be opened; the reason is in the server's log."""
+
+    status = 503
+    code = "model_failed"
+    message = "The model could not be loaded; the server's log says why."
+
+
+class EngineStoppedError(DoorError):
+    """The engine is closing, or its thread has failed."""
+
+    status = 503
+    code = "engine_stopped"
+    message = "The engine has stopped; restart the server."
+
+
+class ClientGoneError(Exception):
+    """The client closed the connection; nobody reads the answer any more."""
+
+
+class StartError(Exception):
+    """The server cannot start; the message says what to change."""
+
+
+# Codes of `calomel.engine.errors`. They are compared by name: that package imports torch.
+_ENGINE_CODES: Mapping[str, type[DoorError]] = {
+    "context_length_exceeded": ContextLengthError,
+    "invalid_request": InvalidParameterError,
+    "empty_context": InvalidParameterError,
+    "unknown_policy": InvalidParameterError,
+    "cache_full": OverloadedError,
+    "deadline_exceeded": OverloadedError,
+    "engine_stopped": EngineStoppedError,
+}
+
+
+def from_engine(error: Exception) -> DoorError | None:
+    """The engine's refusal in the door's words; None when the error is none that the engine declares."""
+    kind = _ENGINE_CODES.get(str(getattr(error, "code", "")))
+    if kind is None:
+        return None
+    # An invalid request's message names a sampling field and its bounds; the engine has never seen the user's text.
+    return kind(str(error)) if kind is InvalidParameterError else kind()
+
+
+def from_validation(error: RequestValidationError) -> DoorError:
+    """The first field that does not validate."""
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        return InvalidParameterError("The request body is not valid JSON.")
+    names = [part for part in first["loc"][1:] if isinstance(part, str)]
+    if not names:
+        return InvalidParameterError("The request body must be a JSON object.")
+    param = ".".join(names)
+    return InvalidParameterError(f"{param}: {first['msg']}", param)
+
+
+_STATUS_CODES: Mapping[int, tuple[str, str]] = {
+    400: ("invalid_request", "The request is invalid."),
+    404: ("not_found", "There is no such route."),
+    405: ("method_not_allowed", "This route does not take this method."),
+    413: ("request_too_large", "The request body is larger than the server takes."),
+}
+
+
+def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A status that a library decided on, in the published shape."""
+    if status not in _STATUS_CODES:
+        return JSONResponse(DoorError().body(), status, headers)
+    code, message = _STATUS_CODES[status]
+    return JSONResponse(shape(message, "invalid_request_error", code, None), status, headers)
+
+
+def from_http(error: HTTPException) -> JSONResponse:
+    """An error that the framework raised: unknown route, wrong method, unreadable or oversized body."""
+    return from_status(error.status_code, error.headers)
+
+
+def shape(message: str, kind: str, code: str | None, param: str | None) -> dict[str, Any]:
+    """The published ErrorResponse."""
+    return {"error": {"message": message, "type": kind, "param": param, "code": code}}

@@ -1,0 +1,73 @@
+"""Opens the model in a thread of its own, so that the door answers from the first moment."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from calomel.server.errors import ModelFailedError, ModelLoadingError
+
+if TYPE_CHECKING:
+    from calomel.suggest.fill import Fill, FillRequest
+
+_log = logging.getLogger("calomel.server")
+
+State = Literal["loading", "ready", "failed"]
+
+
+class Filler(Protocol):
+    """What the door needs of `calomel.suggest.fill.Filler`."""
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the awaiting task cancels the work."""
+
+    def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
+        """Text deltas, then the Fill; closing the iterator cancels the work."""
+
+
+FillerFactory = Callable[[], Filler]
+
+
+class ModelLoader:
+    """The model of this server: on its way, here, or failed."""
+
+    def __init__(self, factory: FillerFactory) -> None:
+        self._factory = factory
+        self._thread = threading.Thread(target=self._load, name="calomel-load", daemon=True)
+        self._filler: Filler | None = None
+        self._failed = False
+
+    def start(self) -> None:
+        """Begin loading; returns at once."""
+        self._thread.start()
+
+    @property
+    def state(self) -> State:
+        """Where the model is now."""
+        if self._filler is not None:
+            return "ready"
+        return "failed" if self._failed else "loading"
+
+    def filler(self) -> Filler:
+        """The loaded model. Raises ModelLoadingError or ModelFailedError."""
+        if self._filler is not None:
+            return self._filler
+        raise ModelFailedError if self._failed else ModelLoadingError
+
+    def close(self) -> None:
+        """Wait for the loading to end, then close the model."""
+        self._thread.join()
+        close = getattr(self._filler, "close", None)
+        if close is not None:
+            close()
+
+    def _load(self) -> None:
+        try:
+            self._filler = self._factory()
+        except Exception:  # noqa: BLE001 (whatever it is, requests must be told)
+            self._failed = True
+            _log.exception("the model could not be loaded")
+        else:
+            _log.info("the model is ready")

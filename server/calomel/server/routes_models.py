@@ -1,0 +1,62 @@
+"""GET /v1/models and /v1/fim/completions/models: the one model of this server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+
+from calomel.server.schemas import MAX_TOKENS, ErrorResponse, ModelObject, Models
+
+SHIPPED_NAME = "calomel-nano"
+# What a server that knows nothing about its checkpoint may claim: the context that a fill reads by default.
+FALLBACK_CONTEXT = 2048
+SAMPLING_PARAMETERS = (
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "seed",
+    "stop",
+)
+
+router = APIRouter(prefix="/v1", responses={"4XX": {"model": ErrorResponse}})
+
+
+@router.get("/models")
+@router.get("/fim/completions/models")
+async def list_models(request: Request) -> Models:
+    """The model that answers, whatever model id a request names."""
+    model: ModelObject = request.app.state.model
+    return Models(data=[model])
+
+
+def describe(folder: Path | None) -> ModelObject:
+    """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
+    config = (folder or _shipped()) / "config.json"
+    try:
+        positions = int(json.loads(config.read_text(encoding="utf-8"))["max_position_embeddings"])
+        created = int(config.stat().st_mtime)
+    except (OSError, ValueError, KeyError, TypeError):
+        # The loader says what is wrong with the folder; this list must not fail before it.
+        positions, created = FALLBACK_CONTEXT, 0
+    name = SHIPPED_NAME if folder is None else folder.resolve().name
+    return ModelObject(
+        id=name,
+        name=f"Calomel: {name}",
+        created=created,
+        description="A diffusion language model for code, on this machine.",
+        context_length=positions,
+        max_output_length=min(MAX_TOKENS, positions),
+        supported_sampling_parameters=list(SAMPLING_PARAMETERS),
+    )
+
+
+def _shipped() -> Path:
+    from calomel.weights import nano_path
+
+    return nano_path()

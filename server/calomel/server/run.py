@@ -1,0 +1,119 @@
+"""Starts the server: `calomel serve`."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import TextIO
+
+import uvicorn
+from pydantic import SecretStr
+
+from calomel.server import runtime_file
+from calomel.server.app import create_app
+from calomel.server.auth import new_token
+from calomel.server.errors import StartError
+from calomel.server.loading import Filler, FillerFactory
+from calomel.server.settings import ServerSettings
+
+# Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
+_MAX_HEADER_BYTES = 64 * 1024
+# An editor asks again within seconds while its user types; longer-lived idle sockets are of no use.
+_KEEP_ALIVE_SECONDS = 60
+
+
+def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
+    """Serve until the process is told to stop (SIGINT, SIGTERM).
+
+    The address, and a token that was made up at this start, are written to `out` once, and to the runtime file.
+
+    Raises:
+        StartError: the address is taken, the runtime file cannot be written, or the model cannot be loaded.
+    """
+    made_up = settings.token is None and not settings.no_auth
+    if made_up:
+        settings = settings.model_copy(update={"token": SecretStr(new_token())})
+    failures: list[Exception] = []
+
+    def open_model() -> Filler:
+        try:
+            from calomel.suggest.fill import open_filler
+
+            return open_filler(settings.model, settings.device, settings.threads)
+        except Exception as error:
+            failures.append(error)
+            # A server without a model helps nobody; whoever started it should see it end.
+            server.should_exit = True
+            raise
+
+    server = uvicorn.Server(_config(settings, open_model))
+    with listen(settings.host, settings.port) as listener:
+        url = address(listener)
+        token = None if settings.token is None or settings.no_auth else settings.token.get_secret_value()
+        path = settings.runtime_file or runtime_file.default_path()
+        with _terminated_as_interrupted(), runtime_file.published(path, url=url, token=token, model=settings.model):
+            out.write(f"Calomel listens on {url}\n")
+            out.write(f"Token: {token} (also in {path})\n" if made_up else f"Runtime file: {path}\n")
+            out.flush()
+            server.run(sockets=[listener])
+    if failures:
+        raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises StartError when the address is taken or is none of this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError as error:
+        hint = ": is another server running? Choose another port, 0 for any" if error.errno == errno.EADDRINUSE else ""
+        raise StartError(f"cannot listen on {host} port {port} ({error.strerror}){hint}") from error
+
+
+def address(listener: socket.socket) -> str:
+    """The URL of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _config(settings: ServerSettings, open_model: FillerFactory) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(settings, open_model),
+        # httptools takes headers of any size; h11 refuses them at the limit below.
+        http="h11",
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        # One line a fill is logged by the route, with counts in place of the client's words.
+        access_log=False,
+        log_level="warning",
+        # The client's address is the socket's: no header may claim another.
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Turn SIGTERM into SystemExit.
+
+    uvicorn handles the signal while it runs and raises it once more when it has ended; the system's own handler would
+    then end the process before the runtime file is removed.
+    """
+
+    def leave(_: int, __: FrameType | None) -> None:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+
+from calomel.server.app import create_app
+from calomel.server.settings import ServerSettings
+
+TOKEN = "test-token-0123456789"
+
+
+class FakeFiller:
+    """Answers with given deltas; may wait for a gate, or raise."""
+
+    def __init__(self) -> None:
+        self.deltas: list[str] = ["return ", "n"]
+        self.finish_reason = "stop"
+        self.error: Exception | None = None
+        self.error_after: int = 0  # deltas before the error
+        self.gate_after: int = 0  # deltas before the gate
+        self.gate: threading.Event | None = None
+        self.requests: list[Any] = []
+        self.started = threading.Event()
+        self.cancelled = threading.Event()
+        self.closed = False
+
+    def _fill(self) -> Any:
+        return SimpleNamespace(
+            text="".join(self.deltas),
+            finish_reason=self.finish_reason,
+            confidence=0.9,
+            prompt_tokens=24,
+            completion_tokens=14,
+            cached_tokens=16,
+            steps=3,
+            forwards=4,
+            seconds=0.02,
+            result=None,
+        )
+
+    async def _wait(self, done: int) -> None:
+        try:
+            while self.gate is not None and done >= self.gate_after and not self.gate.is_set():
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    async def afill(self, request: Any) -> Any:
+        self.requests.append(request)
+        self.started.set()
+        await self._wait(len(self.deltas))
+        if self.error is not None:
+            raise self.error
+        return self._fill()
+
+    async def stream(self, request: Any) -> AsyncIterator[Any]:
+        self.requests.append(request)
+        self.started.set()
+        try:
+            for done, delta in enumerate(self.deltas):
+                await self._wait(done)
+                if self.error is not None and done >= self.error_after:
+                    raise self.error
+                yield delta
+            yield self._fill()
+        except GeneratorExit:
+            self.cancelled.set()
+            raise
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("did not happen in time")
+        time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ServerSettings.model_fields:
+        monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
+
+
+@pytest.fixture
+def filler() -> FakeFiller:
+    return FakeFiller()
+
+
+@pytest.fixture
+def make_app(filler: FakeFiller) -> Callable[..., FastAPI]:
+    def make(factory: Callable[[], Any] = lambda: filler, **settings: Any) -> FastAPI:
+        if not settings.get("no_auth"):
+            settings.setdefault("token", SecretStr(TOKEN))
+        return create_app(ServerSettings(**settings), factory)
+
+    return make
+
+
+@pytest.fixture
+def open_client(make_app: Callable[..., FastAPI]) -> Iterator[Callable[..., TestClient]]:
+    """A client of an app with these settings; its model is ready unless `ready=False`."""
+    with ExitStack() as stack:
+
+        def open_(*, ready: bool = True, token: str | None = TOKEN, **settings: Any) -> TestClient:
+            app = make_app(**settings)
+            headers = {} if token is None else {"authorization": f"Bearer {token}"}
+            client = TestClient(app, base_url="http://127.0.0.1:8017", headers=headers, raise_server_exceptions=True)
+            stack.enter_context(client)
+            if ready:
+                until(lambda: app.state.loader.state == "ready")
+            return client
+
+        yield open_
+
+
+@pytest.fixture
+def client(open_client: Callable[..., TestClient]) -> TestClient:
+    return open_client()
+
+
+@contextmanager
+def _listening(app: FastAPI) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", loop="asyncio", log_level="warning"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: app.state.loader.state == "ready")
+            yield "http://127.0.0.1:{}".format(listener.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture
+def live(make_app: Callable[..., FastAPI]) -> Iterator[SimpleNamespace]:
+    """The app behind a real socket, as uvicorn serves it."""
+    app = make_app()
+    with _listening(app) as url:
+        yield SimpleNamespace(app=app, url=url, headers={"authorization": f"Bearer {TOKEN}"}, until=until)
