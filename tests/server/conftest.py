@@ -75,10 +75,10 @@ class FakeFiller:
                 if self.error is not None and done >= self.error_after:
                     raise self.error
                 yield delta
-            yield self._fill()
         except GeneratorExit:
             self.cancelled.set()
             raise
+        yield self._fill()
 
     def close(self) -> None:
         self.closed = True

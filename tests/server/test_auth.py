@@ -33,7 +33,9 @@ def test_every_route_but_the_public_ones_needs_the_token(open_client: Callable[.
     assert open_paths == PUBLIC
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/", "//health", "/health/", "/HEALTH", "/health/../v1/models", "/v1/models?/health"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/", "//health", "/health/", "/HEALTH", "/health/../v1/models", "/v1/models?/health"]
+)
 def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Callable[..., TestClient], path: str) -> None:
     answer = open_client(token=None).get(path)
 
@@ -122,7 +124,9 @@ def test_a_further_name_can_be_allowed(open_client: Callable[..., TestClient]) -
     assert client.get("/v1/models", headers={"host": "devbox.lan:8017"}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost.evil.example", "http://localhost:3000", "null"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "http://localhost.evil.example", "http://localhost:3000", "null"]
+)
 def test_no_web_page_is_invited(client: TestClient, origin: str) -> None:
     headers = {
         "origin": origin,

@@ -85,6 +85,12 @@ def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None
     assert {name: getattr(request.sampling, name) for name in fields} == fields
 
 
+def test_a_top_p_of_zero_takes_the_most_probable_token(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(top_p=0, temperature=1))
+
+    assert (filler.requests[0].sampling.top_p, filler.requests[0].sampling.temperature) == (1.0, 0.0)
+
+
 def test_null_means_not_sent(client: TestClient, filler: Any) -> None:
     names = ("suffix", "max_tokens", "temperature", "top_p", "top_k", "presence_penalty", "stop", "stream")
     assert client.post(URL, json=ask(**dict.fromkeys(names))).status_code == 200
@@ -206,6 +212,7 @@ class EngineFault(Exception):
     [
         ("context_length_exceeded", 400, ("invalid_request_error", "context_length_exceeded", None)),
         ("invalid_request", 400, ("invalid_request_error", "invalid_parameter", None)),
+        ("invalid_sampling", 400, ("invalid_request_error", "invalid_parameter", None)),
         ("empty_context", 400, ("invalid_request_error", "invalid_parameter", None)),
         ("cache_full", 503, ("server_error", "engine_overloaded", "1")),
         ("deadline_exceeded", 503, ("server_error", "engine_overloaded", "1")),

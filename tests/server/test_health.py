@@ -8,7 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 
-def test_while_the_model_loads_the_door_answers_and_says_so(open_client: Callable[..., TestClient], filler: Any) -> None:
+def test_while_the_model_loads_the_door_answers_and_says_so(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
     loaded = Event()
 
     def load() -> Any:
@@ -24,14 +26,18 @@ def test_while_the_model_loads_the_door_answers_and_says_so(open_client: Callabl
     assert (health.status_code, health.headers["retry-after"]) == (503, "2")
     assert health.json()["status"] == "loading"
     assert (fim.status_code, fim.headers["retry-after"]) == (503, "2")
-    assert fim.json() == {"error": health.json()["error"]} == {
-        "error": {
-            "message": "The model is still loading. Please try again shortly.",
-            "type": "server_error",
-            "param": None,
-            "code": "model_loading",
+    assert (
+        fim.json()
+        == {"error": health.json()["error"]}
+        == {
+            "error": {
+                "message": "The model is still loading. Please try again shortly.",
+                "type": "server_error",
+                "param": None,
+                "code": "model_loading",
+            }
         }
-    }
+    )
     assert models.status_code == 200
 
 

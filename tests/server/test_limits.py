@@ -12,7 +12,9 @@ URL = "/v1/fim/completions"
 ASK = {"model": "m", "prompt": "x"}
 
 
-def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Callable[..., TestClient], filler: Any) -> None:
+def test_a_body_over_the_limit_is_refused_before_it_is_read(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
     client = open_client(max_body_bytes=2000)
     answer = client.post(URL, json={**ASK, "prompt": "x" * 2000})
 
@@ -21,7 +23,9 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(open_client: Callabl
     assert client.post(URL, json=ASK).status_code == 200
 
 
-def test_a_body_of_undeclared_length_is_refused_at_the_limit(open_client: Callable[..., TestClient], filler: Any) -> None:
+def test_a_body_of_undeclared_length_is_refused_at_the_limit(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
     def chunks() -> Iterator[bytes]:
         yield b'{"model": "m", "prompt": "'
         for _ in range(30):

@@ -73,16 +73,18 @@ class ModelAnswerer:
         self._clock = clock
 
     def prime(self, hole: Hole) -> float:
-        """One token, left to right: what it leaves behind is the cached context."""
-        fill = self._model.fill(hole, LEFT_TO_RIGHT, max_steps=None, max_tokens=1)
+        """One token in one step: what it leaves behind is the cached context."""
+        fill = self._model.fill(hole, policy=None, max_steps=1, max_tokens=1)
         return fill.result.prefill_seconds * 1e3
 
     def attempt(self, hole: Hole, contender: Contender) -> Attempt:
         """Fill, and cut behind the first line where the hole is a single line by definition."""
         started = self._clock()
-        fill = self._model.fill(hole, contender.policy, contender.max_steps, hole.max_tokens)
+        fill = self._model.fill(
+            hole, policy=contender.policy, max_steps=contender.max_steps, max_tokens=hole.max_tokens
+        )
         milliseconds = (self._clock() - started) * 1e3
-        text, kept = fill.text, fill.completion_tokens + (fill.finish_reason == "stop")
+        text, kept = fill.text, fill.completion_tokens + (fill.result.end_log_prob is not None)
         if hole.first_line_only:
             text, kept = first_line(text, kept, self._model.measure)
         return Attempt(text, kept, fill.forwards, milliseconds, fill.finish_reason)

@@ -100,7 +100,9 @@ def run_tests(
         for index, outcome in enumerate(outcomes)
         if outcome.hole.key in tasks
     }
-    keys = {program: f"program:{sha256(program.encode('utf-8', 'replace')).hexdigest()}" for program in programs.values()}
+    keys = {
+        program: f"program:{sha256(program.encode('utf-8', 'replace')).hexdigest()}" for program in programs.values()
+    }
     todo = [program for program, key in keys.items() if journal.get(key) is None]
     progress.phase("programs", len(todo))
     with ThreadPoolExecutor(SANDBOX_WORKERS) as pool:

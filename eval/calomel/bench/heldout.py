@@ -40,7 +40,7 @@ class HeldoutFile:
 def read_heldout(path: Path | None = None) -> tuple[HeldoutFile, ...]:
     """Read the committed held-out files, or those at `path`: JSON lines, compressed with zstandard.
 
-    Files in other languages and with other line ends than "\\n" are left out.
+    Files in other languages and with carriage returns are left out.
 
     Raises:
         BenchDataError: the file is absent or not what it should be.

@@ -22,7 +22,7 @@ REST_OF_LINE, INSIDE_LINE, INSIDE_TOKEN, INSIDE_INDENT, SEVERAL_LINES = KINDS = 
     "several_lines",
 )
 # The same rest-of-line task with the cursor where a token begins: shows what cutting inside tokens costs.
-TOKEN_ALIGNED = "rest_of_line_token_aligned"
+TOKEN_ALIGNED = "rest_of_line_token_aligned"  # noqa: S105 - a row's name
 
 LINE_TOKENS = 24
 SEVERAL_LINES_TOKENS = 96
@@ -99,14 +99,16 @@ def make_holes(files: Sequence[HeldoutFile], measure: TokenMeasure, *, per_kind:
 def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: TokenMeasure, count: int, seed: int) -> list[Hole]:
     """`count` holes of one kind in one language: one a file in shuffled order, then a second one in each, and so on."""
     usable = [(file, lines) for file in files if len(lines := _lines(file.text)) > 1]
-    random.Random(f"{seed}:{kind}").shuffle(usable)
+    random.Random(f"{seed}:{kind}").shuffle(usable)  # noqa: S311 - seeded, not secret
     holes: list[Hole] = []
     for turn in range(TRIES_PER_FILE):
         for file, lines in usable:
             if len(holes) == count:
                 return holes
-            rng = random.Random(f"{seed}:{kind}:{file.package}:{file.path}:{turn}")
-            span = next(filter(None, (_CUTTERS[kind](rng, file.text, lines, measure) for _ in range(TRIES_PER_FILE))), None)
+            rng = random.Random(f"{seed}:{kind}:{file.package}:{file.path}:{turn}")  # noqa: S311 - seeded, not secret
+            span = next(
+                filter(None, (_CUTTERS[kind](rng, file.text, lines, measure) for _ in range(TRIES_PER_FILE))), None
+            )
             if span is None:
                 continue
             start, end = span
@@ -186,7 +188,7 @@ def _inside_token(rng: random.Random, text: str, lines: Sequence[_Line], measure
 
 
 def _inside_indent(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
-    """From a place within the line's indentation to the line's end: the rest of the indentation is part of the answer."""
+    """From a place within the line's indentation to the line's end; the rest of the indentation is to be filled too."""
     line = rng.choice(lines)
     if line.indent == 0:
         return None

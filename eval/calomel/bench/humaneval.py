@@ -41,7 +41,9 @@ def data_folder() -> Path:
     return Path(os.environ.get("CALOMEL_DATA") or "../shared/data")
 
 
-def read_tasks(data: Path, *, seed: int, single_line: int | None = None, random_span: int | None = None) -> tuple[Task, ...]:
+def read_tasks(
+    data: Path, *, seed: int, single_line: int | None = None, random_span: int | None = None
+) -> tuple[Task, ...]:
     """The tasks of both files in a seeded order, at most so many of each.
 
     Raises:
@@ -78,5 +80,5 @@ def _read(data: Path, row: str, name: str, limit: int | None, seed: int) -> list
         raise BenchDataError(f"{path} does not exist; CALOMEL_DATA names the folder above it") from error
     except (OSError, json.JSONDecodeError, KeyError) as error:
         raise BenchDataError(f"{path} is damaged: {error}") from error
-    random.Random(f"{seed}:{row}").shuffle(tasks)
+    random.Random(f"{seed}:{row}").shuffle(tasks)  # noqa: S311 - seeded, not secret
     return tasks[:limit]

@@ -16,7 +16,7 @@ from calomel.bench.answer import BASELINE, Answerer, Contender, ModelAnswerer, O
 from calomel.bench.collect import Outcome, collect, run_tests
 from calomel.bench.heldout import BenchDataError, read_heldout
 from calomel.bench.holes import Hole, TokenMeasure, make_holes
-from calomel.bench.humaneval import Task, data_folder, read_tasks
+from calomel.bench.humaneval import RANDOM_SPAN, SINGLE_LINE, Task, data_folder, read_tasks
 from calomel.bench.journal import Journal, cache_folder
 from calomel.bench.load import LoadWatch
 from calomel.bench.machine import Provenance, describe_run, source_hash
@@ -24,6 +24,7 @@ from calomel.bench.model import PlainMeasure, open_model
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Table, Value
 from calomel.bench.summary import flat_keys, language_table, quality_table, sweep
+from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND = 400
@@ -31,17 +32,22 @@ HOLES_PER_KIND = 400
 QUICK_SECONDS = 120.0
 QUICK_HOLES_PER_KIND = 48
 QUICK_SINGLE_LINE, QUICK_RANDOM_SPAN = 60, 24
-# How many programs fail by running into their time limit is unknown before; in a quick run each may cost this much.
-PAIR = 2
 
 NOTES = (
-    "Exact match compares the spliced lines with spaces at the ends of lines removed. Holes are cut at any character;"
-    " `rest_of_line_token_aligned` begins where a token begins, for orientation.",
+    (
+        "Exact match compares the spliced lines with spaces at the ends of lines removed. Holes are cut at any"
+        " character; `rest_of_line_token_aligned` begins where a token begins, for orientation."
+    ),
     "Single-line HumanEval answers are cut behind their first line, for every policy alike. Random spans are not cut.",
-    "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
-    " verification included; over the five held-out kinds.",
-    "Time / left to right: total time over left-to-right's, same holes, same run, taking turns at being first, with the"
-    " context already in the prefix cache; the key `vs_left_to_right_cold` adds the encoding of the context to both.",
+    (
+        "Tokens per forward: kept answer tokens plus one end token, over all forwards after prefill, length probe and"
+        " verification included; the overall figure is over the five held-out kinds."
+    ),
+    (
+        "Time / left to right: total time over left-to-right's, same holes, same run, taking turns at being first, with"
+        " the context already in the prefix cache. The key `vs_left_to_right_cold` adds the encoding of the context to"
+        " both, `vs_left_to_right_same_answer` counts the holes that both answered alike."
+    ),
     "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios and differences.",
 )
 
@@ -56,6 +62,7 @@ class InfillOptions:
         policies: a sweep over these, `default` among them if wanted, instead of the one policy.
         holes_per_kind: held-out holes of each kind, all languages together; None: 400, quick 48.
         quick: a seeded subset within three minutes.
+        seconds: ask no more holes after this time; None: no bound, quick 120.
         oracle: answer with what was there, without a model: everything must come out as 100 %.
         human_eval: include HumanEval-Infilling (skipped, and said so, where its files are absent).
         data: folder of public data; None is `CALOMEL_DATA` or `../shared/data`.
@@ -73,6 +80,7 @@ class InfillOptions:
     holes_per_kind: int | None = None
     seed: int = 1
     quick: bool = False
+    seconds: float | None = None
     oracle: bool = False
     human_eval: bool = True
     data: Path | None = None
@@ -94,23 +102,34 @@ def run_infill(options: InfillOptions) -> Report:
     """
     progress = Progress()
     with ExitStack() as stack:
-        answerer: Answerer
         if options.oracle:
-            answerer, measure, weights = Oracle(), PlainMeasure(), "oracle"
+            report = measure_infill(options, Oracle(), PlainMeasure(), progress, weights="oracle")
         else:
             model = stack.enter_context(open_model(options.model, device=options.device, threads=options.threads))
-            answerer, measure, weights = ModelAnswerer(model), model.measure, model.weights_hash
-        report = measure_infill(options, answerer, measure, weights, progress)
+            report = measure_infill(
+                options,
+                ModelAnswerer(model),
+                model.measure,
+                progress,
+                weights=model.weights_hash,
+                baseline=model.verifiable,
+            )
     report.write(json_path=options.json, results=options.results)
     return report
 
 
 def measure_infill(
-    options: InfillOptions, answerer: Answerer, measure: TokenMeasure, weights: str, progress: Progress
+    options: InfillOptions,
+    answerer: Answerer,
+    measure: TokenMeasure,
+    progress: Progress,
+    *,
+    weights: str,
+    baseline: bool = True,
 ) -> Report:
-    """The bench over any answerer; writes nothing but its journal."""
+    """The bench over any answerer; writes nothing but its journal. Without `baseline`, left to right is left out."""
     provenance = describe_run(options.command)
-    contenders = contenders_of(options)
+    contenders = tuple(one for one in contenders_of(options) if baseline or one != BASELINE)
     holes, tasks, skipped = _work(options, measure)
     depends_on = {
         "weights": weights,
@@ -122,7 +141,8 @@ def measure_infill(
         "heldout": options.heldout,
     }
     load = LoadWatch()
-    deadline = time.monotonic() + QUICK_SECONDS if options.quick else None
+    seconds = QUICK_SECONDS if options.seconds is None and options.quick else options.seconds
+    deadline = None if seconds is None else time.monotonic() + seconds
     with Journal(options.cache or cache_folder(), "infill", depends_on, resume=options.resume) as journal:
         outcomes = collect(holes, contenders, answerer, journal, progress, deadline=deadline, load=load)
         by_key = {task.hole.key: task for task in tasks}
@@ -150,7 +170,9 @@ def contenders_of(options: InfillOptions) -> tuple[Contender, ...]:
     if options.oracle:
         return (Contender("oracle"),)
     if options.policies:
-        swept = [Contender.parse(text) for text in dict.fromkeys(options.policies)]
+        # The default first: it is the one that the detailed tables show.
+        names = sorted(dict.fromkeys(options.policies), key=lambda text: text != "default")
+        swept = [Contender.parse(text) for text in names]
         return (*(contender for contender in swept if contender != BASELINE), BASELINE)
     chosen = Contender.parse(options.policy or "default")
     steps = options.max_steps if options.max_steps is not None else chosen.max_steps
@@ -160,7 +182,7 @@ def contenders_of(options: InfillOptions) -> tuple[Contender, ...]:
 
 
 def _work(options: InfillOptions, measure: TokenMeasure) -> tuple[list[Hole], list[Task], str | None]:
-    """Holes of both sources dealt evenly into one sequence, the tasks among them, and why there are none of the latter."""
+    """The holes of both sources, dealt into one sequence; the tasks among them; why there are none, if so."""
     per_kind = options.holes_per_kind or (QUICK_HOLES_PER_KIND if options.quick else HOLES_PER_KIND)
     held_out = make_holes(read_heldout(options.heldout), measure, per_kind=per_kind, seed=options.seed)
     tasks: list[Task] = []
@@ -175,17 +197,23 @@ def _work(options: InfillOptions, measure: TokenMeasure) -> tuple[list[Hole], li
             )
         except BenchDataError as error:
             skipped = str(error)
-    return _deal(held_out, [task.hole for task in tasks]), tasks, skipped
+    human_eval = ([task.hole for task in tasks if task.hole.row == row] for row in (SINGLE_LINE, RANDOM_SPAN))
+    return _deal(held_out, *human_eval), tasks, skipped
 
 
-def _deal(first: Sequence[Hole], second: Sequence[Hole]) -> list[Hole]:
-    """Both sequences merged in proportion, so that a run that ends early has seen both."""
-    placed = [((index + 0.5) / len(part), part[index]) for part in (first, second) for index in range(len(part))]
+def _deal(*parts: Sequence[Hole]) -> list[Hole]:
+    """The parts merged in proportion, so that a run that ends early has seen all of them."""
+    placed = [((index + 0.5) / len(part), part[index]) for part in parts for index in range(len(part))]
     return [hole for _, hole in sorted(placed, key=lambda entry: entry[0])]
 
 
 def _policy_keys(ours: Contender) -> dict[str, Value]:
-    return {"policy": ours.name, "max_steps": ours.max_steps}
+    """What was measured, with the defaults that stand behind None spelled out."""
+    return {
+        "policy": ours.policy or DEFAULT_POLICY,
+        "max_steps": ours.max_steps or DEFAULT_MAX_STEPS,
+        "policy_is_default": ours.policy is None and ours.max_steps is None,
+    }
 
 
 def _report(
@@ -196,7 +224,7 @@ def _report(
     provenance: Provenance,
     skipped: str | None,
 ) -> Report:
-    ours, baseline = contenders[0].name, contenders[-1].name
+    ours, baseline = contenders[0].name, BASELINE.name
     tables: list[Table] = []
     if options.policies:
         table, keys = sweep(outcomes, [contender.name for contender in contenders], baseline)

@@ -127,14 +127,14 @@ def _drop_capabilities(libc: ctypes.CDLL) -> None:
 
 def _block_sockets() -> None:
     """Without namespaces: make Python's sockets raise. A program that calls libc itself could get around this."""
-    import _socket  # noqa: PLC0415 - only on this path
-    import socket  # noqa: PLC0415 - only on this path
+    import _socket
+    import socket
 
-    def refuse(*_: Any, **__: Any) -> None:  # noqa: ANN401 - any signature of a socket
+    def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError("no network")
 
     for module in (socket, _socket):
-        for name in ("socket", "SocketType", "socketpair", "create_connection", "fromfd", "getaddrinfo", "gethostbyname"):
+        for name in ("socket", "SocketType", "socketpair", "create_connection", "fromfd", "getaddrinfo"):
             if hasattr(module, name):
                 setattr(module, name, refuse)
 

@@ -1,7 +1,7 @@
 """Whether something else was using the machine while a bench ran.
 
 `/proc/stat` tells how long all processors were busy; what this process and its waited-for children used is subtracted.
-What is left is other processes' load, in cores. Where `/proc` is absent, the one-minute load average minus one stands in.
+What is left is other processes' load, in cores. Where `/proc` is absent, the load average minus one stands in.
 """
 
 from __future__ import annotations

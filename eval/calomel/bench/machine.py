@@ -59,7 +59,7 @@ def describe_run(command: str | None = None, *, now: datetime | None = None) -> 
     """The provenance of a run that starts now; `command` defaults to this process's own command line."""
     root = Path(__file__).resolve().parent
     commit = _git(root, "rev-parse", "HEAD") or "unknown"
-    dirty = bool(_git(root, "status", "--porcelain"))
+    dirty = bool(_git(root, "status", "--porcelain", "--", ":(top)", ":(top,exclude)docs"))
     line = command if command is not None else shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     date = (now if now is not None else datetime.now(UTC)).strftime("%Y-%m-%d")
     return Provenance(line, commit, dirty, describe_machine(), date)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
+from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
     from calomel.engine import Engine
     from calomel.prompts.tokenizer import Tokenizer
-    from calomel.suggest.fill import Fill, Filler
 
 LEFT_TO_RIGHT = "left_to_right"
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
@@ -60,10 +60,21 @@ class OpenModel:
     filler: Filler
     measure: TokenMeasure
 
-    def fill(self, hole: Hole, policy: str | None, max_steps: int | None, max_tokens: int) -> Fill:
-        """Fill `hole` greedily; raises the engine's errors."""
-        from calomel.suggest.fill import FillRequest
+    @property
+    def verifiable(self) -> bool:
+        """Whether left-to-right decoding of these weights means anything."""
+        return self.engine.config.diffusion.verifiable
 
+    def fill(
+        self,
+        hole: Hole,
+        *,
+        policy: str | None,
+        max_steps: int | None,
+        max_tokens: int,
+        max_context: int = DEFAULT_CONTEXT,
+    ) -> Fill:
+        """Fill `hole` greedily; raises the engine's errors."""
         return self.filler.fill(
             FillRequest(
                 prefix=hole.prefix,
@@ -72,6 +83,7 @@ class OpenModel:
                 max_tokens=max_tokens,
                 policy=policy,
                 max_steps=max_steps,
+                max_context=max_context,
             )
         )
 
@@ -98,7 +110,6 @@ def open_model(
 
     from calomel.engine import Engine
     from calomel.prompts.tokenizer import Tokenizer
-    from calomel.suggest.fill import Filler
 
     place = checkpoint_folder(folder)
     wanted = None if dtype is None else getattr(torch, dtype)

@@ -2,8 +2,8 @@
 
 The program runs in `jail.py`, in a process of its own: `python -I`, an empty environment, an empty temporary folder.
 On Linux with user namespaces it has no network interface, sees no other process, and can write nothing but that folder;
-elsewhere Python's sockets are blocked, and the verdict says so (`confinement` is "shim"). This contains mistakes of a small
-model and the usual mischief; it is no defence against an attack on the kernel.
+elsewhere Python's sockets are blocked, and the verdict says so (`confinement` is "shim"). This contains mistakes of a
+small model and the usual mischief; it is no defence against an attack on the kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Limits:
     """
 
     wall_seconds: float = 10.0
-    cpu_seconds: int = 5
+    cpu_seconds: int = 3  # the time limit of the published HumanEval harness
     memory_bytes: int = 512 * 2**20
     file_bytes: int = 2**20
     folder_bytes: int = 16 * 2**20
@@ -71,8 +71,7 @@ def run_program(program: str, limits: Limits | None = None) -> Verdict:
         tempfile.TemporaryFile() as report,
     ):
         process = subprocess.Popen(  # noqa: S603 - fixed arguments; the program is data on stdin
-            # The interpreter itself, not a virtual environment's link to it: the program needs the standard library only.
-            [getattr(sys, "_base_executable", None) or sys.executable, "-I", "-S", "-c", JAIL.read_text(encoding="utf-8")],
+            [_interpreter(), "-I", "-S", "-c", JAIL.read_text(encoding="utf-8")],
             stdin=subprocess.PIPE,
             stdout=report,
             stderr=subprocess.DEVNULL,
@@ -92,6 +91,11 @@ def run_program(program: str, limits: Limits | None = None) -> Verdict:
         report.seek(0)
         output = report.read(REPORT_BYTES)
     return _read(output, token)
+
+
+def _interpreter() -> str:
+    """The interpreter itself, not a virtual environment's link to it: programs get the standard library only."""
+    return getattr(sys, "_base_executable", None) or sys.executable
 
 
 def _read(output: bytes, token: str) -> Verdict:

@@ -44,9 +44,18 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
     return float(np.percentile(np.asarray(values, dtype=np.float64), percent))
 
 
+def percentile_interval(values: Sequence[float], percent: float, *, seed: int = 0) -> Interval | None:
+    """The `percent`-th percentile with its bootstrap interval; None for no values."""
+    if not values:
+        return None
+    found = np.asarray(values, dtype=np.float64)
+    low, high = np.percentile(np.percentile(found[_resample(len(values), seed)], percent, axis=1), [2.5, 97.5])
+    return Interval(float(np.percentile(found, percent)), float(low), float(high), len(values))
+
+
 def paired_difference(ours: Sequence[float], theirs: Sequence[float], *, seed: int = 0) -> Interval | None:
-    """Mean of `ours[i] - theirs[i]` over the same items, with a bootstrap interval; None for no items."""
-    if not ours:
+    """Mean of `ours[i] - theirs[i]` over the same items, with a bootstrap interval; None without such items."""
+    if not ours or len(ours) != len(theirs):
         return None
     differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
     means = differences[_resample(len(ours), seed)].mean(axis=1)

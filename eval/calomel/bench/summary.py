@@ -34,6 +34,8 @@ def tokens_per_forward(outcomes: Sequence[Outcome]) -> Interval | None:
 
 def time_ratio(ours: Sequence[Outcome], theirs: Sequence[Outcome], *, cold: bool = False) -> Interval | None:
     """Our total time over theirs on the same holes; `cold` adds to both what encoding the context took."""
+    if len(ours) != len(theirs):
+        return None
     return ratio_of_sums(
         [outcome.attempt.milliseconds + cold * outcome.cold_milliseconds for outcome in ours],
         [outcome.attempt.milliseconds + cold * outcome.cold_milliseconds for outcome in theirs],
@@ -53,6 +55,9 @@ def flat_keys(outcomes: Sequence[Outcome], ours: str, baseline: str) -> dict[str
     put_interval(flat, "tokens_per_forward_left_to_right", tokens_per_forward(theirs))
     put_interval(flat, "vs_left_to_right", time_ratio(mine, theirs))
     put_interval(flat, "vs_left_to_right_cold", time_ratio(mine, theirs, cold=True))
+    alike = [pair for pair in zip(mine, theirs, strict=False) if pair[0].attempt.text == pair[1].attempt.text]
+    same = time_ratio([pair[0] for pair in alike], [pair[1] for pair in alike])
+    put_interval(flat, "vs_left_to_right_same_answer", same)
     for name, group in (("", mine), ("_left_to_right", theirs)):
         times = [outcome.attempt.milliseconds for outcome in group]
         flat[f"warm_p50_ms{name}"], flat[f"warm_p95_ms{name}"] = percentile(times, 50), percentile(times, 95)

@@ -124,7 +124,7 @@ class Filler:
         self.engine.close()
 
     def _submit(self, request: FillRequest, *, record: bool = False) -> Handle:
-        from calomel.engine import Priority, Request, SamplingParams  # noqa: PLC0415  (imports torch)
+        from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
         diffusion = self.engine.config.diffusion
         positions = self.engine.config.max_position_embeddings
@@ -184,8 +184,8 @@ def open_filler(model: Path | None = None, device: str = "cpu", threads: int | N
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete; the message names the file.
     """
-    from calomel.engine import Engine  # noqa: PLC0415  (imports torch)
-    from calomel.weights import nano_path  # noqa: PLC0415
+    from calomel.engine import Engine  # imports torch
+    from calomel.weights import nano_path
 
     folder = model or nano_path()
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")

@@ -62,7 +62,7 @@ class SegmentAttention:
         self._lengths: dict[bool, tuple[Tensor, Tensor, int, int]] = {}
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
+        """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
         window = self._config.window(layer)
         for segment in self._segments:
             if segment.causal:
@@ -115,7 +115,7 @@ class SegmentAttention:
                 causal=causal,
                 window_size=(past, 0 if causal else -1),
             )
-            for segment, part in zip(segments, result.split([s.rows for s in segments]), strict=True):
+            for segment, part in zip(segments, torch.split(result, [s.rows for s in segments]), strict=True):
                 out[segment.start : segment.stop] = part
         return out
 

@@ -175,7 +175,9 @@ class PrefixCache:
             node.parent = None
             self._offer(parent)
             return node.page
-        raise CacheFullError(f"all {self.pages} pages of the prefix cache are in use; try again when a request has ended")
+        raise CacheFullError(
+            f"all {self.pages} pages of the prefix cache are in use; try again when a request has ended"
+        )
 
     def _pin(self, node: Node) -> None:
         node.pins += 1
@@ -205,9 +207,7 @@ class PrefixCache:
             if rest:
                 target[:, whole * self.page_size : lease.length] = pool[:, lease.nodes[-1].page, :rest]
 
-    def _write(
-        self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None
-    ) -> None:
+    def _write(self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None) -> None:
         """Copy the rows of `node` from `first` on, of the page that begins at token `start`; enter new `tokens`."""
         if tokens is not None and node.parent is not None:
             del node.parent.children[node.tokens]
@@ -224,8 +224,8 @@ class PrefixCache:
         size, start = self.page_size, fresh[0][1]
         stop = start + len(fresh) * size
         pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
-        self.keys[:, pages] = buffer.keys[:, start:stop].unflatten(1, (-1, size))
-        self.values[:, pages] = buffer.values[:, start:stop].unflatten(1, (-1, size))
+        self.keys[:, pages] = torch.unflatten(buffer.keys[:, start:stop], 1, (-1, size))
+        self.values[:, pages] = torch.unflatten(buffer.values[:, start:stop], 1, (-1, size))
 
     def _walk(self, node: Node) -> Iterator[Node]:
         waiting = list(node.children.values())

@@ -111,9 +111,7 @@ class Board:
         self.log_probs[slots] = torch.where(update, log_probs, self.log_probs[slots])
         self.entropies[slots] = torch.where(update, entropies, self.entropies[slots])
         report = torch.cat((ids, revealed, changed.any(dim=-1, keepdim=True)), dim=-1).tolist()
-        return [
-            Snapshot(row[:width], [bool(flag) for flag in row[width : 2 * width]], bool(row[-1])) for row in report
-        ]
+        return [Snapshot(row[:width], [bool(flag) for flag in row[width : 2 * width]], bool(row[-1])) for row in report]
 
     def confidences(self, slot: int, length: int) -> tuple[list[float], list[float], list[int]]:
         """Log-probabilities, entropies and flips of the first `length` positions of a canvas."""

@@ -129,4 +129,3 @@ def _row_counts(config: ModelConfig, names: tuple[str, ...], rows: int) -> list[
         return [rows // 2, rows // 2]
     keys = config.num_key_value_heads * config.head_dim
     return [rows - 2 * keys, keys, keys]
-

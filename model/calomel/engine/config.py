@@ -1,7 +1,8 @@
 """The architecture of a checkpoint, read from the `config.json` that lies beside its weights.
 
 Field names are those of the Hugging Face Qwen3 configuration, so that an ordinary checkpoint's file is read as it is.
-What a diffusion checkpoint needs on top (its mask token, its end token, whether logits are shifted) is in `DiffusionConfig`.
+What a diffusion checkpoint needs on top (its mask token, its end token, whether logits are shifted) is in
+`DiffusionConfig`.
 """
 
 from __future__ import annotations

@@ -19,11 +19,12 @@ import torch
 from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import load_checkpoint
 from calomel.engine.config import ModelConfig
-from calomel.engine.denoise import Clock, Denoiser, StepReport, run
+from calomel.engine.denoise import Denoiser, StepReport, run
 from calomel.engine.errors import EngineStoppedError, InvalidRequestError
 from calomel.engine.handle import Handle
-from calomel.engine.job import Job
+from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
+from calomel.engine.precision import native_bfloat16
 from calomel.engine.request import Priority, Request, check
 from calomel.engine.scheduler import Scheduler
 from calomel.engine.transformer import Transformer
@@ -45,7 +46,7 @@ class Engine:
         observe: called on the engine's thread behind every forward.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (independent options, each with its default)
         self,
         model: Transformer,
         *,
@@ -86,12 +87,13 @@ class Engine:
     def from_checkpoint(
         cls, folder: Path, *, device: str = "cpu", dtype: torch.dtype | None = None, **options: object
     ) -> Engine:
-        """Load the checkpoint in `folder` and serve it; `options` are those of the constructor.
+        """Load the checkpoint in `folder` and serve it; `options` are the constructor's.
 
         Args:
             folder: with `config.json` and `model.safetensors`.
             device: where it runs.
             dtype: of weights and cache; None for bfloat16 where `device` computes in it, else float32.
+            **options: of the constructor.
 
         Raises:
             CheckpointError: the checkpoint is incomplete or damaged.
@@ -145,7 +147,5 @@ class Engine:
 
 
 def native_dtype(device: str) -> torch.dtype:
-    """bfloat16 where `device` multiplies it natively (CUDA, AVX512-BF16, AMX), else float32."""
-    if torch.device(device).type == "cuda" or torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported():  # noqa: SLF001
-        return torch.bfloat16
-    return torch.float32
+    """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
+    return torch.bfloat16 if torch.device(device).type == "cuda" or native_bfloat16() else torch.float32

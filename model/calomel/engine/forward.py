@@ -35,7 +35,8 @@ class Piece:
 def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
     """The logits [R, V] float32 of the rows that `pieces` want read, in order.
 
-    Behind it the buffers hold the keys and values of all rows from `context` on; their `length` is the caller's.
+    Every buffer has room for its pieces. Behind it they hold the keys and values of all rows from `context` on; their
+    `length` is the caller's.
     """
     device = model.embed_tokens.weight.device
     ids: list[Tensor] = []
@@ -44,7 +45,6 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | No
     segments: list[Segment] = []
     for piece in pieces:
         start, size = len(positions), len(piece.ids)
-        piece.buffer.reserve(piece.context + size)
         ids.append(torch.as_tensor(piece.ids, dtype=torch.int64, device=device))
         positions.extend(range(piece.context, piece.context + size))
         read.extend(start + row for row in piece.read)

@@ -10,7 +10,7 @@ the others are `uncommitted` and enter the buffer as causal rows of a coming for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -25,6 +25,9 @@ from calomel.engine.request import Request
 from calomel.engine.result import CanvasState, FinishReason, Result
 from calomel.engine.reveal import Policy, parse_policy
 from calomel.engine.verify import NEAR_TIE, Prediction
+
+Clock = Callable[[], float]
+"""Seconds, from any beginning."""
 
 
 @dataclass(slots=True, eq=False)

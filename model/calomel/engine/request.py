@@ -120,8 +120,8 @@ def _check_context(request: Request, config: ModelConfig) -> None:
             f"{config.max_position_embeddings} positions"
         )
     for name, ids in (("context", request.context), ("frozen", tuple(request.frozen.values()))):
-        wrong = next((token for token in (min(ids), max(ids)) if not 0 <= token < config.vocab_size), None) if ids else None
-        if wrong is not None:
+        outer = (min(ids), max(ids)) if ids else ()
+        for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
             raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
     if request.reuse is not None and not 0 <= request.reuse <= size:
         raise InvalidRequestError(f"reuse is {request.reuse}; it must be between 0 and the context's {size} tokens")

@@ -32,7 +32,7 @@ class Threshold:
 
     probability: float = 0.9
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
         return (candidates & (confidence >= self.probability)) | _best(confidence, candidates)
 
@@ -46,7 +46,7 @@ class Factor:
 
     factor: float = 1.0
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
         ordered, order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True)
         count = torch.arange(1, confidence.shape[-1] + 1, device=confidence.device)
@@ -61,7 +61,7 @@ class EntropyBound:
 
     nats: float = 0.1
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
         ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
         before = ordered.cumsum(dim=-1).roll(1, dims=-1)
@@ -75,7 +75,7 @@ class Fixed:
 
     count: int = 1
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
         order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True).indices
         ranked = (torch.arange(confidence.shape[-1], device=confidence.device) < self.count).expand_as(candidates)

@@ -44,7 +44,7 @@ class Attention(nn.Module):
         self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        """x [T, C], cos and sin [T, 1, D] to [T, C]."""
+        """X [T, C], cos and sin [T, 1, D] to [T, C]."""
         q, k, v = self.qkv_proj(x).split((self.q_size, self.kv_size, self.kv_size), dim=-1)
         q = rotate(self.q_norm(q.unflatten(-1, (-1, self.head_dim))), cos, sin)
         k = rotate(self.k_norm(k.unflatten(-1, (-1, self.head_dim))), cos, sin)
@@ -62,7 +62,7 @@ class Mlp(nn.Module):
         self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x [T, C] to [T, C]."""
+        """X [T, C] to [T, C]."""
         gate, up = self.gate_up_proj(x).chunk(2, dim=-1)
         out: Tensor = self.down_proj(F.silu(gate) * up)
         return out
@@ -79,7 +79,7 @@ class Layer(nn.Module):
         self.mlp = Mlp(config)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        """x [T, C] to [T, C]."""
+        """X [T, C] to [T, C]."""
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
         out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
         return out

@@ -19,9 +19,11 @@ from calomel.prompts.tokenizer import Tokenizer
 NEAR_TOKENS: Final = 16
 FAR_TOKENS: Final = 256
 HOP: Final = 512
+# Characters: about a screenful of lines.
+FAR_HOP: Final = 384
 # A token of code is rarely longer than this on average; only as much text as can fit is encoded at all.
 _CHARACTERS_PER_TOKEN: Final = 12
-# What a token of code has on average; the hop of a window is measured in characters, so that its front is never encoded.
+# What a token of code has on average. The hop of a window is measured in characters: its front is never encoded.
 _CHARACTERS_PER_HOP_TOKEN: Final = 3
 
 
@@ -62,9 +64,7 @@ def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
     return FimTokens(tuple(front + assemble_tail((), near, tokenizer)), reuse=len(front))
 
 
-def assemble_front(
-    path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer
-) -> list[int]:
+def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     """The cached front of the prompt; an absent path or far suffix takes its marker with it."""
     front = [tokenizer.file, *path] if path else []
     if far:
@@ -73,16 +73,22 @@ def assemble_front(
 
 
 def assemble_tail(rest: Sequence[int], near: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """What belongs to one request alone: the prefix behind its last whole pre-token, the near suffix, the middle mark."""
+    """What belongs to one request alone: the `rest` of the prefix (training only), near suffix, middle mark."""
     return [*rest, tokenizer.near, *near, tokenizer.middle]
 
 
 def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
-    """The near suffix as ids, and the text of the far suffix: whole lines from the first one not fully near."""
+    """The near suffix as ids, and the text of the far suffix.
+
+    The far suffix starts at a line. Where it starts is counted from the end of the text in hops, so that a cursor that
+    moves through a file leaves it alone; of a rest shorter than a hop everything is taken.
+    """
     near = tokenizer.encode(suffix[: NEAR_TOKENS * _CHARACTERS_PER_TOKEN])[:NEAR_TOKENS]
     seen = len(tokenizer.decode(near))
-    line = suffix.rfind("\n", 0, seen) + 1
-    return near, suffix[line:] if line else suffix[seen:]
+    hops = (len(suffix) - seen) // FAR_HOP
+    anchor = len(suffix) - hops * FAR_HOP if hops else seen
+    line = anchor if anchor == 0 or suffix[anchor - 1] == "\n" else suffix.find("\n", anchor) + 1
+    return near, suffix[line:] if line else ""
 
 
 def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:

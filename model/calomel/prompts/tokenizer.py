@@ -17,7 +17,7 @@ from calomel.prompts import special
 
 # Line ends with the indentation behind them are one pre-token, so that the common ones become one token. Words take one
 # leading space. Numbers go in threes. Every character is matched by one of the alternatives.
-PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"
+PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"  # noqa: S105
 
 
 class TokenizerError(ValueError):
@@ -62,7 +62,7 @@ class Tokenizer:
         """Ids, and for each id the start and end, in characters, of the pre-token that it belongs to."""
         encoding = self._fast.encode(_encodable(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
-        words: list[int] = encoding.word_ids
+        words = [word if word is not None else -1 for word in encoding.word_ids]
         spans: dict[int, tuple[int, int]] = {}
         for word, (start, end) in zip(words, encoding.offsets, strict=True):
             known = spans.get(word, (start, end))
@@ -92,7 +92,7 @@ class Tokenizer:
             return raw.decode("utf-8", errors="replace")
 
     def boundary(self, text: str) -> int:
-        """The character at which the last pre-token of `text` starts: tokens before it never change as text is added."""
+        """Where, in characters, the last pre-token of `text` starts: adding text never changes the tokens before it."""
         pieces = self._fast.pre_tokenizer.pre_tokenize_str(_encodable(text))
         return int(pieces[-1][1][0]) if pieces else 0
 

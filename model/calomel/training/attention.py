@@ -71,7 +71,5 @@ class TreeAttention:
         inner = (inner_q @ inner_k.transpose(-1, -2)).masked_fill(~self._branch_mask[:, None], low)
         outer = to_front[:, :, front:].unflatten(2, (holes, -1))  # [B, H, K, R, F]
         weights = torch.cat((outer, inner), dim=-1).softmax(-1)
-        branch = (weights[..., :front].flatten(2, 3) @ v[:, :, :front]) + (
-            weights[..., front:] @ inner_v
-        ).flatten(2, 3)
+        branch = (weights[..., :front].flatten(2, 3) @ v[:, :, :front]) + (weights[..., front:] @ inner_v).flatten(2, 3)
         return torch.cat((alone, branch), dim=2).transpose(1, 2).flatten(0, 1)

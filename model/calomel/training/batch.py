@@ -49,9 +49,7 @@ def scored_rows(shape: BatchShape) -> int:
     return shape.documents * (shape.front + shape.holes * (shape.canvas + shape.canvas // 2))
 
 
-def batches(
-    sampler: DocumentSampler, maker: ExampleMaker, config: TrainConfig, rng: random.Random
-) -> Iterator[Batch]:
+def batches(sampler: DocumentSampler, maker: ExampleMaker, config: TrainConfig, rng: random.Random) -> Iterator[Batch]:
     """Batches without end; the same generator state gives the same batches."""
     shares = [shape.share for shape in config.shapes]
     while True:

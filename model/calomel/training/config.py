@@ -184,7 +184,7 @@ class TrainConfig:
         return config
 
 
-def _build(kind: Any, values: dict[str, Any], where: str) -> Any:  # noqa: ANN401  (any of the dataclasses above)
+def _build(kind: Any, values: dict[str, Any], where: str) -> Any:
     unknown = sorted(set(values) - {entry.name for entry in fields(kind)})
     if unknown:
         raise TrainingConfigError(f"{where}: unknown field {', '.join(unknown)}")

@@ -5,7 +5,7 @@
 
 A branch starts where the pre-token under its hole starts: it sees the front before that place and itself, and the front
 never sees it. The ids along front and branch are exactly those that `calomel.prompts.fim.render` gives for the same
-text, so that the model meets in training what it meets at the cursor. One encoding of the front serves all of its holes.
+text: the model meets in training what it meets at the cursor. One encoding of the front serves all of its holes.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ class ExampleMaker:
         line = text.find("\n", stop) + 1
         far = tokenizer.encode(text[line : line + far_room * 6])[:far_room] if far_room and line else []
         head = assemble_front(path, far, (), tokenizer)
-        return _Front(text, begin, stop, [*head, *ids], len(head), [begin + s for s in starts], [begin + e for e in ends])
+        return _Front(
+            text, begin, stop, [*head, *ids], len(head), [begin + s for s in starts], [begin + e for e in ends]
+        )
 
     def _positions(self, count: int, rng: random.Random) -> Ints:
         positions = np.arange(count)
@@ -257,4 +259,3 @@ class _Front:
     head: int  # ids before the window's own text
     starts: list[int]  # for each id of the window, the character at which its pre-token starts
     ends: list[int]  # and ends
-

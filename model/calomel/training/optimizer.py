@@ -53,7 +53,8 @@ def orthogonalise(matrix: Tensor) -> Tensor:
         gram = x @ x.T
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=_B, alpha=_C), x, beta=_A)
     x = x.T if tall else x
-    return x.to(matrix.dtype) * max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+    scale: float = max(1.0, matrix.shape[0] / matrix.shape[1]) ** 0.5
+    return x.to(matrix.dtype) * scale
 
 
 def make_optimizers(

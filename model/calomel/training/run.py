@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -16,6 +14,7 @@ from typing import Any, Final
 
 import torch
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
@@ -25,8 +24,10 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import branch_structure
 from calomel.training.batch import Batch, batches, row_count
 from calomel.training.config import BatchShape, TrainConfig
+from calomel.training.curve import draw_curves
 from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.example import GROUPS, ExampleMaker
+from calomel.training.flex import flex_masks
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
 from calomel.training.schedule import rate_factor
@@ -51,6 +52,8 @@ def train(
     """Train as `config` says; checkpoints, log and curve go to `out`.
 
     Args:
+        config: what to train, on what, and how long.
+        out: folder for everything that the run leaves.
         resume: go on from the state in `out`, if there is one.
         init_from: a checkpoint folder whose weights to start from, without optimizer state.
         pause_file: while this file exists, the run waits (and its time does not pass).
@@ -85,6 +88,7 @@ class _Run:
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
         }
+        self.compiled: set[BatchShape] = set()
         loss_model = LossModel(self.model)
         self.loss: Any = torch.compile(loss_model, dynamic=False) if options.compile else loss_model
         bf16 = device.type == "cuda" or native_bfloat16()
@@ -95,19 +99,31 @@ class _Run:
         if init_from is not None and counters.step == 0:
             self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
         counters.sessions += 1
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
+        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+            task = progress.add_task("training", total=self.config.minutes * 60)
+            for spent in self._steps(counters):
+                progress.update(task, completed=spent)
+        return counters
+
+    def _steps(self, counters: Counters) -> Iterator[float]:
+        """Train until the time is over; yields the seconds spent after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = self._batches(counters.step)
         sums = torch.zeros(len(GROUPS), 2)
-        while (progress := counters.seconds / (self.config.minutes * 60)) < 1:
+        while (share := counters.seconds / (self.config.minutes * 60)) < 1:
             self._pause()
             began = time.monotonic()
             batch = next(stream).to(self.device)
-            rate, cross_entropy = self._step(batch, counters.step, progress)
+            rate, cross_entropy = self._step(batch, counters.step, share)
             sums += _group_sums(batch, cross_entropy)
             counters.step += 1
             counters.rows += batch.shape.documents * row_count(batch.shape)
-            counters.seconds += time.monotonic() - began
+            # The first step of a shape compiles it: that time is no training.
+            counters.seconds += time.monotonic() - began if batch.shape in self.compiled else 0.0
+            self.compiled.add(batch.shape)
+            yield counters.seconds
             if counters.step % _LOG_STEPS == 0:
                 self._log(counters, _means(sums), rate=rate)
                 sums.zero_()
@@ -118,7 +134,6 @@ class _Run:
                 saved = counters.seconds
         self._log(counters, self._evaluate(held_out), held_out=True)
         self._save(counters)
-        return counters
 
     def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
         options = self.config.optimization
@@ -126,14 +141,22 @@ class _Run:
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_rates, strict=True):
             group["lr"] = base * factor
-        with self.precision:
-            loss, cross_entropy = self.loss(batch, self.structures[batch.shape])
+        loss, cross_entropy = self._forward(batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         return factor, cross_entropy
+
+    def _forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        structure = self.structures[batch.shape]
+        masks = None
+        if self.device.type == "cuda":
+            masks = flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+        with self.precision:
+            result: tuple[Tensor, Tensor] = self.loss(batch, structure, masks)
+        return result
 
     def _batches(self, step: int) -> Iterator[Batch]:
         """Batches from `step` on; each has a generator of its own, so that a resumed run goes on with the same ones."""
@@ -150,9 +173,8 @@ class _Run:
     def _evaluate(self, held_out: list[Batch]) -> dict[str, float]:
         sums = torch.zeros(len(GROUPS), 2)
         # Not inference mode: the compiled step is reused as it is.
-        with self.precision:
-            for batch in held_out:
-                sums += _group_sums(batch, self.loss(batch, self.structures[batch.shape])[1])
+        for batch in held_out:
+            sums += _group_sums(batch, self._forward(batch)[1])
         return _means(sums)
 
     def _pause(self) -> None:
@@ -172,11 +194,11 @@ class _Run:
         }
         with (self.out / "log.jsonl").open("a", encoding="utf-8") as log:
             log.write(json.dumps(entry) + "\n")
-        share = counters.seconds / (self.config.minutes * 60)
-        self.console.print(f"{share:6.1%}", " ".join(f"{name}={value}" for name, value in entry.items()))
+        self.console.print(" ".join(f"{name}={value}" for name, value in entry.items()))
 
     def _save(self, counters: Counters) -> None:
         save_state(self.out, self.model, self.optimizers, counters)
+        draw_curves(self.out / "log.jsonl", self.out / "curves.png")
         folder = self.out / "checkpoint"
         save_checkpoint(self.model, folder)
         if not (folder / "tokenizer.json").exists():
@@ -214,9 +236,3 @@ def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
 
 def _means(sums: Tensor) -> dict[str, float]:
     return {name: float(total / max(1.0, float(count))) for name, (total, count) in zip(GROUPS, sums, strict=True)}
-
-
-def lower_priority() -> None:
-    """Give way to everything else on the machine, where the system allows it."""
-    if sys.platform != "win32":
-        os.nice(19)

@@ -52,9 +52,7 @@ def save_state(
     part.replace(folder / _COUNTERS)
 
 
-def load_state(
-    folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...]
-) -> Counters | None:
+def load_state(folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...]) -> Counters | None:
     """Restore what `save_state` wrote; None when there is nothing to resume from."""
     if not (folder / _COUNTERS).is_file():
         return None

@@ -26,10 +26,11 @@ def engine_errors_reported() -> Iterator[None]:
     Imports the engine, and torch with it: enter it where they are needed anyway.
     """
     from calomel.engine.errors import CheckpointError, EngineError, InvalidRequestError
+    from calomel.prompts.tokenizer import TokenizerError
 
     try:
         yield
-    except (CheckpointError, InvalidRequestError) as error:
+    except (CheckpointError, InvalidRequestError, TokenizerError) as error:
         raise InputError(str(error)) from error
     except EngineError as error:
         raise CommandError(f"{error} ({error.code})") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,10 +36,11 @@ def fill(
     with engine_errors_reported():
         from calomel.suggest.fill import FillRequest, open_filler
 
-        filler = open_filler(model, device)
-        answer = filler.fill(
-            FillRequest(prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy)
+        request = FillRequest(
+            prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy
         )
+        with closing(open_filler(model, device)) as filler:
+            answer = filler.fill(request)
     if as_json:
         print(json.dumps(_fields(hole, at, to, answer), ensure_ascii=False))
     else:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from calomel.cli.errors import InputError
+from calomel.cli.errors import CommandError, InputError
 
 
 def serve(
@@ -36,6 +36,7 @@ def serve(
     """
     from pydantic import ValidationError
 
+    from calomel.server.errors import StartError
     from calomel.server.run import serve as run
     from calomel.server.settings import ServerSettings
 
@@ -56,7 +57,10 @@ def serve(
         settings = ServerSettings.model_validate({name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
         raise InputError("; ".join(_sentence(entry["loc"], entry["msg"]) for entry in error.errors())) from error
-    run(settings)
+    try:
+        run(settings)
+    except StartError as error:
+        raise CommandError(str(error)) from error
 
 
 def _sentence(location: tuple[int | str, ...], message: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ def train(
     init_from: Annotated[Path | None, typer.Option(help="Checkpoint folder whose weights the run begins with.")] = None,
     pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0.0, help="Wall time; overrides the file's.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Train a model as CONFIG (TOML) says."""
     from calomel.training.config import TrainConfig, TrainingConfigError
@@ -26,4 +28,6 @@ def train(
         settings = TrainConfig.from_file(config)
     except TrainingConfigError as error:
         raise InputError(str(error)) from error
-    run(settings, out=out, resume=resume, init_from=init_from, pause_file=pause_file, minutes=minutes)
+    if minutes is not None:
+        settings = replace(settings, minutes=minutes)
+    run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,12 +35,12 @@ def tryout(
         from calomel.suggest.fill import FillRequest, open_filler
 
         began = time.perf_counter()
-        filler = open_filler(model, device)
-        loaded = time.perf_counter() - began
-        out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
-        # The first request pays for buffers and thread pools that all later ones share.
-        filler.fill(FillRequest(prefix="def warm_up() -> None:\n    ", path="warm_up.py"))
-        answers = [_fill_and_show(out, filler, sample, policy) for sample in samples]
+        with closing(open_filler(model, device)) as filler:
+            loaded = time.perf_counter() - began
+            out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
+            # The first request pays for buffers and thread pools that all later ones share.
+            filler.fill(FillRequest(prefix="def warm_up() -> None:\n    ", path="warm_up.py"))
+            answers = [_fill_and_show(out, filler, sample, policy) for sample in samples]
     equal = sum(answer.text == sample.expected for answer, sample in zip(answers, samples, strict=True))
     out.rule(style="dim")
     out.print(

@@ -139,10 +139,15 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "context_length_exceeded": ContextLengthError,
     "invalid_request": InvalidParameterError,
     "empty_context": InvalidParameterError,
+    "invalid_sampling": InvalidParameterError,
+    "invalid_canvas": InvalidParameterError,
     "unknown_policy": InvalidParameterError,
+    "policy_unavailable": InvalidParameterError,
     "cache_full": OverloadedError,
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,
+    # Nobody but a closing engine cancels a request that is still awaited.
+    "cancelled": EngineStoppedError,
 }
 
 
@@ -151,7 +156,7 @@ def from_engine(error: Exception) -> DoorError | None:
     kind = _ENGINE_CODES.get(str(getattr(error, "code", "")))
     if kind is None:
         return None
-    # An invalid request's message names a sampling field and its bounds; the engine has never seen the user's text.
+    # An invalid request's message names a field and its bounds; the engine has never seen the user's text.
     return kind(str(error)) if kind is InvalidParameterError else kind()
 
 
@@ -164,7 +169,7 @@ def from_validation(error: RequestValidationError) -> DoorError:
     if not names:
         return InvalidParameterError("The request body must be a JSON object.")
     param = ".".join(names)
-    return InvalidParameterError(f"{param}: {first['msg']}", param)
+    return InvalidParameterError(f"{param}: {first['msg'].removeprefix('Value error, ')}", param)
 
 
 _STATUS_CODES: Mapping[int, tuple[str, str]] = {

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from calomel.server.admission import Admission
@@ -42,7 +42,15 @@ DEFAULT_MAX_TOKENS = 512
 # A penalty divides or multiplies logits; beyond these bounds float32 overflows, and within them it has long saturated.
 _PENALTY_BOUNDS = (0.01, 100.0)
 
-router = APIRouter()
+
+async def require_json(request: Request) -> None:
+    """Raise MediaTypeError unless the body is declared as JSON."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise MediaTypeError
+
+
+router = APIRouter(dependencies=[Depends(require_json)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +74,6 @@ class Head:
 )
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
-    if not request.headers.get("content-type", "").partition(";")[0].strip().lower().endswith("json"):
-        raise MediaTypeError
     loader: ModelLoader = request.app.state.loader
     admission: Admission = request.app.state.admission
     filler = loader.filler()
@@ -87,14 +93,16 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
 
 def fill_request(body: FimRequest) -> FillRequest:
     """The client's words in ours, with the published defaults (but see FimRequest on penalties)."""
-    # Both packages import torch, which has been loaded with the model by now.
+    # The engine imports torch, which has been loaded with the model by now.
     from calomel.engine import SamplingParams
     from calomel.suggest.fill import FillRequest
 
     low, high = _PENALTY_BOUNDS
+    # The published range of top_p has a 0; the smallest set of tokens is the most probable one.
+    greedy = body.top_p == 0
     sampling = SamplingParams(
-        temperature=body.temperature or 0.0,
-        top_p=1.0 if body.top_p is None else body.top_p,
+        temperature=0.0 if greedy else body.temperature or 0.0,
+        top_p=1.0 if greedy or body.top_p is None else body.top_p,
         top_k=-1 if body.top_k is None else body.top_k,
         frequency_penalty=body.frequency_penalty or 0.0,
         presence_penalty=body.presence_penalty or 0.0,

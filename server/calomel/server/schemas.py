@@ -40,10 +40,20 @@ def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _unicode(value: str) -> str:
+    # JSON can escape half of a surrogate pair; no tokenizer and no UTF-8 file can hold one.
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("Input should be valid Unicode text") from None
+    return value
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
 Integer = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Flag = Annotated[bool, BeforeValidator(_truth)]
-StopText = Annotated[str, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
+StopText = Annotated[Text, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
 
 
 class StreamOptions(BaseModel):
@@ -61,9 +71,9 @@ class FimRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    prompt: str
-    model: Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
-    suffix: str | None = None
+    prompt: Text
+    model: Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+    suffix: Text | None = None
     max_tokens: Annotated[Integer, Field(ge=1, le=MAX_TOKENS)] | None = None
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
     top_p: Annotated[Number, Field(ge=0, le=1)] | None = None

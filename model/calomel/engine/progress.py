@@ -1,0 +1,177 @@
+"""What a forward means for each job that took part: context encoded, tokens verified, canvas positions revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate, pairwise
+
+from calomel.engine.cache import PrefixCache
+from calomel.engine.canvas import Board, Reading, Snapshot
+from calomel.engine.config import DiffusionConfig
+from calomel.engine.errors import DeadlineExceededError, EngineError, RequestFailedError
+from calomel.engine.job import Clock, Job
+from calomel.engine.length import LengthBias, best_length, score_lengths
+from calomel.engine.result import FinishReason
+from calomel.engine.reveal import RevealPolicy, Threshold
+from calomel.engine.sampling import Choice
+from calomel.engine.share import Share
+from calomel.engine.verify import Prediction, agreement
+
+
+class Progress:
+    """Takes jobs from one state to the next."""
+
+    def __init__(
+        self, diffusion: DiffusionConfig, cache: PrefixCache, board: Board, clock: Clock, bias: LengthBias | None
+    ) -> None:
+        self._diffusion = diffusion
+        self._cache = cache
+        self._board = board
+        self._clock = clock
+        self._bias = bias
+
+    def prefilled(self, job: Job) -> None:
+        """A chunk of the context is encoded: keep its pages."""
+        buffer = job.committed
+        buffer.length += job.prefill_rows
+        job.prefill_rows = 0
+        if job.lease is not None:
+            self._cache.store(job.lease, job.request.context[: min(buffer.length, job.shared)], buffer)
+
+    def verified(self, job: Job, predictions: Sequence[Prediction]) -> None:
+        """A draft was read causally: fix what the causal mode agrees with, and its own next token."""
+        job.forwards += 1
+        if job.known is not None:
+            predictions = [job.known, *predictions]
+        tokens = [found.token for found in predictions]
+        count = agreement(job.draft or [], tokens, end_token_id=self._diffusion.end_token_id, room=job.room)
+        job.committed.length = len(job.tokens) + count - 1
+        job.count_ties(predictions[:count])
+        job.extend(predictions[:count])
+        self._go_on(job)
+
+    def begun(self, job: Job, predictions: Sequence[Prediction]) -> bool:
+        """The causal rows before a canvas are committed; False when they already tell that the answer ends here."""
+        job.forwards += 1
+        job.steps += 1
+        job.committed.length += len(job.uncommitted)
+        if predictions:
+            (job.known,) = predictions
+            if job.known.token == self._diffusion.end_token_id:
+                job.count_ties(predictions)
+                job.extend(predictions)
+                self._go_on(job)
+                return False
+            self._board.fix(job.slot, 0, job.known.token)
+        return True
+
+    def denoised(self, shares: Sequence[Share], choice: Choice) -> None:
+        """Reveal one step of every canvas."""
+        rows: list[int] = []
+        canvas: list[int] = []
+        column: list[int] = []
+        for index, share in enumerate(shares):
+            start, columns = self._probed(share, choice)
+            rows += range(start, start + len(columns))
+            canvas += [index] * len(columns)
+            column += columns
+        jobs = [share.job for share in shares]
+        for job in jobs:
+            job.canvas_steps += 1
+        policies: list[RevealPolicy] = [job.policy.reveal or Threshold() for job in jobs]
+        last = [job.canvas_steps >= job.request.max_steps for job in jobs]
+        slots, revised = [job.slot for job in jobs], [job.request.revise for job in jobs]
+        snapshots = self._board.advance(choice, Reading(slots, rows, canvas, column, policies, last, revised))
+        for job, snapshot, is_last in zip(jobs, snapshots, last, strict=True):
+            with alone(job):
+                self._revealed(job, snapshot, is_last=is_last)
+
+    def expired(self, job: Job) -> None:
+        """The deadline has passed: answer with what is known without a gap."""
+        if job.prefilled is None or not job.forwards:
+            job.handle.settle(
+                DeadlineExceededError("the deadline passed before the first step; allow more time or a shorter context")
+            )
+            return
+        if job.draft is None and not job.policy.causal:
+            self._take_canvas(job, job.masked[0] if job.masked else len(job.canvas_ids))
+        self._finish(job, "stop" if job.end_log_prob is not None else "deadline")
+
+    def _probed(self, share: Share, choice: Choice) -> tuple[int, Sequence[int]]:
+        """First row and columns of the canvas to go on with; the first step of several candidates chooses one."""
+        job, chosen = share.job, 0
+        starts = list(accumulate(map(len, share.columns), initial=share.canvas_start))
+        if len(job.candidates) > 1:
+            confidences = [choice.log_prob[start:stop].exp() for start, stop in pairwise(starts)]
+            scores = score_lengths(confidences, job.candidates, self._bias)
+            chosen = best_length(job.candidates, scores)
+            job.length_scores = tuple(zip(job.candidates, scores, strict=True))
+            job.candidates = (job.candidates[chosen],)
+            job.length = job.candidates[0]
+        job.canvas_length = job.canvas_length or job.length
+        return starts[chosen], share.columns[chosen]
+
+    def _revealed(self, job: Job, snapshot: Snapshot, *, is_last: bool) -> None:
+        """Take over a canvas behind a step: an end token drops the tail, a whole canvas goes into the answer."""
+        end = self._diffusion.end_token_id
+        known = zip(snapshot.ids[: job.length], snapshot.revealed, strict=False)
+        ended = next((column for column, (token, is_known) in enumerate(known) if is_known and token == end), None)
+        if ended is not None:
+            job.length = ended + 1
+            job.candidates = (job.length,)
+        job.canvas_ids, job.canvas_revealed = snapshot.ids[: job.length], snapshot.revealed[: job.length]
+        job.masked = [column for column, is_known in enumerate(job.canvas_revealed) if not is_known]
+        if job.request.record_canvases:
+            job.handle.push(job.state())
+        if job.masked or (snapshot.revised and not is_last):
+            return
+        if job.policy.verified:
+            job.draft = [token for token in job.canvas_ids if token != end][: job.room - 1]
+            return
+        self._take_canvas(job, job.length)
+        self._go_on(job)
+
+    def _take_canvas(self, job: Job, length: int) -> None:
+        """Move the first `length` positions of the canvas into the answer, as far as it has room."""
+        log_probs, entropies, flips = self._board.confidences(job.slot, length)
+        found = [
+            Prediction(token, log_prob, entropy, 1.0)
+            for token, log_prob, entropy in zip(job.canvas_ids[:length], log_probs, entropies, strict=True)
+        ]
+        if length > job.room and found[job.room].token != self._diffusion.end_token_id:
+            found = found[: job.room]
+        job.canvas_ids, job.canvas_revealed = [], []
+        job.extend(found, flips)
+
+    def _go_on(self, job: Job) -> None:
+        """Finish the answer, or begin its next canvas."""
+        if job.end_log_prob is not None:
+            self._finish(job, "stop")
+        elif not job.room:
+            self._finish(job, "length")
+        else:
+            if job.canvas_length:
+                job.candidates = (job.canvas_length,)
+            job.begin_canvas(self._board)
+            if job.request.record_canvases and job.policy.causal:
+                job.handle.push(job.state())
+
+    def _finish(self, job: Job, reason: FinishReason) -> None:
+        if job.request.record_canvases and job.policy.causal:
+            job.length, job.canvas_ids, job.canvas_revealed = 0, [], []
+            job.handle.push(job.state())
+        job.handle.settle(job.result(reason, self._clock()))
+
+
+@contextmanager
+def alone(job: Job) -> Iterator[None]:
+    """End `job`, and it alone, by what is raised within."""
+    try:
+        yield
+    except EngineError as error:
+        job.handle.settle(error)
+    except Exception as error:  # noqa: BLE001  (whatever it is, the other requests go on)
+        failure = RequestFailedError(f"serving the request failed: {error!r}")
+        failure.__cause__ = error
+        job.handle.settle(failure)

@@ -1,0 +1,17 @@
+"""A tokenizer trained on this project's own source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.tokenizer import train_tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    sources = Path(__file__).parents[2].glob("model/calomel/**/*.py")
+    texts = [path.read_text(encoding="utf-8") for path in sorted(sources)]
+    return train_tokenizer(texts, tmp_path_factory.mktemp("tokenizer") / "tokenizer.json", vocab_size=600)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts import special
+from calomel.prompts.tokenizer import Tokenizer, TokenizerError
+
+CODE = st.text(alphabet=st.sampled_from(list("ab_1 \t\n\r():=é漢🙂\u200d\ufeff")), max_size=60) | st.text(max_size=60)
+
+
+@given(text=CODE)
+def test_every_text_survives_encoding_and_decoding(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+@given(prefix=CODE, middle=CODE, suffix=CODE)
+def test_prefix_answer_and_suffix_encoded_apart_join_byte_for_byte(
+    tokenizer: Tokenizer, prefix: str, middle: str, suffix: str
+) -> None:
+    joined = b"".join(tokenizer.decode_bytes(tokenizer.encode(part)) for part in (prefix, middle, suffix))
+
+    assert joined == (prefix + middle + suffix).encode()
+
+
+@given(text=CODE, more=CODE)
+def test_appending_changes_only_tokens_behind_the_last_pre_token_boundary(
+    tokenizer: Tokenizer, text: str, more: str
+) -> None:
+    stable = tokenizer.encode(text[: tokenizer.boundary(text)])
+
+    assert tokenizer.encode(text + more)[: len(stable)] == stable
+
+
+@given(text=CODE)
+def test_cutting_a_text_inside_a_pre_token_keeps_the_tokens_before_it(tokenizer: Tokenizer, text: str) -> None:
+    ids, starts, ends = tokenizer.encode_with_words(text)
+    for cut in range(len(text) + 1):
+        whole = [token for token, end in zip(ids, ends, strict=True) if end <= cut]
+        boundary = max((start for start, end in zip(starts, ends, strict=True) if end > cut >= start), default=cut)
+
+        assert tokenizer.encode(text[:cut]) == whole + tokenizer.encode(text[boundary:cut])
+
+
+@pytest.mark.parametrize(
+    "text", ["\tif x:\r\n\t\treturn", "naïve = '🙂👨‍👩‍👧'", "\r", "a\r\n\r\n    b", "  ", "\x00\x0b"]
+)
+def test_tabs_line_ends_emoji_and_controls_are_exact(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_text_that_names_a_control_token_is_encoded_as_its_characters(tokenizer: Tokenizer) -> None:
+    specials = {tokenizer.end, tokenizer.mask, tokenizer.file, tokenizer.near, tokenizer.middle}
+
+    ids = tokenizer.encode("".join(special.ALL))
+
+    assert not specials & set(ids)
+    assert tokenizer.decode(ids) == "".join(special.ALL)
+
+
+def test_special_tokens_stand_for_no_text(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode([tokenizer.end, *tokenizer.encode("x"), tokenizer.mask]) == "x"
+
+
+def test_a_character_cut_off_at_the_end_is_dropped(tokenizer: Tokenizer) -> None:
+    ids = tokenizer.encode("a🙂")
+
+    assert tokenizer.decode(ids[:-1]) == "a"
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode(tokenizer.encode("a\ud83d")) == "a\ufffd"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json does not exist"):
+        Tokenizer.from_file(tmp_path / "tokenizer.json")
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text("{}")
+
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
+        Tokenizer.from_file(tmp_path / "tokenizer.json")

@@ -1,0 +1,81 @@
+"""A tiny corpus of random source-like text, and everything that is made from it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.config import BatchShape, ModelShape, Optimization, TrainConfig
+from calomel.training.documents import Document
+from calomel.training.tokenizer import train_tokenizer
+
+SHAPE = BatchShape(documents=2, front=96, holes=3, canvas=12)
+TINY = ModelShape(
+    vocab_size=400, hidden_size=32, intermediate_size=48, layers=2, heads=2, kv_heads=1, head_dim=16, sliding_window=40
+)
+
+
+def write_corpus(path: Path, documents: list[Document]) -> None:
+    lines = "".join(
+        json.dumps({"path": each.path, "language": each.language, "text": each.text}) + "\n" for each in documents
+    )
+    path.write_bytes(zstandard.ZstdCompressor().compress(lines.encode()))
+
+
+@pytest.fixture(scope="session")
+def documents() -> list[Document]:
+    rng = random.Random(0)
+    names = ["total", "index", "value", "result", "self.items", "größe"]
+    out = []
+    for number in range(12):
+        lines = []
+        for _ in range(60):
+            indent = " " * rng.choice((0, 4, 8))
+            lines.append(
+                f"{indent}{rng.choice(names)} = {rng.choice(names)}({rng.randrange(100)}, {rng.choice(names)})"
+            )
+            if rng.random() < 0.1:
+                lines.append("")
+        out.append(Document(f"package/module_{number}.py", "python" if number % 3 else "go", "\n".join(lines) + "\n"))
+    return out
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory, documents: list[Document]) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder / "train.jsonl.zst", documents[:10])
+    write_corpus(folder / "heldout.jsonl.zst", documents[10:])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tokenizer(corpus: Path, documents: list[Document]) -> Tokenizer:
+    return train_tokenizer([each.text for each in documents], corpus / "tokenizer.json", vocab_size=400)
+
+
+@pytest.fixture
+def config(corpus: Path, tokenizer: Tokenizer) -> TrainConfig:
+    return TrainConfig(
+        corpus=corpus / "train.jsonl.zst",
+        held_out=corpus / "heldout.jsonl.zst",
+        tokenizer=corpus / "tokenizer.json",
+        minutes=0.05,
+        threads=1,
+        shapes=(SHAPE,),
+        model=replace(TINY, vocab_size=tokenizer.vocab_size),
+        optimization=Optimization(compile=False, warmup_steps=5),
+        evaluate_steps=50,
+        checkpoint_minutes=0.02,
+    )
+
+
+@pytest.fixture(scope="session")
+def corpus_writer() -> Callable[[Path, list[Document]], None]:
+    return write_corpus

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from calomel.engine.checkpoint import load_checkpoint
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
+from calomel.training.documents import CorpusError, Document, DocumentSampler
+from calomel.training.optimizer import orthogonalise
+from calomel.training.run import train
+from calomel.training.schedule import rate_factor
+
+
+def entries(out: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig, tmp_path: Path) -> None:
+    counters = train(replace(config, minutes=0.15), tmp_path)
+
+    log = entries(tmp_path)
+    assert counters.step > 10
+    assert log[-1]["context"] < log[0]["context"] - 0.5
+    model = load_checkpoint(tmp_path / "checkpoint")
+    assert model.config.diffusion.mask_token_id == Tokenizer.from_file(tmp_path / "checkpoint/tokenizer.json").mask
+
+
+def test_a_resumed_run_goes_on_where_it_stopped(config: TrainConfig, tmp_path: Path) -> None:
+    first = train(config, tmp_path)
+    second = train(replace(config, minutes=0.1), tmp_path, resume=True)
+
+    assert second.step > first.step
+    assert second.sessions == 2
+    assert second.rows > first.rows
+
+
+def test_a_warm_start_takes_the_weights_and_nothing_else(config: TrainConfig, tmp_path: Path) -> None:
+    train(config, tmp_path / "first")
+    still = replace(config, minutes=0.001, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
+
+    counters = train(still, tmp_path / "second", init_from=tmp_path / "first/checkpoint")
+
+    assert counters.sessions == 1
+    before, after = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second"))
+    for name, tensor in before.state_dict().items():
+        torch.testing.assert_close(after.state_dict()[name], tensor, atol=0, rtol=0)
+
+
+def test_a_canvas_of_random_tokens_cannot_be_guessed(
+    config: TrainConfig, corpus_writer: Callable[[Path, list[Document]], None], tmp_path: Path
+) -> None:
+    """Were the clean copy visible from the canvas, the loss would fall below the entropy of the text."""
+    rng = random.Random(0)
+    letters = "abcdefghijklmnop"
+    documents = [
+        Document(f"{number}.txt", "python", "".join("(" + rng.choice(letters) for _ in range(900)))
+        for number in range(8)
+    ]
+    corpus_writer(tmp_path / "random.jsonl.zst", documents)
+    config = replace(
+        config,
+        corpus=tmp_path / "random.jsonl.zst",
+        held_out=tmp_path / "random.jsonl.zst",
+        minutes=0.3,
+        shapes=(BatchShape(documents=4, front=64, holes=3, canvas=8),),
+        # Holes of one letter: everything else about them is certain.
+        holes=HoleMix(0, 0, 0, 0, 0, 1, aligned=1.0),
+        losses=Losses(corruption=0.0, kept=0.0, fill=0.0),
+        path_share=0.0,
+        far_suffix_share=0.0,
+    )
+
+    train(config, tmp_path / "run")
+
+    log = [entry for entry in entries(tmp_path / "run") if "held_out" in entry]
+    # "(x" is one pre-token or two; half of its tokens are certain, the other half has log(16) nats.
+    assert log[-1]["canvas"] > 0.2 * math.log(len(letters))
+
+
+def test_a_run_waits_while_the_pause_file_exists(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = tmp_path / "pause"
+    pause.touch()
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            pause.unlink()
+
+    monkeypatch.setattr("calomel.training.run.time.sleep", sleep)
+
+    counters = train(config, tmp_path / "run", pause_file=pause)
+
+    assert len(naps) == 3
+    assert counters.seconds < 60
+
+
+def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
+    factors = [rate_factor(step, step / 100, warmup_steps=10, decay_share=0.5) for step in range(101)]
+
+    assert factors[0] == pytest.approx(0.1)
+    assert factors[20] == factors[49] == 1
+    assert factors[75] == pytest.approx(0.5)
+    assert factors[100] == 0
+
+
+def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
+    torch.manual_seed(0)
+    values = torch.linalg.svdvals(orthogonalise(torch.randn(24, 64)))
+
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+
+
+def test_an_unknown_field_of_the_configuration_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('corpus="a"\nheld_out="b"\ntokenizer="c"\n[model]\nlayrs = 3\n')
+
+    with pytest.raises(TrainingConfigError, match="model: unknown field layrs"):
+        TrainConfig.from_file(tmp_path / "run.toml")
+
+
+def test_a_missing_field_of_the_configuration_is_named(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('corpus="a"\nheld_out="b"\n')
+
+    with pytest.raises(TrainingConfigError, match="tokenizer"):
+        TrainConfig.from_file(tmp_path / "run.toml")
+
+
+def test_the_shipped_configuration_is_valid() -> None:
+    path = Path(__file__).parents[2] / "model/calomel/training/configs/nano.toml"
+
+    config = TrainConfig.from_file(path)
+
+    assert {shape.canvas for shape in config.shapes} <= set(range(8, 65))
+
+
+def test_a_missing_corpus_says_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="calomel corpus"):
+        train(replace(config, corpus=tmp_path / "none.jsonl.zst"), tmp_path)
+
+
+def test_languages_are_drawn_by_their_shares(documents: list[Document]) -> None:
+    sampler = DocumentSampler(iter(documents), {"python": 1.0, "go": 3.0})
+    rng = random.Random(0)
+
+    drawn = [sampler.draw(rng).language for _ in range(2000)]
+
+    assert drawn.count("go") / 2000 == pytest.approx(0.75, abs=0.04)
