@@ -61,7 +61,7 @@ $(BIN)/python:
 	        exec "$$candidate" -m venv --clear $(VENV)
 	    fi
 	done
-	echo "Calomel needs Python 3.11, 3.12 or 3.13 with its venv module; none was found as $(or $(PYTHON),python3, python3.13, python3.12 or python3.11)." >&2
+	echo "Calomel needs Python 3.11, 3.12 or 3.13 with its venv module; none was found." >&2
 	echo "On Debian or Ubuntu: sudo apt-get install python3 python3-venv. Or name one: make PYTHON=/path/to/python3.12" >&2
 	exit 1
 

@@ -31,7 +31,7 @@ def test_filled_text_is_shown_in_its_place(run: Run, filler: Filler, source: Pat
 
 
 def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: Path) -> None:
-    run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "verified", "--model", "m", "--device", "cuda")
+    run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "verified", "--model", "m", "--device", "meta")
     expected = FillRequest(
         prefix="def add(a, b):\n    return ",
         suffix="\n\n\nprint(add(1, 2))\n",
@@ -40,7 +40,7 @@ def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: 
         policy="verified",
     )
     assert [expected] == filler.requests
-    assert [(Path("m"), "cuda")] == filler.opened
+    assert [(Path("m"), "meta")] == filler.opened
 
 
 def test_json_gives_back_every_byte(run: Run, filler: Filler, source: Path) -> None:
@@ -89,3 +89,10 @@ def test_folder_without_a_checkpoint_ends_with_status_2(run: Run, source: Path, 
     result = run("fill", source, "--at", "2:12", "--model", tmp_path / "nothing")
     assert result.status == 2
     assert "nothing" in result.err
+
+
+def test_device_that_is_not_there_ends_with_status_2(run: Run, filler: Filler, source: Path) -> None:
+    result = run("fill", source, "--at", "2:12", "--device", "cuda:99")
+    assert result.status == 2
+    assert result.err.startswith("calomel: --device cuda:99 cannot be used here: ")
+    assert filler.opened == []

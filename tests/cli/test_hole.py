@@ -18,10 +18,10 @@ def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "3", "3:", ":3", "0:1", "1:0", "00:1", "-1:2", "1:2:3", "a:b", "١:١", "1" * 10 + ":1"]
+    "wrong", ["", "3", "3:", ":3", "0:1", "1:0", "00:1", "-1:2", "1:2:3", "a:b", "²:1", "1234567890:1"]
 )
 def test_malformed_place_names_the_option(wrong: str) -> None:
-    with pytest.raises(InputError, match="--at .*LINE:COLUMN"):
+    with pytest.raises(InputError, match=r"--at .*LINE:COLUMN"):
         Place.parse(wrong, "--at")
 
 

@@ -26,4 +26,5 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_of_a_subcommand_imports_nothing_heavy() -> None:
-    assert set() == HEAVY & imported_by("bench", "infill", "--help")
+    # typer checks the types of options with pydantic.
+    assert HEAVY & imported_by("bench", "infill", "--help") <= {"pydantic"}

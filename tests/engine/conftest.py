@@ -110,7 +110,7 @@ class Scripted(Transformer):
         self.context = context
         self.answer = answer
         self.causal = answer
-        self.confidence: Callable[[int, int], float] = lambda place, step: 0.99  # noqa: ARG005
+        self.confidence: Callable[[int, int], float] = lambda place, step: 0.99
         self.canvas_step = 0
 
     def forward(self, ids: Tensor, positions: Tensor, attend: object) -> Tensor:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -113,7 +114,9 @@ def test_requests_of_one_forward_do_not_see_each_other(model: Transformer, conte
         ],
     )
 
-    apart = [canvas_logits(model, buffer, canvas) for buffer, canvas in zip((first, second, first), canvases, strict=True)]
+    apart = [
+        canvas_logits(model, buffer, canvas) for buffer, canvas in zip((first, second, first), canvases, strict=True)
+    ]
     torch.testing.assert_close(together, torch.cat(apart), atol=1e-5, rtol=1e-5)
 
 
@@ -140,8 +143,8 @@ class FakeFlash:
         assert cu_seqlens_q.dtype == cu_seqlens_k.dtype == torch.int32
         ends_q, ends_k = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
         assert (ends_q[-1], ends_k[-1]) == (len(q), len(k))
-        sizes_q = [stop - begin for begin, stop in zip(ends_q[:-1], ends_q[1:], strict=True)]
-        sizes_k = [stop - begin for begin, stop in zip(ends_k[:-1], ends_k[1:], strict=True)]
+        sizes_q = [stop - begin for begin, stop in pairwise(ends_q)]
+        sizes_k = [stop - begin for begin, stop in pairwise(ends_k)]
         assert (max_seqlen_q, max_seqlen_k) == (max(sizes_q), max(sizes_k))
         self.calls.append((causal, window_size, sizes_q))
         outs = []

@@ -131,6 +131,28 @@ def test_a_full_cache_refuses_and_recovers() -> None:
     cache.check()
 
 
+@pytest.mark.parametrize("there", [0, 1, 4, 6, 9, 10])
+def test_what_the_buffer_holds_already_is_not_copied(there: int) -> None:
+    cache, tokens = new_cache(), (1, 2, 3, 4, 5, 6, 7, 8, 9)
+    cache.release(serve(cache, tokens)[1])
+    rows = torch.tensor(expected_keys(tokens), dtype=torch.float32)
+    buffer = KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU)
+    buffer.keys[:, :there] = torch.cat((rows, rows[:1]))[:there, None, None]
+    buffer.length = there
+
+    cache.release(cache.acquire(tokens, buffer))
+
+    assert buffer.length == 9
+    assert buffer.keys[0, :9, 0, 0].tolist() == rows.tolist()
+
+
+def test_a_buffer_knows_what_it_shares() -> None:
+    buffer = KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU)
+    assert buffer.common((1, 2)) == 0
+    buffer.tokens = (1, 2, 3)
+    assert [buffer.common(tokens) for tokens in ((1, 2, 3, 4), (1, 2), (1, 5, 3), (4,), ())] == [3, 2, 1, 0, 0]
+
+
 def test_concurrent_requests_of_one_context_share_what_both_computed() -> None:
     cache = new_cache(pages=4)
     buffers = [KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU) for _ in range(2)]

@@ -12,7 +12,9 @@ from calomel.engine.reveal import EntropyBound, Factor, Fixed, Policy, RevealPol
 ALL = torch.ones(1, 4, dtype=torch.bool)
 
 
-def select(policy: RevealPolicy, confidence: list[float], candidates: Tensor = ALL, entropy: list[float] | None = None) -> list[int]:
+def select(
+    policy: RevealPolicy, confidence: list[float], candidates: Tensor = ALL, entropy: list[float] | None = None
+) -> list[int]:
     chosen = policy(torch.tensor([confidence]), torch.tensor([entropy or confidence]), candidates)
     return [int(index) for index in chosen[0].nonzero()[:, 0]]
 
@@ -57,7 +59,9 @@ def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
     st.sampled_from(["threshold:0.7", "factor:0.5", "entropy_bound:0.2", "fixed:2"]),
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4), st.booleans()), min_size=6, max_size=6),
 )
-def test_every_canvas_makes_progress_and_is_decided_alone(name: str, positions: list[tuple[float, float, bool]]) -> None:
+def test_every_canvas_makes_progress_and_is_decided_alone(
+    name: str, positions: list[tuple[float, float, bool]]
+) -> None:
     policy = parse_policy(name).reveal
     assert policy is not None
     confidence, entropy = (torch.tensor([each[index] for each in positions]) for index in (0, 1))

@@ -52,7 +52,8 @@ class FakeFiller:
 
     async def _wait(self, done: int) -> None:
         try:
-            while self.gate is not None and done >= self.gate_after and not self.gate.is_set():
+            # The gate belongs to the test's thread.
+            while self.gate is not None and done >= self.gate_after and not self.gate.is_set():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
         except asyncio.CancelledError:
             self.cancelled.set()
@@ -143,7 +144,7 @@ def _listening(app: FastAPI) -> Iterator[str]:
         thread.start()
         try:
             until(lambda: app.state.loader.state == "ready")
-            yield "http://127.0.0.1:{}".format(listener.getsockname()[1])
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join()

@@ -15,7 +15,7 @@ PATH = "/v1/fim/completions"
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_hangs_up_before_the_answer_cancels_the_work(
-    live: SimpleNamespace, filler: Any, stream: bool
+    live: SimpleNamespace, filler: Any, *, stream: bool
 ) -> None:
     filler.gate = Event()
     with httpx.Client(base_url=live.url, headers=live.headers, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):

@@ -17,6 +17,10 @@ def ask(**fields: Any) -> dict[str, Any]:
     return {"model": "mercury-edit-2", "prompt": "def f(n):\n    ", **fields}
 
 
+def _each(field: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(field, value) for value in values]
+
+
 def test_an_answer_has_the_published_shape(client: TestClient) -> None:
     answer = client.post(URL, json=ask(suffix="\n\nf(1)\n"))
 
@@ -120,20 +124,20 @@ def test_an_answer_that_time_cut_short_ends_with_length(client: TestClient, fill
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("max_tokens", v) for v in (0, -1, 8193, 2**63, 1.5, True, "5", [1])),
-        *(("temperature", v) for v in (-0.1, 2.1, 1e308, True, "0.5")),
-        *(("top_p", v) for v in (-0.1, 1.1, False)),
-        *(("top_k", v) for v in (0, -2, 1001, "40")),
-        *(("frequency_penalty", v) for v in (-2.1, 2.1)),
-        *(("presence_penalty", v) for v in (-2.1, 2.1)),
-        *(("repetition_penalty", v) for v in (0, -1)),
-        *(("seed", v) for v in (-1, 2**63, 1.5)),
-        *(("stop", v) for v in ([""], "", ["x"] * 17, ["x" * 257], [1], {"a": "b"}, 3)),
-        *(("stream", v) for v in ("yes", 1, [])),
-        *(("stream_options", v) for v in (True, "x", [])),
-        *(("prompt", v) for v in (None, 3, ["a"])),
-        *(("suffix", v) for v in (3, ["a"])),
-        *(("model", v) for v in (None, "", 3, "m" * 257)),
+        *_each("max_tokens", 0, -1, 8193, 2**63, 1.5, True, "5", [1]),
+        *_each("temperature", -0.1, 2.1, 1e308, True, "0.5"),
+        *_each("top_p", -0.1, 1.1, False),
+        *_each("top_k", 0, -2, 1001, "40"),
+        *_each("frequency_penalty", -2.1, 2.1),
+        *_each("presence_penalty", -2.1, 2.1),
+        *_each("repetition_penalty", 0, -1),
+        *_each("seed", -1, 2**63, 1.5),
+        *_each("stop", [""], "", ["x"] * 17, ["x" * 257], [1], {"a": "b"}, 3),
+        *_each("stream", "yes", 1, []),
+        *_each("stream_options", True, "x", []),
+        *_each("prompt", None, 3, ["a"]),
+        *_each("suffix", 3, ["a"]),
+        *_each("model", None, "", 3, "m" * 257),
     ],
 )
 def test_a_field_out_of_its_range_is_named(client: TestClient, filler: Any, field: str, value: Any) -> None:
@@ -201,7 +205,7 @@ def test_json_may_be_declared_in_any_of_its_usual_ways(client: TestClient, kind:
     assert answer.status_code == 200
 
 
-class EngineFault(Exception):
+class EngineFaultError(Exception):
     def __init__(self, code: str, message: str = "top_p must be above 0") -> None:
         super().__init__(message)
         self.code = code
@@ -222,9 +226,9 @@ class EngineFault(Exception):
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_refusal_of_the_engine_has_a_published_shape(
-    client: TestClient, filler: Any, code: str, status: int, published: tuple[str, str, str | None], stream: bool
+    client: TestClient, filler: Any, code: str, status: int, published: tuple[str, str, str | None], *, stream: bool
 ) -> None:
-    filler.error = EngineFault(code)
+    filler.error = EngineFaultError(code)
     answer = client.post(URL, json=ask(stream=stream))
 
     error = answer.json()["error"]

@@ -39,7 +39,7 @@ def test_a_body_of_undeclared_length_is_refused_at_the_limit(
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_request_beyond_the_limit_is_told_when_to_come_back(
-    open_client: Callable[..., TestClient], filler: Any, stream: bool
+    open_client: Callable[..., TestClient], filler: Any, *, stream: bool
 ) -> None:
     client = open_client(max_requests=1)
     filler.gate = Event()
@@ -59,7 +59,7 @@ def test_a_request_beyond_the_limit_is_told_when_to_come_back(
 @pytest.mark.parametrize("error_after", [0, 1])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_failed_request_gives_its_place_back(
-    open_client: Callable[..., TestClient], filler: Any, stream: bool, error_after: int
+    open_client: Callable[..., TestClient], filler: Any, *, stream: bool, error_after: int
 ) -> None:
     client = open_client(max_requests=1)
     filler.error, filler.error_after = ValueError(), error_after

@@ -31,6 +31,12 @@ class Contender:
             raise ValueError(f"{text!r}: behind @ belongs a positive number of steps")
         return cls(text, None if policy == "default" else policy, int(steps) if mark else None)
 
+    @classmethod
+    def chosen(cls, policy: str | None, max_steps: int | None) -> Contender:
+        """What the options name, by default the default; `max_steps` goes before the policy's own bound."""
+        text = policy or "default"
+        return cls.parse(text if max_steps is None else f"{text.partition('@')[0]}@{max_steps}")
+
 
 BASELINE = Contender(LEFT_TO_RIGHT, LEFT_TO_RIGHT)
 

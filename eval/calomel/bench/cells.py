@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 
 from calomel.bench.heldout import BenchDataError, HeldoutFile
 from calomel.bench.holes import Hole, TokenMeasure
@@ -67,8 +69,9 @@ def before_keystroke(hole: Hole, run: str) -> Hole:
 
 
 def as_run(hole: Hole, run: str) -> Hole:
-    """The hole under a path of its own run."""
-    return replace(hole, path=f"{run}/{hole.path}")
+    """The hole under a path of its own run. Short, since a prompt shows the end of a path only."""
+    name = PurePosixPath(hole.path or "file").name
+    return replace(hole, path=f"{zlib.crc32(run.encode()):08x}/{name}")
 
 
 def _answer_end(text: str, start: int, tokens: int, measure: TokenMeasure) -> int:

@@ -174,10 +174,7 @@ def contenders_of(options: InfillOptions) -> tuple[Contender, ...]:
         names = sorted(dict.fromkeys(options.policies), key=lambda text: text != "default")
         swept = [Contender.parse(text) for text in names]
         return (*(contender for contender in swept if contender != BASELINE), BASELINE)
-    chosen = Contender.parse(options.policy or "default")
-    steps = options.max_steps if options.max_steps is not None else chosen.max_steps
-    name = chosen.name if options.max_steps is None else f"{chosen.name.partition('@')[0]}@{steps}"
-    ours = Contender(name, chosen.policy, steps)
+    ours = Contender.chosen(options.policy, options.max_steps)
     return (ours, BASELINE) if ours != BASELINE else (BASELINE,)
 
 

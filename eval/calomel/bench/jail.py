@@ -44,6 +44,8 @@ def main() -> None:
     confinement = _enter_namespaces(libc, order["folder_bytes"])
     child = os.fork()
     if child:
+        # The end of a namespace's first process ends all others in it, and is over when they are.
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -23,6 +23,7 @@ from typing import Literal
 JAIL = Path(__file__).with_name("jail.py")
 
 REPORT_BYTES = 4096
+GRACE_SECONDS = 2.0
 
 Confinement = Literal["namespaces", "network", "shim", "unknown"]
 
@@ -85,12 +86,20 @@ def run_program(program: str, limits: Limits | None = None) -> Verdict:
             return Verdict(passed=False, reason="timeout", confinement="unknown")
         finally:
             # Also after a normal end: the program may have left children that hold nothing open.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end_group(process)
         report.seek(0)
         output = report.read(REPORT_BYTES)
     return _read(output, token)
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Let the jail end its namespace, which waits for the last process in it; then kill whatever is left."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_SECONDS)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _interpreter() -> str:

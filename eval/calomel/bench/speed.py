@@ -7,13 +7,12 @@ for the same weights left to right, taking turns at being first, through the sam
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from calomel.bench.answer import BASELINE, Contender
-from calomel.bench.cells import Cell, as_run, before_keystroke, cell_holes
+from calomel.bench.cells import Cell, cell_holes, size_name
 from calomel.bench.exactness import Exactness, bf16_exactness
 from calomel.bench.heldout import HeldoutFile, read_heldout
 from calomel.bench.holes import Hole, TokenMeasure
@@ -24,7 +23,8 @@ from calomel.bench.memory import peak_memory
 from calomel.bench.model import OpenModel, open_model
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Value
-from calomel.bench.timings import Timing, flat_timings, timing_table
+from calomel.bench.rounds import Ask, measure_rounds, plan_rounds
+from calomel.bench.timings import OURS, Timing, flat_timings, timing_table
 from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 CONTEXTS = (512, 2048, 8192, 32768)
@@ -32,7 +32,8 @@ ANSWERS = (8, 32, 128)
 CASES = 20
 # Beyond this context a case takes many seconds on a CPU, and their times scatter little.
 LONG_CONTEXT, CASES_LONG = 8192, 5
-QUICK_CASES = 8
+# A quick run asks beyond this context only after everything else.
+QUICK_CASES, QUICK_CONTEXT, QUICK_CASES_LONG = 8, 2048, 2
 # Loading, the bf16 check and the report fit into what is left of three minutes.
 QUICK_SECONDS = 110.0
 QUICK_BF16_SECONDS = 20.0
@@ -40,8 +41,8 @@ BF16_HOLES, QUICK_BF16_HOLES = 40, 12
 
 NOTES = (
     (
-        "Cold: nothing of the prompt is cached. Warm: the same place one keystroke later. Times are whole calls: rendering"
-        " and tokenizing the prompt, prefill, denoising, decoding."
+        "Cold: nothing of the prompt is cached. Warm: the same place one keystroke later. Times are whole calls:"
+        " rendering and tokenizing the prompt, prefill, denoising, decoding."
     ),
     (
         "Answers are bounded by the stated length, and what was in the place has that length; a model may end earlier:"
@@ -57,8 +58,6 @@ NOTES = (
     ),
 )
 
-Ask = Callable[[Hole, Contender, int], Timing]
-
 
 @dataclass(frozen=True, slots=True)
 class SpeedOptions:
@@ -67,7 +66,7 @@ class SpeedOptions:
     Attributes:
         contexts: sizes of context, in tokens; those beyond the model's positions are left out, and said so.
         answers: lengths of answers, in tokens.
-        cases: repetitions of each; None: 20 (5 beyond 8,192 tokens), quick 8.
+        cases: repetitions of each; None: 20 (5 beyond 8,192 tokens), quick 8 (2 beyond 2,048).
         seconds: begin no case after this time; None: no bound, quick 110.
         bf16: also compare `verified` with `left_to_right` in bfloat16.
     """
@@ -98,20 +97,20 @@ def run_speed(options: SpeedOptions) -> Report:
     Raises:
         BenchDataError: the held-out files are absent or damaged.
         CheckpointError: there is no checkpoint to measure.
+        ValueError: the policy's bound on steps is no number.
     """
     progress = Progress()
     files = read_heldout(options.heldout)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        report = measure_speed(
-            options,
-            ModelClock(model),
-            model.measure,
-            progress,
-            files=files,
+        subject = Subject(
+            ask=ModelClock(model),
+            measure=model.measure,
             weights=model.weights_hash,
             positions=model.engine.config.max_position_embeddings,
             baseline=model.verifiable,
-            exactness=lambda: _exactness(options, model, files, progress),
+        )
+        report = measure_speed(
+            options, subject, files, progress, exactness=lambda: _exactness(options, model, files, progress)
         )
     report.write(json_path=options.json, results=options.results)
     return report
@@ -145,28 +144,39 @@ class ModelClock:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is timed: how to ask it, its token measure, and what to say about it.
+
+    Attributes:
+        positions: the longest context plus answer, in tokens.
+        baseline: whether left to right means anything for it.
+    """
+
+    ask: Ask
+    measure: TokenMeasure
+    weights: str
+    positions: int
+    baseline: bool = True
+
+
 def measure_speed(
     options: SpeedOptions,
-    ask: Ask,
-    measure: TokenMeasure,
+    subject: Subject,
+    files: Sequence[HeldoutFile],
     progress: Progress,
     *,
-    files: Sequence[HeldoutFile],
-    weights: str,
-    positions: int,
-    baseline: bool = True,
     exactness: Callable[[], Exactness | None] = lambda: None,
 ) -> Report:
     """The bench over anything that can be timed; writes nothing but its journal."""
     provenance = describe_run(options.command)
-    ours = Contender("policy", options.policy, options.max_steps)
-    contenders = (ours, BASELINE) if baseline else (ours,)
-    cells = [
-        Cell(context, answer) for context in options.contexts if context <= positions for answer in options.answers
-    ]
+    ours = replace(Contender.chosen(options.policy, options.max_steps), name=OURS)
+    contenders = (ours, BASELINE) if subject.baseline else (ours,)
+    contexts = [context for context in options.contexts if context <= subject.positions]
+    cells = [Cell(context, answer) for context in contexts for answer in options.answers]
     load = LoadWatch()
     depends_on = {
-        "weights": weights,
+        "weights": subject.weights,
         "sources": source_hash(),
         "seed": options.seed,
         "device": options.device,
@@ -175,13 +185,17 @@ def measure_speed(
         "heldout": options.heldout,
     }
     seconds = QUICK_SECONDS if options.seconds is None and options.quick else options.seconds
+    plan = plan_rounds(
+        cells, lambda cell: _cases(options, cell), last=lambda cell: options.quick and cell.context > QUICK_CONTEXT
+    )
+    holes = {cell.name: cell_holes(cell, files, subject.measure, seed=options.seed) for cell in cells}
     with Journal(options.cache or cache_folder(), "speed", depends_on, resume=options.resume) as journal:
-        records = _measure_cells(options, cells, contenders, ask, measure, journal, progress, files, load, seconds)
+        records = measure_rounds(plan, holes, contenders, subject.ask, journal, progress, load, seconds)
         resumed = journal.resumed
     state = load.summary([float(record["others"]) for record in records])
     missing = [cell.name for cell in cells if not any(record["cell"] == cell.name for record in records)]
-    missing += [f"{context}" for context in options.contexts if context > positions]
-    exact = exactness() if options.bf16 and baseline else None
+    missing += [f"{size_name(context)} context" for context in options.contexts if context not in contexts]
+    exact = exactness() if options.bf16 and subject.baseline else None
     flat: dict[str, Value] = {
         "quick": options.quick,
         "loaded": state.loaded,
@@ -189,7 +203,7 @@ def measure_speed(
         "load_other_cores_max": state.others_max,
         "loadavg": state.loadavg,
         "resumed_records": resumed,
-        "weights": weights,
+        "weights": subject.weights,
         "seed": options.seed,
         "policy": ours.policy or DEFAULT_POLICY,
         "max_steps": ours.max_steps or DEFAULT_MAX_STEPS,
@@ -203,63 +217,11 @@ def measure_speed(
     return Report(f"bench {name}", flat, (timing_table(records, cells),), tuple(notes), provenance)
 
 
-def _measure_cells(  # noqa: PLR0913 - the parts of one run
-    options: SpeedOptions,
-    cells: Sequence[Cell],
-    contenders: Sequence[Contender],
-    ask: Ask,
-    measure: TokenMeasure,
-    journal: Journal,
-    progress: Progress,
-    files: Sequence[HeldoutFile],
-    load: LoadWatch,
-    seconds: float | None,
-) -> list[dict[str, Any]]:
-    """Rounds over all cells, shortest contexts first, until every cell has its cases or the time is up."""
-    started = time.monotonic()
-    holes: Mapping[str, Iterator[Hole]] = {
-        cell.name: cell_holes(cell, files, measure, seed=options.seed) for cell in cells
-    }
-    plan = [(turn, cell) for turn in range(CASES) for cell in cells if turn < _cases(options, cell)]
-    progress.phase("cases", len(plan))
-    slowest = 0.0
-    records: list[dict[str, Any]] = []
-    for turn, cell in plan:
-        left = None if seconds is None else seconds - (time.monotonic() - started)
-        # Attention makes a token of a longer context dearer, never cheaper: what this predicts is the least it takes.
-        if left is not None and left < slowest * cell.context:
-            continue
-        hole = next(holes[cell.name])
-        record = journal.get(hole.key)
-        if record is None:
-            began = time.monotonic()
-            record = _case(hole, cell, turn, contenders, ask)
-            record["others"] = load.others()
-            journal.put(hole.key, record)
-            slowest = max(slowest, (time.monotonic() - began) / cell.context) if turn else slowest
-            slowest = slowest or (time.monotonic() - began) / cell.context
-        records.append(record)
-        progress.step(cell.name)
-    return records
-
-
-def _case(hole: Hole, cell: Cell, turn: int, contenders: Sequence[Contender], ask: Ask) -> dict[str, Any]:
-    """Cold and warm for every contender, each with a cache of its own."""
-    shift = turn % len(contenders)
-    record: dict[str, Any] = {"cell": cell.name}
-    for contender in (*contenders[shift:], *contenders[:shift]):
-        run = f"{hole.key}-{contender.name}"
-        cold = ask(before_keystroke(hole, run), contender, cell.context)
-        warm = ask(as_run(hole, run), contender, cell.context)
-        record[contender.name] = {"cold": asdict(cold), "warm": asdict(warm)}
-    return record
-
-
 def _cases(options: SpeedOptions, cell: Cell) -> int:
     if options.cases is not None:
         return options.cases
     if options.quick:
-        return QUICK_CASES
+        return QUICK_CASES if cell.context <= QUICK_CONTEXT else QUICK_CASES_LONG
     return CASES_LONG if cell.context > LONG_CONTEXT else CASES
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -14,18 +16,21 @@ class KeyValueBuffer:
     Attributes:
         keys: [layers, capacity, Hkv, D]; `values` likewise.
         length: so many leading tokens are committed; what lies behind is room, or the scratch of a canvas.
+        tokens: of a buffer that no request uses, the tokens that it still holds.
     """
 
-    __slots__ = ("keys", "length", "values")
+    __slots__ = ("keys", "length", "tokens", "values")
 
     keys: Tensor
     values: Tensor
     length: int
+    tokens: Sequence[int]
 
     def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
         shape = (2, config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
         self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
         self.length = 0
+        self.tokens = ()
 
     @property
     def capacity(self) -> int:
@@ -41,3 +46,9 @@ class KeyValueBuffer:
         grown[0, :, : self.length] = self.keys[:, : self.length]
         grown[1, :, : self.length] = self.values[:, : self.length]
         self.keys, self.values = grown
+
+    def common(self, tokens: Sequence[int]) -> int:
+        """How many tokens at the beginning of `tokens` the unused buffer still holds."""
+        pairs = zip(self.tokens, tokens, strict=False)
+        longest = min(len(self.tokens), len(tokens))
+        return next((index for index, (ours, theirs) in enumerate(pairs) if ours != theirs), longest)

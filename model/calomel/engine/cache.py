@@ -59,7 +59,7 @@ class PrefixCache:
         self.page_size = page_size
         self.pages = pages
         self._root = Node((), -1, None)
-        self._free = list(range(pages))
+        self._free = list(range(pages - 1, -1, -1))  # taken from the end: neighbours follow each other
         self._clock = itertools.count(1)
         # (used, tie, node) of nodes that could be evicted when they were put here; checked again when taken out.
         self._idle: list[tuple[int, int, Node]] = []
@@ -70,7 +70,10 @@ class PrefixCache:
         return len(self._free)
 
     def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
-        """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`."""
+        """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`.
+
+        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease.
+        """
         size, node, nodes, start = self.page_size, self._root, [], 0
         while (child := node.children.get(tuple(tokens[start : start + size]))) is not None:
             nodes.append(child)
@@ -198,14 +201,19 @@ class PrefixCache:
         heapq.heappush(self._idle, (node.used, next(self._clock), node))
 
     def _read(self, lease: Lease, buffer: KeyValueBuffer) -> None:
+        size, held = self.page_size, min(buffer.length, lease.length)
+        first, (whole, rest) = held // size, divmod(lease.length, size)
+        if first < whole:
+            pages = torch.tensor([node.page for node in lease.nodes[first:whole]], device=self.keys.device)
+            for pool, target in ((self.keys, buffer.keys), (self.values, buffer.values)):
+                for layer in range(pool.shape[0]):
+                    rows = torch.unflatten(target[layer, first * size : whole * size], 0, (-1, size))
+                    torch.index_select(pool[layer], 0, pages, out=rows)
+        if rest and held < lease.length:
+            page = lease.nodes[-1].page
+            buffer.keys[:, whole * size : lease.length] = self.keys[:, page, :rest]
+            buffer.values[:, whole * size : lease.length] = self.values[:, page, :rest]
         buffer.length = lease.length
-        whole, rest = divmod(lease.length, self.page_size)
-        for pool, target in ((self.keys, buffer.keys), (self.values, buffer.values)):
-            if whole:
-                pages = torch.tensor([node.page for node in lease.nodes[:whole]], device=pool.device)
-                target[:, : whole * self.page_size] = pool[:, pages].flatten(1, 2)
-            if rest:
-                target[:, whole * self.page_size : lease.length] = pool[:, lease.nodes[-1].page, :rest]
 
     def _write(self, node: Node, first: int, start: int, buffer: KeyValueBuffer, tokens: Tokens | None = None) -> None:
         """Copy the rows of `node` from `first` on, of the page that begins at token `start`; enter new `tokens`."""

@@ -66,8 +66,9 @@ class Denoiser:
         job.began = self.clock()
         job.slot = self._slots.pop()
         longest = self._model.config.diffusion.max_canvas
-        job.buffer = self._take_buffer(len(job.request.context) + min(job.request.max_new_tokens, longest) + longest)
-        job.lease = self._cache.acquire(job.request.context[: job.shared], job.buffer)
+        shared, room = job.request.context[: job.shared], min(job.request.max_new_tokens, longest) + longest
+        job.buffer = self._take_buffer(shared, len(job.request.context) + room)
+        job.lease = self._cache.acquire(shared, job.buffer)
         job.cached_tokens = job.lease.length
         sampling = job.request.sampling
         if sampling.temperature > 0:
@@ -84,6 +85,7 @@ class Denoiser:
             job.lease = None
         if job.buffer is not None:
             if sum(spare.capacity for spare in self._spare) < self._cache.pages * self._cache.page_size:
+                job.buffer.tokens = job.tokens[: job.buffer.length]
                 self._spare.append(job.buffer)
             job.buffer = None
         if job.slot >= 0:
@@ -134,12 +136,17 @@ class Denoiser:
         if canvases:
             self.progress.denoised(canvases, choice)
 
-    def _take_buffer(self, capacity: int) -> KeyValueBuffer:
-        """The spare buffer with the most room, whose memory has been touched before; grown when it is too small."""
+    def _take_buffer(self, tokens: Sequence[int], capacity: int) -> KeyValueBuffer:
+        """The spare buffer that holds most of `tokens` already, with room for `capacity`.
+
+        Behind a keystroke it is the buffer of the answer before: nothing of the context has to be copied.
+        """
         if not self._spare:
             return KeyValueBuffer(self._model.config, capacity, dtype=self._dtype, device=self._device)
-        buffer = self._spare.pop(max(range(len(self._spare)), key=lambda index: self._spare[index].capacity))
-        buffer.length = 0
+        common = [spare.common(tokens) for spare in self._spare]
+        chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity))
+        buffer = self._spare.pop(chosen)
+        buffer.length = common[chosen]
         buffer.reserve(capacity)
         return buffer
 

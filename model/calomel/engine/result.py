@@ -40,7 +40,7 @@ class Result:
             that another one follows, ride on a canvas forward.
         cached_tokens: context tokens read from the prefix cache.
         computed_tokens: context tokens that were not in it.
-        canvas_length: the canvas length that was used.
+        canvas_length: the canvas length that was used; 0 when the answer needed none.
         length_scores: (length, score) of every candidate, when the probe chose.
         prefill_seconds: from the first work on the request until its context was encoded.
         denoise_seconds: from there to the end.

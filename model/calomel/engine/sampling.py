@@ -14,8 +14,9 @@ from torch import Tensor
 
 from calomel.engine.request import SamplingParams
 
-# Instead of -inf: exp() of it is 0 too, and 0 * LOWEST is 0 where 0 * -inf is not a number.
+# Instead of -inf: its probability is 0 too, and 0 * LOWEST is 0 where 0 * -inf is not a number.
 LOWEST = torch.finfo(torch.float32).min
+_BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,7 @@ def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_tok
             logits[[draw.start + row for row in draw.without_end], end_token_id] = LOWEST
         if draw.params.penalised and draw.counts is not None:
             logits[draw.start : draw.stop] = penalise(logits[draw.start : draw.stop], draw.params, draw.counts)
-    log_probs = logits.log_softmax(dim=-1)
-    best = logits.argmax(dim=-1)
+    best = best_tokens(logits)
     token = best
     for draw in draws:
         if draw.params.temperature > 0 and draw.generator is not None:
@@ -81,9 +81,26 @@ def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_tok
         for row, forced in draw.forced.items():
             token = token.clone() if token is best else token
             token[draw.start + row] = forced
-    log_prob = log_probs.gather(-1, token[:, None])[:, 0]
-    entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
+    # The softmax is the only exponential over the vocabulary: on a CPU it costs as much as a layer.
+    probabilities = logits.softmax(dim=-1)
+    highest = best[:, None]
+    normalizer = logits.gather(-1, highest) - probabilities.gather(-1, highest).log()  # [R, 1]
+    log_prob = (logits.gather(-1, token[:, None]) - normalizer)[:, 0]
+    entropy = normalizer[:, 0] - probabilities.mul_(logits).sum(dim=-1)
     return Choice(token, best, log_prob, entropy)
+
+
+def best_tokens(logits: Tensor) -> Tensor:
+    """The token of the highest logit of every row, of equal ones the one with the lower id: [R, V] to [R].
+
+    Looks for the highest block first: a maximum is ten times as fast as its index on a CPU.
+    """
+    rows, vocab = logits.shape
+    if vocab % _BLOCK:
+        return logits.argmax(dim=-1)
+    blocks = logits.view(rows, vocab // _BLOCK, _BLOCK)
+    block = blocks.amax(dim=-1).argmax(dim=-1)
+    return block * _BLOCK + blocks[torch.arange(rows, device=logits.device), block].argmax(dim=-1)
 
 
 def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:

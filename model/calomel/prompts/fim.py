@@ -25,6 +25,7 @@ FAR_HOP: Final = 384
 _CHARACTERS_PER_TOKEN: Final = 12
 # What a token of code has on average. The hop of a window is measured in characters: its front is never encoded.
 _CHARACTERS_PER_HOP_TOKEN: Final = 3
+_CHARACTERS_PER_ROOM_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +95,25 @@ def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
 def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:
     """The ids of the last lines of `text` that fit into `room` tokens.
 
-    The start is a function of whole hops of `HOP` tokens (a quarter of `room` in a small one), counted from the start
-    of the text, and anchored to a line: otherwise every keystroke in a long file would shift the window and miss the
-    cache.
+    The start is a function of whole hops of `HOP` tokens (a quarter of `room` in a small one), counted in characters
+    from the start of the text, and anchored to a line: otherwise every keystroke in a long file would shift the window
+    and miss the cache. At most two encodings, of at most `room` times `_CHARACTERS_PER_ROOM_TOKEN` characters.
     """
     if room <= 0:
         return []
     hop = max(1, min(HOP, room // 4)) * _CHARACTERS_PER_HOP_TOKEN
-    hops = max(0, -(-(len(text) - room * _CHARACTERS_PER_TOKEN) // hop))
-    while True:
-        start = _line_start(text, hops * hop)
-        ids = tokenizer.encode(text[start:])
-        if len(ids) <= room:
-            return ids
-        if (hops + 1) * hop >= len(text):
-            return ids[-room:]
-        hops += 1
+    hops = max(0, -(-(len(text) - room * _CHARACTERS_PER_ROOM_TOKEN) // hop))
+    start = _line_start(text, hops * hop)
+    ids, starts, _ = tokenizer.encode_with_words(text[start:])
+    if len(ids) <= room:
+        return ids
+    # The first hop from which on no more than `room` tokens are left.
+    needed = start + starts[-room]
+    for anchor in range(-(-needed // hop) * hop, len(text), hop):
+        line = _line_start(text, anchor)
+        if line < len(text):
+            return tokenizer.encode(text[line:])[-room:]
+    return ids[-room:]
 
 
 def _line_start(text: str, position: int) -> int:

@@ -49,11 +49,14 @@ def scored_rows(shape: BatchShape) -> int:
     return shape.documents * (shape.front + shape.holes * (shape.canvas + shape.canvas // 2))
 
 
-def batches(sampler: DocumentSampler, maker: ExampleMaker, config: TrainConfig, rng: random.Random) -> Iterator[Batch]:
-    """Batches without end; the same generator state gives the same batches."""
-    shares = [shape.share for shape in config.shapes]
+def batches(
+    sampler: DocumentSampler, maker: ExampleMaker, config: TrainConfig, rng: random.Random, progress: float = 0.0
+) -> Iterator[Batch]:
+    """Batches without end, of the shapes that belong to `progress`; the same generator state gives the same batches."""
+    shapes = [shape for shape in config.shapes if shape.since <= progress < shape.until]
+    shares = [shape.share for shape in shapes]
     while True:
-        shape = rng.choices(config.shapes, shares)[0]
+        shape = rng.choices(shapes, shares)[0]
         phase = rng.random()
         examples = [
             maker.make(sampler.draw(rng), shape, (phase + index / (shape.documents * shape.holes)) % 1.0, rng)

@@ -68,6 +68,7 @@ class BatchShape:
         holes: holes in each document.
         canvas: rows of each canvas; every hole has two, with complementary masks.
         share: how often this shape is drawn, relative to the others.
+        since, until: the part of the run, 0 to 1, in which it is drawn at all.
     """
 
     documents: int = 4
@@ -75,6 +76,8 @@ class BatchShape:
     holes: int = 4
     canvas: int = 32
     share: float = 1.0
+    since: float = 0.0
+    until: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,12 +110,11 @@ class _Run:
         """Train until the time is over; yields the seconds spent after each step."""
         held_out = self._held_out()
         saved = counters.seconds
-        stream = self._batches(counters.step)
         sums = torch.zeros(len(GROUPS), 2)
         while (share := counters.seconds / (self.config.minutes * 60)) < 1:
             self._pause()
             began = time.monotonic()
-            batch = next(stream).to(self.device)
+            batch = self._batch(counters.step, share).to(self.device)
             rate, cross_entropy = self._step(batch, counters.step, share)
             sums += _group_sums(batch, cross_entropy)
             counters.step += 1
@@ -158,11 +157,10 @@ class _Run:
             result: tuple[Tensor, Tensor] = self.loss(batch, structure, masks)
         return result
 
-    def _batches(self, step: int) -> Iterator[Batch]:
-        """Batches from `step` on; each has a generator of its own, so that a resumed run goes on with the same ones."""
-        while True:
-            yield next(batches(self.sampler, self.maker, self.config, random.Random(f"{self.config.seed}-{step}")))
-            step += 1
+    def _batch(self, step: int, progress: float) -> Batch:
+        """The batch of `step`; it has a generator of its own, so that a resumed run goes on with the same ones."""
+        rng = random.Random(f"{self.config.seed}-{step}")
+        return next(batches(self.sampler, self.maker, self.config, rng, progress))
 
     def _held_out(self) -> list[Batch]:
         sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)

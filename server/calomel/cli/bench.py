@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
@@ -15,6 +18,10 @@ Model = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: th
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the shipped one.")]
+MaxSteps = Annotated[int | None, typer.Option(min=1, help="Denoising steps a canvas, at most.")]
+Seed = Annotated[int, typer.Option(help="Decides which holes are cut.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
+Resume = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
 Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
 
@@ -25,23 +32,22 @@ def infill(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    max_steps: Annotated[int | None, typer.Option(min=1, help="Denoising steps a canvas, at most.")] = None,
+    max_steps: MaxSteps = None,
     policies: Annotated[
         str | None, typer.Option(metavar="POLICY,POLICY…", help="Compare these policies instead of one.")
     ] = None,
     holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides which holes are cut.")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")] = False,
+    seed: Seed = 1,
+    quick: Quick = False,
     oracle: Annotated[bool, typer.Option("--oracle", help="Check the bench itself, with the right answers.")] = False,
     human_eval: Annotated[bool, typer.Option(help="Include HumanEval-Infilling where its files are.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder of public data. Default: CALOMEL_DATA.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")] = True,
+    resume: Resume = True,
     json: Json = None,
     results: Results = None,
 ) -> None:
     """Quality: fill held-out holes, next to left-to-right decoding."""
-    with engine_errors_reported():
-        from calomel.bench.heldout import BenchDataError
+    with _errors_reported(device):
         from calomel.bench.infill import InfillOptions, run_infill
 
         options = InfillOptions(
@@ -61,8 +67,59 @@ def infill(
             json=json,
             results=results,
         )
+        print(run_infill(options).to_markdown())
+
+
+@bench.command()
+def speed(
+    model: Model = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    policy: Policy = None,
+    max_steps: MaxSteps = None,
+    contexts: Annotated[
+        list[int] | None, typer.Option("--context", min=1, help="Tokens of context; repeatable.")
+    ] = None,
+    answers: Annotated[list[int] | None, typer.Option("--answer", min=1, help="Tokens of answer; repeatable.")] = None,
+    cases: Annotated[int | None, typer.Option(min=1, help="Repetitions of each.")] = None,
+    seed: Seed = 1,
+    quick: Quick = False,
+    bf16: Annotated[bool, typer.Option(help="Also compare the verified policy in bfloat16.")] = True,
+    resume: Resume = True,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """Speed: cold and warm, by size of context and length of answer."""
+    with _errors_reported(device):
+        from calomel.bench.speed import ANSWERS, CONTEXTS, SpeedOptions, run_speed
+
+        options = SpeedOptions(
+            model=model,
+            device=device,
+            threads=threads,
+            policy=policy,
+            max_steps=max_steps,
+            contexts=tuple(contexts or CONTEXTS),
+            answers=tuple(answers or ANSWERS),
+            cases=cases,
+            seed=seed,
+            quick=quick,
+            bf16=bf16,
+            resume=resume,
+            json=json,
+            results=results,
+        )
+        print(run_speed(options).to_markdown())
+
+
+@contextmanager
+def _errors_reported(device: str) -> Iterator[None]:
+    check_device(device)
+    with engine_errors_reported():
+        from calomel.bench.heldout import BenchDataError
+
         try:
-            print(run_infill(options).to_markdown())
+            yield
         except BenchDataError as error:
             raise CommandError(str(error)) from error
         except ValueError as error:

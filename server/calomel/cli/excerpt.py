@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 FILL_STYLE = "bold green"
 HOLE_STYLE = "bold yellow"
 
+# A model can write any byte, and an escape sequence would reach the terminal: control characters become pictures.
+_PICTURES = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+_VISIBLE = {code: picture for code, picture in _PICTURES.items() if chr(code) not in "\n\t"}
+
 
 def excerpt(
     console: Console, prefix: str, middle: str, suffix: str, *, style: str = FILL_STYLE, before: int = 6, after: int = 4
@@ -22,6 +26,7 @@ def excerpt(
     """
     from rich.text import Text
 
+    prefix, middle, suffix = (part.replace("\r\n", "\n").translate(_VISIBLE) for part in (prefix, middle, suffix))
     head, tail = prefix.split("\n"), suffix.split("\n")
     shown_head, shown_tail = "\n".join(head[-before - 1 :]), "\n".join(tail[: after + 1])
     marked = middle if console.color_system and middle.strip() else f"⟦{middle}⟧"
@@ -29,6 +34,7 @@ def excerpt(
     text.append(marked, style)
     text.append(shown_tail)
     text.rstrip()
+    text.expand_tabs(4)
     first = max(1, len(head) - before)
     lines = text.split("\n", allow_blank=True)
     width = len(str(first + len(lines) - 1))
@@ -38,5 +44,4 @@ def excerpt(
         out.append_text(line)
         out.append("\n")
     out.rstrip()
-    out.expand_tabs(4)
     return out

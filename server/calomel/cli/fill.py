@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calomel.cli.device import check_device
 from calomel.cli.errors import engine_errors_reported
 from calomel.cli.hole import Hole
 
@@ -39,6 +40,7 @@ def fill(
         request = FillRequest(
             prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy
         )
+        check_device(device)
         with closing(open_filler(model, device)) as filler:
             answer = filler.fill(request)
     if as_json:

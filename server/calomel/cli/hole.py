@@ -35,9 +35,7 @@ class Place:
             raise InputError(f"{option} {self}: the file has {len(lines)} lines")
         length = len(lines[self.line - 1].removesuffix("\r"))
         if self.column > length + 1:
-            raise InputError(
-                f"{option} {self}: line {self.line} has {length} characters; its end is column {length + 1}"
-            )
+            raise InputError(f"{option} {self}: line {self.line} ends at column {length + 1}")
         return sum(len(line) + 1 for line in lines[: self.line - 1]) + self.column - 1
 
     def __str__(self) -> str:

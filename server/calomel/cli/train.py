@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from calomel.cli.device import check_device
 from calomel.cli.errors import InputError
 
 
@@ -28,6 +29,7 @@ def train(
         settings = TrainConfig.from_file(config)
     except TrainingConfigError as error:
         raise InputError(str(error)) from error
+    check_device(device)
     if minutes is not None:
         settings = replace(settings, minutes=minutes)
     run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calomel.cli.device import check_device
 from calomel.cli.errors import engine_errors_reported
 from calomel.cli.fill import measures
 from calomel.cli.sample import Sample, bundled_samples
@@ -34,6 +35,7 @@ def tryout(
     with engine_errors_reported():
         from calomel.suggest.fill import FillRequest, open_filler
 
+        check_device(device)
         began = time.perf_counter()
         with closing(open_filler(model, device)) as filler:
             loaded = time.perf_counter() - began
@@ -59,10 +61,10 @@ def _fill_and_show(out: Console, filler: Filler, sample: Sample, policy: str | N
     out.print()
     out.rule(f"[bold]{sample.path}[/bold]", align="left", style="dim")
     out.print("before", style="dim")
-    out.print(excerpt(out, sample.prefix, " … ", sample.suffix, style=HOLE_STYLE))
+    out.print(excerpt(out, sample.prefix, " … ", sample.suffix, style=HOLE_STYLE, before=5, after=2))
     answer = filler.fill(FillRequest(prefix=sample.prefix, suffix=sample.suffix, path=sample.path, policy=policy))
     out.print("after", style="dim")
-    out.print(excerpt(out, sample.prefix, answer.text, sample.suffix))
+    out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=1, after=1))
     out.print(Text(measures(answer)))
     if answer.text == sample.expected:
         out.print("equal to what the author wrote", style="green")

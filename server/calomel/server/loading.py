@@ -66,8 +66,9 @@ class ModelLoader:
     def _load(self) -> None:
         try:
             self._filler = self._factory()
-        except Exception:  # noqa: BLE001 (whatever it is, requests must be told)
+        except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self._failed = True
-            _log.exception("the model could not be loaded")
+            _log.error("the model could not be loaded: %s", error)
+            _log.debug("where it failed", exc_info=error)
         else:
             _log.info("the model is ready")

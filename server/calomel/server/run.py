@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import signal
 import socket
 import sys
@@ -51,6 +52,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             server.should_exit = True
             raise
 
+    _log_to_stderr(settings.log_level)
     server = uvicorn.Server(_config(settings, open_model))
     with listen(settings.host, settings.port) as listener:
         url = address(listener)
@@ -99,6 +101,14 @@ def _config(settings: ServerSettings, open_model: FillerFactory) -> uvicorn.Conf
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
+
+
+def _log_to_stderr(level: str) -> None:
+    logger = logging.getLogger("calomel")
+    logger.setLevel(level.upper())
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
 
 
 @contextlib.contextmanager

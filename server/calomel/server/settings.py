@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -80,6 +80,9 @@ class ServerSettings(BaseSettings):
         default=4 * MIB,
         ge=1024,
         description="32,768 tokens are about 130 KB of text; JSON escapes can make that six times as long.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="One line a fill on standard error: counts and times, never text."
     )
     shutdown_seconds: int = Field(
         default=5, ge=0, description="How long running requests may go on after the server was told to stop."

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from calomel.bench.heldout import HeldoutFile
+from calomel.bench.progress import Progress
+
+PYTHON = '''def average(numbers: list[float]) -> float:
+    """The arithmetic mean of numbers, zero for none of them."""
+    if not numbers:
+        return 0.0
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total / len(numbers)
+
+
+class Account:
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.balance = 0
+
+    def deposit(self, amount: int) -> None:
+        self.balance = self.balance + amount
+        print("deposited", amount, "for", self.owner)
+'''
+GO = """package queue
+
+// Queue keeps items in the order of their arrival.
+type Queue struct {
+\titems []string
+}
+
+func (queue *Queue) Push(item string) {
+\tqueue.items = append(queue.items, item)
+}
+
+func (queue *Queue) Length() int {
+\treturn len(queue.items)
+}
+"""
+
+
+@pytest.fixture
+def files() -> tuple[HeldoutFile, ...]:
+    sources = (("python", "py", PYTHON), ("go", "go", GO))
+    return tuple(
+        HeldoutFile(f"package{number}", f"src/file{number}.{ending}", language, text)
+        for language, ending, text in sources
+        for number in range(4)
+    )
+
+
+@pytest.fixture
+def heldout(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
+    rows = [
+        {"package": file.package, "path": file.path, "language": file.language, "text": file.text} for file in files
+    ]
+    path = tmp_path / "heldout.jsonl.zst"
+    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    return path
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(stream=io.StringIO())
+
+
+@pytest.fixture
+def clock() -> Callable[[], float]:
+    """Advances one second a look."""
+    now = iter(range(10**6))
+    return lambda: float(next(now))

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from calomel.bench.answer import Contender
+from calomel.bench.cells import Cell, as_run, before_keystroke, cell_holes
+from calomel.bench.exactness import Exactness, compare
+from calomel.bench.heldout import BenchDataError, HeldoutFile
+from calomel.bench.holes import Hole
+from calomel.bench.model import LEFT_TO_RIGHT, PlainMeasure
+from calomel.bench.progress import Progress
+from calomel.bench.rounds import plan_rounds
+from calomel.bench.speed import SpeedOptions, Subject, measure_speed
+from calomel.bench.timings import Timing
+
+Files = tuple[HeldoutFile, ...]
+
+
+@dataclass
+class Stopwatch:
+    """Remembers prompts: cold ones take 1,000 ms more; left to right takes 10 ms a token, ours 40 ms in all."""
+
+    asked: list[tuple[str, int]] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+
+    def __call__(self, hole: Hole, contender: Contender, context: int) -> Timing:
+        self.asked.append((contender.name, context))
+        causal = contender.name == LEFT_TO_RIGHT
+        cold = (hole.path or "") not in self.known
+        self.known.add(hole.path or "")
+        time = 10.0 * hole.max_tokens if causal else 40.0
+        return Timing(
+            milliseconds=time + 1000.0 * cold,
+            kept_tokens=hole.max_tokens,
+            forwards=hole.max_tokens if causal else 4,
+            prompt_tokens=context,
+            cached_tokens=0 if cold else context - 8,
+            denoise_milliseconds=time,
+        )
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> SpeedOptions:
+    return SpeedOptions(contexts=(64, 128), answers=(8, 32), cases=3, cache=tmp_path / "cache", command="speed")
+
+
+@pytest.fixture
+def subject() -> Subject:
+    return Subject(Stopwatch(), PlainMeasure(), "w", positions=1024)
+
+
+@pytest.fixture
+def long_files(files: Files) -> Files:
+    return tuple(replace(file, text=file.text * 4) for file in files)
+
+
+def test_cold_and_warm_are_told_for_both(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    flat = measure_speed(options, subject, long_files, progress).flat
+    assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
+    assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)
+    assert (flat["warm_128_p50_ms"], flat["warm_128_p50_ms_n"]) == (40.0, 3)
+
+
+def test_tokens_per_forward_and_second_count_what_was_kept(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    flat = measure_speed(options, subject, long_files, progress).flat
+    assert (flat["64.32.tokens_per_forward"], flat["64.32.tokens_per_second"]) == (8.0, 800.0)
+    assert flat["64.32.tokens_per_second_left_to_right"] == 100.0
+    assert flat["tokens_per_forward"] == 5.0
+    assert flat["vs_left_to_right"] == 0.2
+
+
+def test_contexts_beyond_the_models_positions_are_left_out_and_said_so(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    report = measure_speed(options, replace(subject, positions=100), long_files, progress)
+    assert report.flat["left_out"] == "128 context"
+    assert "128.32.warm_p50_ms" not in report.flat
+
+
+def test_a_second_run_asks_nothing_again(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    first = measure_speed(options, subject, long_files, progress)
+    again = Stopwatch()
+    second = measure_speed(options, replace(subject, ask=again), long_files, progress)
+    assert again.asked == []
+    assert second.flat["64.8.warm_p50_ms"] == first.flat["64.8.warm_p50_ms"]
+
+
+def test_no_time_leaves_everything_out(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    report = measure_speed(replace(options, seconds=-1.0), subject, long_files, progress)
+    assert report.flat["left_out"] == "64.8, 64.32, 128.8, 128.32"
+    assert report.flat["vs_left_to_right"] is None
+
+
+def test_mismatches_in_bfloat16_are_reported_when_asked_for(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    counted = Exactness(answers=4, differing_answers=1, positions=100, differing_positions=2)
+    with_it = measure_speed(options, subject, long_files, progress, exactness=lambda: counted)
+    without = measure_speed(replace(options, bf16=False), subject, long_files, progress, exactness=lambda: counted)
+    assert with_it.flat["bf16_verified_mismatch_rate"] == 0.25
+    assert with_it.flat["bf16_verified_token_mismatch_rate"] == 0.02
+    assert without.flat["bf16_verified_mismatch_rate"] is None
+
+
+def test_positions_that_only_one_answer_has_differ() -> None:
+    pairs = [((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 9)), ((), ())]
+    assert compare(pairs) == Exactness(answers=3, differing_answers=1, positions=6, differing_positions=2)
+
+
+def test_rounds_go_over_all_cells_and_long_ones_last() -> None:
+    short, other, long = Cell(64, 8), Cell(64, 32), Cell(4096, 8)
+    plan = plan_rounds(
+        [long, short, other], lambda cell: 1 if cell is long else 2, last=lambda cell: cell.context > 1000
+    )
+    assert plan == [short, other, short, other, long]
+
+
+def first_holes(cell: Cell, files: Files, count: int = 5) -> list[Hole]:
+    made: Iterator[Hole] = cell_holes(cell, files, PlainMeasure(), seed=1)
+    return list(islice(made, count))
+
+
+def test_holes_have_the_stated_answer_and_fill_the_context(long_files: Files) -> None:
+    for hole in first_holes(Cell(400, 16), long_files):
+        assert PlainMeasure().count(hole.answer) == 16
+        assert 400 <= PlainMeasure().count(hole.prefix) <= 450
+        assert hole.max_tokens == 16
+
+
+def test_the_same_seed_gives_the_same_holes(long_files: Files) -> None:
+    assert first_holes(Cell(400, 16), long_files) == first_holes(Cell(400, 16), long_files)
+
+
+def test_files_too_short_for_the_answer_are_an_error(files: Files) -> None:
+    with pytest.raises(BenchDataError, match="4096 tokens"):
+        first_holes(Cell(400, 4096), files)
+
+
+def test_cold_is_the_same_place_a_keystroke_earlier(long_files: Files) -> None:
+    warm = first_holes(Cell(100, 8), long_files, 1)[0]
+    cold = before_keystroke(warm, "run")
+    assert cold.prefix + cold.answer == warm.prefix + warm.answer
+    assert len(cold.prefix) == len(warm.prefix) - 1
+
+
+def test_every_run_has_a_path_of_its_own_with_the_same_name(long_files: Files) -> None:
+    hole = first_holes(Cell(100, 8), long_files, 1)[0]
+    paths = [as_run(hole, run).path for run in ("a", "b")]
+    name = (hole.path or "").rsplit("/", 1)[-1]
+    assert paths[0] != paths[1]
+    assert all((path or "").endswith(f"/{name}") for path in paths)
+
+
+def test_contenders_take_turns_at_being_first(
+    options: SpeedOptions, long_files: Files, progress: Progress, clock: Callable[[], float]
+) -> None:
+    watch = Stopwatch()
+    measure_speed(options, Subject(watch, PlainMeasure(), "w", positions=1024), long_files, progress)
+    assert [name for name, _ in watch.asked[::4]] == ["policy", LEFT_TO_RIGHT] * 6

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from calomel.bench.stats import Interval, paired_difference, percentile, percentile_interval, ratio_of_sums, wilson
+
+
+def test_wilson_gives_the_published_bounds() -> None:
+    # Newcombe 1998, table I, method 3: 81 of 263.
+    interval = wilson(81, 263)
+    assert interval is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx((0.3080, 0.2553, 0.3662), abs=5e-5)
+
+
+@pytest.mark.parametrize(("successes", "bounds"), [(0, (0.0, 0.0, 0.2775)), (10, (1.0, 0.7225, 1.0))])
+def test_wilson_stays_inside_zero_and_one(successes: int, bounds: tuple[float, float, float]) -> None:
+    interval = wilson(successes, 10)
+    assert interval is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx(bounds, abs=5e-5)
+
+
+def test_nothing_observed_gives_no_interval() -> None:
+    found = (wilson(0, 0), percentile([], 50), percentile_interval([], 50), paired_difference([], []))
+    assert found == (None, None, None, None)
+
+
+def test_percentile_lies_between_neighbours() -> None:
+    assert percentile([1.0, 2.0, 3.0, 4.0], 50) == 2.5
+
+
+def test_equal_outcomes_differ_by_nothing_for_certain() -> None:
+    assert paired_difference([1, 0, 1, 1], [1, 0, 1, 1]) == Interval(0.0, 0.0, 0.0, 4)
+
+
+def test_a_clear_difference_excludes_zero() -> None:
+    interval = paired_difference([1] * 90 + [0] * 10, [0] * 100)
+    assert interval is not None
+    assert interval.value == 0.9
+    assert 0.8 < interval.low < 0.9 < interval.high < 1.0
+
+
+def test_ratio_is_of_the_sums_and_not_the_mean_of_ratios() -> None:
+    interval = ratio_of_sums([1.0, 9.0], [1.0, 1.0])
+    assert interval is not None
+    assert interval.value == 5.0
+    assert (interval.low, interval.high) == (1.0, 9.0)
+
+
+def test_ratio_over_nothing_is_none() -> None:
+    assert ratio_of_sums([1.0], [0.0]) is None

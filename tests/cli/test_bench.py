@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calomel.bench import infill as bench_infill
+from calomel.bench import speed as bench_speed
+from calomel.bench.heldout import BenchDataError
+from calomel.bench.infill import InfillOptions
+from calomel.bench.speed import SpeedOptions
+
+Run = Callable[..., Any]
+
+
+class Bench:
+    """Notes what it was asked for; its report is one line."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+
+    def __call__(self, options: object) -> Bench:
+        self.asked.append(options)
+        return self
+
+    def to_markdown(self) -> str:
+        return "# page"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    fake = Bench()
+    monkeypatch.setattr(bench_infill, "run_infill", fake)
+    monkeypatch.setattr(bench_speed, "run_speed", fake)
+    return fake
+
+
+def test_options_reach_the_quality_bench(run: Run, bench: Bench) -> None:
+    result = run(
+        "bench", "infill", "--quick", "--policies", "default,verified", "--json", "out.json", "--no-human-eval"
+    )
+    expected = InfillOptions(quick=True, policies=("default", "verified"), json=Path("out.json"), human_eval=False)
+    assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
+
+
+def test_options_reach_the_speed_bench(run: Run, bench: Bench) -> None:
+    result = run("bench", "speed", "--context", 512, "--answer", 8, "--answer", 32, "--no-bf16", "--results", "r")
+    expected = SpeedOptions(contexts=(512,), answers=(8, 32), bf16=False, results=Path("r"))
+    assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
+
+
+def test_without_options_the_bench_keeps_its_own_defaults(run: Run, bench: Bench) -> None:
+    run("bench", "infill")
+    run("bench", "speed")
+    assert bench.asked == [InfillOptions(), SpeedOptions()]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(BenchDataError("heldout.jsonl.zst is damaged"), 1), (ValueError("steps 'x' is no number"), 2)],
+)
+def test_failure_becomes_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int) -> None:
+    def refuse(_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(bench_infill, "run_infill", refuse)
+    result = run("bench", "infill")
+    assert (result.status, result.err) == (status, f"calomel: {error}\n")
