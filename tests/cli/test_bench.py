@@ -68,3 +68,13 @@ def test_failure_becomes_one_line(run: Run, monkeypatch: pytest.MonkeyPatch, err
     monkeypatch.setattr(bench_infill, "run_infill", refuse)
     result = run("bench", "infill")
     assert (result.status, result.err) == (status, f"calomel: {error}\n")
+
+
+def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(_: object) -> None:
+        raise ModuleNotFoundError("No module named 'zstandard'", name="zstandard")
+
+    monkeypatch.setattr(bench_speed, "run_speed", lack)
+    result = run("bench", "speed")
+    assert result.status == 1
+    assert result.err == "calomel: zstandard is not installed: pip install 'calomel[bench,train]' brings it\n"

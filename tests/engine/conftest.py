@@ -128,7 +128,7 @@ class Scripted(Transformer):
             probability = self.confidence(place, self.canvas_step)
             row[:] = torch.log(torch.tensor((1 - probability) / (VOCAB - 2)))  # the mask token has no share
             row[chosen] = torch.log(torch.tensor(probability))
-        return rows
+        return rows.to(hidden.device)
 
 
 @pytest.fixture

@@ -30,7 +30,12 @@ def step(
     revise: bool = False,
 ) -> Snapshot:
     token = torch.tensor(tokens, device=board.device)
-    choice = Choice(token, token, torch.tensor(confidences, device=board.device).log(), torch.zeros(len(tokens)))
+    choice = Choice(
+        token,
+        token,
+        torch.tensor(confidences, device=board.device).log(),
+        torch.zeros(len(tokens), device=board.device),
+    )
     columns = list(range(len(tokens))) if columns is None else columns
     reading = Reading(
         [slot], range(len(tokens)), [0] * len(tokens), columns, [policy or Threshold(0.9)], [last], [revise]
@@ -83,7 +88,9 @@ def test_flips_and_probabilities_are_those_of_the_reveal(board: Board) -> None:
 
 def test_canvases_of_different_policies_are_decided_side_by_side(board: Board) -> None:
     token = torch.tensor([1, 2, 3, 4], device=board.device)
-    choice = Choice(token, token, torch.tensor([0.6, 0.7, 0.6, 0.7], device=board.device).log(), torch.zeros(4))
+    choice = Choice(
+        token, token, torch.tensor([0.6, 0.7, 0.6, 0.7], device=board.device).log(), torch.zeros(4, device=board.device)
+    )
     reading = Reading(
         [2, 0], range(4), [0, 0, 1, 1], [0, 1, 0, 1], [Fixed(1), Threshold(0.5)], [False, False], [False, False]
     )

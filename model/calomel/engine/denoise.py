@@ -21,7 +21,7 @@ from calomel.engine.forward import Piece, forward
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
 from calomel.engine.progress import Progress, alone
-from calomel.engine.sampling import choose
+from calomel.engine.sampling import Draw, choose
 from calomel.engine.scheduler import Scheduler
 from calomel.engine.share import Share, causal_predictions
 from calomel.engine.transformer import Transformer
@@ -96,10 +96,13 @@ class Denoiser:
         """Take every job one step on; what fails in one of them ends that one alone."""
         pieces: list[Piece] = []
         shares: list[Share] = []
+        draws: list[Draw] = []
         for job in jobs:
             with alone(job):
                 mine = self._pieces(job)
-                shares.append(Share.of(job, shares[-1].stop if shares else 0, mine))
+                share = Share.of(job, shares[-1].stop if shares else 0, mine)
+                draws += share.draws(self._model.config.vocab_size, self._device)
+                shares.append(share)
                 pieces += mine
         if not pieces:
             return
@@ -107,7 +110,7 @@ class Denoiser:
         if self._observe is not None:
             rows = sum(len(piece.ids) for piece in pieces)
             self._observe(StepReport(len(shares), rows, sum(share.job.prefill_rows for share in shares)))
-        self._take(shares, logits)
+        self._take(shares, draws, logits)
 
     def _pieces(self, job: Job) -> list[Piece]:
         if not job.prefill_left and job.prefilled is None:
@@ -118,9 +121,8 @@ class Denoiser:
             piece.buffer.reserve(piece.context + len(piece.ids))
         return pieces
 
-    def _take(self, shares: Sequence[Share], logits: Tensor) -> None:
-        diffusion, vocab = self._model.config.diffusion, logits.shape[-1]
-        draws = [draw for share in shares for draw in share.draws(vocab, self._device)]
+    def _take(self, shares: Sequence[Share], draws: Sequence[Draw], logits: Tensor) -> None:
+        diffusion = self._model.config.diffusion
         choice = choose(logits, draws, mask_token_id=diffusion.mask_token_id, end_token_id=diffusion.end_token_id)
         predictions = causal_predictions(logits, choice, shares)
         canvases: list[Share] = []

@@ -61,5 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CommandError as error:
         print(f"calomel: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("calomel"):
+            raise
+        print(f"calomel: {error.name} is not installed: pip install 'calomel[bench,train]' brings it", file=sys.stderr)
+        raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None  # 128 + SIGINT, as shells expect

@@ -70,7 +70,7 @@ def read_members(archive: Path) -> Iterator[Member]:
 def safe_path(name: str) -> str:
     """Return a member's normal relative path; raise ArchiveError when it would leave the archive."""
     path = PurePosixPath(name.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in path.parts[:1] or "\0" in name:
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
         raise ArchiveError(f"unsafe path in archive: {name!r}")
     if path.parts and path.parts[0].endswith(":"):
         raise ArchiveError(f"unsafe path in archive: {name!r}")

@@ -50,7 +50,7 @@ class CorpusConfig:
     data: Path = field(default_factory=default_data_folder)
     seed: int = 0
     # Bytes kept of one package, so that none sets the style of the whole.
-    package_bytes: int = 6_000_000
+    package_bytes: int = 2_500_000
     # Share of a package's bytes that may be tests: useful to complete, but repetitive.
     test_share: float = 0.15
     # Share of a package's bytes that may be .d.ts: signatures without bodies.
@@ -136,7 +136,7 @@ class _Build:
         self._dropped.update(dropped)
         (self._heldout if package.held_out else self._train).extend(kept)
         if kept:
-            self._credits.append(Credit(archive, extraction.license))
+            self._credits.append(Credit(archive, " AND ".join(sorted({f.license for f in kept}))))
         self._report(f"{quota.used:>9,} bytes {len(kept):>5} files  {package.key} {dict(dropped)}")
 
     def _fault(self, package: Package, file: SourceFile) -> str | None:

@@ -17,13 +17,12 @@ from calomel.training.corpus.errors import LicenseError
 from calomel.training.corpus.fetch import Archive
 from calomel.training.corpus.licenses import refuse_header
 from calomel.training.corpus.packages import Ecosystem, Package
-from calomel.training.corpus.provenance import Provenance, is_metadata, read_provenance
+from calomel.training.corpus.provenance import is_metadata, read_provenance
 from calomel.training.corpus.shards import SourceFile
 
 # A package that ships its sources ships its build output too: the sources are enough.
 _BUILT = re.compile(
-    r"^(?:dist[\w-]*|build|lib|libs|cjs|esm|es|_cjs|_esm|_types|types|mjs|out|compiled|lib\.\w+"
-    r"|dist\.\w+)/"
+    r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/"
 )
 MIN_SOURCES = 3
 
@@ -32,7 +31,6 @@ MIN_SOURCES = 3
 class Extraction:
     """A package's usable files, in a seeded order, and why the others were dropped."""
 
-    license: str
     files: tuple[SourceFile, ...]
     dropped: Counter[str] = field(default_factory=Counter)
 
@@ -54,13 +52,14 @@ def extract(archive: Archive, seed: int) -> Extraction:
     dropped: Counter[str] = Counter()
     files: list[SourceFile] = []
     for member in _without_built(package, sources, dropped):
-        fault = _fault(package, member, provenance)
-        if fault is not None:
-            dropped[fault] += 1
+        fault = _fault(package, member)
+        license_ = provenance.license_of(member.path)
+        if fault is not None or license_ is None:
+            dropped[fault or "license"] += 1
             continue
-        files.append(_source_file(package, member, provenance))
+        files.append(_source_file(package, member, license_))
     files.sort(key=lambda file: _rank(file, seed))
-    return Extraction(provenance.license, tuple(files), dropped)
+    return Extraction(tuple(files), dropped)
 
 
 def languages_of(package: Package) -> frozenset[str]:
@@ -85,7 +84,7 @@ def _without_built(
     if package.ecosystem is not Ecosystem.NPM:
         return members
     paths = [_inner_path(package, member.path) for member in members]
-    sources = [p for p in paths if "src/" in p and not is_declaration(p)]
+    sources = [p for p in paths if _is_source(p)]
     if len(sources) < MIN_SOURCES:
         return members
     kept = [m for m in members if not _BUILT.match(_inner_path(package, m.path))]
@@ -93,12 +92,16 @@ def _without_built(
     return kept
 
 
-def _fault(package: Package, member: Member, provenance: Provenance) -> str | None:
+def _is_source(path: str) -> bool:
+    if is_declaration(path) or _BUILT.match(path):
+        return False
+    return language_of(path) == "typescript" or path.startswith("src/") or "/src/" in path
+
+
+def _fault(package: Package, member: Member) -> str | None:
     fault = path_fault(_inner_path(package, member.path)) or text_fault(member.path, member.content)
     if fault is not None:
         return fault
-    if not provenance.covers(member.path):
-        return "license"
     try:
         refuse_header(member.content.decode("utf-8"))
     except LicenseError:
@@ -106,7 +109,7 @@ def _fault(package: Package, member: Member, provenance: Provenance) -> str | No
     return None
 
 
-def _source_file(package: Package, member: Member, provenance: Provenance) -> SourceFile:
+def _source_file(package: Package, member: Member, license_: str) -> SourceFile:
     language = language_of(member.path)
     assert language is not None, "members are filtered by language"
     return SourceFile(
@@ -114,7 +117,7 @@ def _source_file(package: Package, member: Member, provenance: Provenance) -> So
         ecosystem=package.ecosystem,
         path=_inner_path(package, member.path),
         language=language,
-        license=provenance.license,
+        license=license_,
         text=member.content.decode("utf-8"),
     )
 

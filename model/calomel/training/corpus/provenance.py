@@ -28,15 +28,31 @@ _LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
-    """A package's licence, and the path patterns of its files that are under another one."""
+class Grant:
+    """What one licence covers: path patterns, and None as the licence when it is not allowed."""
 
-    license: str
-    excluded: tuple[str, ...] = ()
+    globs: tuple[str, ...]
+    license: str | None
 
     def covers(self, path: str) -> bool:
-        """Tell whether the licence is that of the file at `path`."""
-        return not any(fnmatch.fnmatchcase("/" + path, f"*/{glob}") for glob in self.excluded)
+        """Tell whether a pattern fits; patterns count from the source's root, wherever it lies."""
+        return any(fnmatch.fnmatchcase("/" + path, f"*/{glob}") for glob in self.globs)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The licences of a package's files, the most general first."""
+
+    grants: tuple[Grant, ...]
+
+    def license_of(self, path: str) -> str | None:
+        """Return the licence of the file at `path`, or None when it may not be used.
+
+        One fitting grant that is not allowed is enough to refuse: where the source's root lies
+        inside an archive is not known, so a pattern may fit more than it was written for.
+        """
+        fitting = [grant.license for grant in self.grants if grant.covers(path)]
+        return None if not fitting or None in fitting else fitting[-1]
 
 
 def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenance:
@@ -47,9 +63,9 @@ def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenan
     texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
     match ecosystem:
         case Ecosystem.PYPI:
-            return Provenance(_wheel_license(texts))
+            return _whole(_wheel_license(texts))
         case Ecosystem.NPM:
-            return Provenance(_npm_license(texts))
+            return _whole(_npm_license(texts))
         case Ecosystem.DEBIAN:
             return _debian_provenance(texts)
 
@@ -117,8 +133,12 @@ def _npm_license(texts: dict[str, str]) -> str:
     return choose(declared)
 
 
+def _whole(license_: str) -> Provenance:
+    return Provenance((Grant(("*",), license_),))
+
+
 def _debian_provenance(texts: dict[str, str]) -> Provenance:
-    """Follow DEP-5: the licence of `Files: *`, less the stanzas under other licences.
+    """Follow DEP-5: a licence for each `Files` stanza.
 
     https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
     """
@@ -126,25 +146,41 @@ def _debian_provenance(texts: dict[str, str]) -> Provenance:
     stanzas = [HeaderParser().parsestr(part) for part in re.split(r"\n\s*\n", text.strip())]
     if not stanzas or "copyright-format/1" not in (stanzas[0].get("Format") or ""):
         raise LicenseError("the copyright file is not machine-readable")
-    whole: str | None = None
-    excluded: list[str] = []
-    for stanza in stanzas:
-        globs, short = stanza.get("Files", "").split(), stanza.get("License", "").split("\n")[0]
-        if "*" in globs:
-            whole = choose(_dep5_expression(short))
+    named = _dep5_texts(stanza.get("License") or "" for stanza in stanzas[1:])
+    grants: list[Grant] = []
+    refused: list[str] = []
+    for stanza in stanzas[1:]:
+        if globs := tuple(glob.removeprefix("./") for glob in (stanza.get("Files") or "").split()):
+            short = (stanza.get("License") or "").split("\n")[0].strip()
+            try:
+                grants.append(Grant(globs, named.get(short) or choose(_dep5_expression(short))))
+            except LicenseError as error:
+                refused.append(str(error))
+                grants.append(Grant(globs, None))
+    if all(grant.license is None for grant in grants):
+        raise LicenseError(refused[0] if refused else "the copyright file has no Files stanza")
+    return Provenance(tuple(grants))
+
+
+def _dep5_texts(fields: Iterable[str]) -> dict[str, str]:
+    """Return what each short name means that a package made up and spelled out in full."""
+    named: dict[str, str] = {}
+    for field in fields:
+        short, _, body = field.partition("\n")
+        if " " in short.strip() or canonical(short.strip()) or not body.strip():
             continue
         try:
-            choose(_dep5_expression(short))
+            meant = recognise_text(body)
         except LicenseError:
-            excluded += [glob.removeprefix("./") for glob in globs]
-    if whole is None:
-        raise LicenseError("the copyright file has no `Files: *`")
-    return Provenance(whole, tuple(excluded))
+            continue
+        if meant is not None:
+            named[short.strip()] = meant
+    return named
 
 
 def _dep5_expression(short: str) -> str:
     """Turn DEP-5 short names and operators into an SPDX expression of allowed identifiers."""
-    words = re.split(r"(\s+(?:and/or|and|or)\s+|,\s*)", short.strip(), flags=re.IGNORECASE)
+    words = re.split(r"(\s+(?:and/or|and|or)\s+|,\s*)", short, flags=re.IGNORECASE)
     parts = []
     for index, word in enumerate(words):
         if index % 2:
