@@ -285,7 +285,7 @@ def test_the_prefix_cache_changes_no_token(model: Transformer, start: Start, con
 def test_buffers_of_earlier_requests_change_no_token(
     model: Transformer, start: Start, context: tuple[int, ...]
 ) -> None:
-    engine = start(model, prefill_chunk=7)
+    engine = start(model, prefill_chunk=7, page_size=1)
     contexts = [context[:40], (*context[:40], 3, 4), context[:38], (*context[:20], 9, *context[20:]), context]
     for index, each in enumerate(contexts * 2):
         request = Request(each, 12, (6,), policy=("threshold:0.5", "verified")[index % 2], reuse=30)

@@ -171,7 +171,8 @@ class Filler:
     def _settled(self, request: FillRequest, state: CanvasState) -> str:
         """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
         count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
-        ids = state.ids[:count]
+        # A canvas has room for the end token too, so for one token more than the answer may have.
+        ids = state.ids[: min(count, request.max_tokens)]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
         text, stopped = cut_at_stop(read_answer(ids, self.tokenizer), request.stop)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import torch
 
@@ -30,6 +30,10 @@ from calomel.engine.scheduler import Scheduler
 from calomel.engine.transformer import Transformer
 
 
+# A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
+_WITHIN_FIRST_STEP: Final = 64
+
+
 class Engine:
     """Serves requests on one model, from a thread of its own.
 
@@ -40,7 +44,7 @@ class Engine:
         max_batch: requests of one priority that are served at a time.
         prefill_chunk: context tokens encoded per step at most; the longest time that a cancellation waits.
         device: where the model is moved to.
-        threads: of a CPU forward; None for PyTorch's own choice.
+        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
         length_bias: canvas length to the confidence that the length probe subtracts for it.
         clock: seconds that deadlines are compared with.
         observe: called on the engine's thread behind every forward.
@@ -76,9 +80,15 @@ class Engine:
         self.cache = cache
         self._scheduler = Scheduler(max_batch=max_batch, prefill_chunk=prefill_chunk)
         self._denoiser = Denoiser(
-            model, cache, slots=max_batch * len(Priority), length_bias=length_bias, clock=clock, observe=observe
+            model,
+            cache,
+            slots=max_batch * len(Priority),
+            threads=threads,
+            within_first_step=min(_WITHIN_FIRST_STEP, prefill_chunk),
+            length_bias=length_bias,
+            clock=clock,
+            observe=observe,
         )
-        self._threads = threads
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
         self._thread.start()
@@ -130,8 +140,6 @@ class Engine:
 
     def _serve(self) -> None:
         try:
-            if self._threads is not None:
-                torch.set_num_threads(self._threads)
             run(self._scheduler, self._denoiser)
         except BaseException as error:  # noqa: BLE001  (whoever waits must hear of it, whatever it is)
             self._failure = error

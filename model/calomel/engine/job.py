@@ -42,6 +42,9 @@ class Job:
         candidates: canvas lengths of the next canvas forward; one, unless the length probe is to choose.
         canvas_length: of the first canvas, as asked for or as the probe chose.
         length: positions of the current canvas (of the longest candidate); `masked` are those not known.
+        kept: so many leading tokens are in the prefix cache.
+        within_first_step: so many context tokens, if no more are left of a cached context, are not prefilled but encoded
+            by the forward that denoises first: what a keystroke adds costs no forward of its own.
         draft: tokens to verify; None while a canvas is denoised.
         known: the causal prediction of the canvas' first position, when the forward that began it has made it.
     """
@@ -73,6 +76,8 @@ class Job:
     forwards: int = 0
     near_ties: int = 0
     cached_tokens: int = 0
+    kept: int = 0
+    within_first_step: int = 0
     length_scores: tuple[tuple[int, float], ...] = ()
     began: float = 0.0
     prefilled: float | None = None
@@ -100,8 +105,11 @@ class Job:
 
     @property
     def prefill_target(self) -> int:
-        """So many context tokens are encoded before the first step."""
-        return len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
+        """So many context tokens are encoded before the first step; the few that are left of a cached one, within it."""
+        size = len(self.request.context)
+        if size - self.cached_tokens <= self.within_first_step:
+            return self.cached_tokens
+        return size - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
 
     @property
     def prefill_left(self) -> int:
@@ -111,8 +119,8 @@ class Job:
     @property
     def shared(self) -> int:
         """So many leading tokens go to the prefix cache."""
-        reuse = self.request.reuse
-        return self.prefill_target if reuse is None else min(reuse, self.prefill_target)
+        whole = len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
+        return whole if self.request.reuse is None else min(self.request.reuse, whole)
 
     @property
     def uncommitted(self) -> list[int]:
@@ -123,6 +131,8 @@ class Job:
     @property
     def foresees(self) -> bool:
         """Whether the next canvas forward reads the causal prediction of its first position on the way."""
+        if self.diffusion.logit_shift:  # the last token is a row of the canvas
+            return False
         return self.policy.verified and self.known is None and bool(self.uncommitted)
 
     def bans_end(self, column: int) -> bool:

@@ -36,8 +36,7 @@ class Progress:
         buffer = job.committed
         buffer.length += job.prefill_rows
         job.prefill_rows = 0
-        if job.lease is not None:
-            self._cache.store(job.lease, job.request.context[: min(buffer.length, job.shared)], buffer)
+        self._keep(job)
 
     def verified(self, job: Job, predictions: Sequence[Prediction]) -> None:
         """A draft was read causally: fix what the causal mode agrees with, and its own next token."""
@@ -47,6 +46,7 @@ class Progress:
         tokens = [found.token for found in predictions]
         count = agreement(job.draft or [], tokens, end_token_id=self._diffusion.end_token_id, room=job.room)
         job.committed.length = len(job.tokens) + count - 1
+        self._keep(job)
         job.count_ties(predictions[:count])
         job.extend(predictions[:count])
         self._go_on(job)
@@ -56,6 +56,7 @@ class Progress:
         job.forwards += 1
         job.steps += 1
         job.committed.length += len(job.uncommitted)
+        self._keep(job)
         if predictions:
             (job.known,) = predictions
             if job.known.token == self._diffusion.end_token_id:
@@ -97,6 +98,13 @@ class Progress:
         if job.draft is None and not job.policy.causal:
             self._take_canvas(job, job.masked[0] if job.masked else len(job.canvas_ids))
         self._finish(job, "stop" if job.end_log_prob is not None else "deadline")
+
+    def _keep(self, job: Job) -> None:
+        """Store what is encoded of the context, as far as it is to be shared and is not stored yet."""
+        encoded = min(job.committed.length, job.shared)
+        if job.lease is not None and encoded > job.kept:
+            self._cache.store(job.lease, job.request.context[:encoded], job.committed)
+            job.kept = encoded
 
     def _probed(self, share: Share, choice: Choice) -> tuple[int, Sequence[int]]:
         """First row and columns of the canvas to go on with; the first step of several candidates chooses one."""
@@ -150,6 +158,8 @@ class Progress:
             self._finish(job, "stop")
         elif not job.room:
             self._finish(job, "length")
+        elif job.request.until is not None and job.request.until(job.answer):
+            self._finish(job, "stop")
         else:
             if job.canvas_length:
                 job.candidates = (job.canvas_length,)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -80,6 +80,7 @@ class Request:
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
         reuse: so many leading context tokens go to the shared prefix cache; None for all of them.
+        until: asked with the answer whenever it has grown, on the engine's thread; True ends it with reason `stop`.
     """
 
     context: tuple[int, ...]
@@ -94,6 +95,7 @@ class Request:
     priority: Priority = Priority.INTERACTIVE
     record_canvases: bool = False
     reuse: int | None = None
+    until: Callable[[Sequence[int]], bool] | None = None
 
 
 def check(request: Request, config: ModelConfig) -> None:

@@ -29,6 +29,8 @@ TRAIN = "train.jsonl.zst"
 HELDOUT = "heldout.jsonl.zst"
 SUMMARY = "summary.json"
 NOTICE = "NOTICE"
+# The held-out packages alone: travels with copies of the held-out shard.
+HELDOUT_NOTICE = "NOTICE.heldout"
 
 _REPOSITORY = Path(__file__).resolve().parents[4]
 
@@ -59,9 +61,7 @@ class CorpusConfig:
     heldout_share: float = 0.3
 
 
-def build_corpus(
-    config: CorpusConfig, report: Callable[[str], None] = lambda line: None
-) -> CorpusSummary:
+def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> CorpusSummary:
     """Build the corpus under `config.out` and return what was done, package by package.
 
     A package that cannot be fetched, read or used is left out and named in the summary; the rest
@@ -96,10 +96,7 @@ class _Build:
     def _read_measuring(self) -> MeasuringData | None:
         measuring = read_measuring_data(self._config.data)
         if measuring is None:
-            warning = (
-                f"no measuring data at {self._config.data}: this corpus is NOT DECONTAMINATED;"
-                " set CALOMEL_DATA"
-            )
+            warning = f"no measuring data at {self._config.data}: this corpus is NOT DECONTAMINATED; set CALOMEL_DATA"
             _log.warning(warning)
             self._report(f"WARNING {warning}")
             self._warnings.append(warning)
@@ -151,7 +148,7 @@ class _Build:
         out = self._config.out
         for name, files in ((TRAIN, self._train), (HELDOUT, self._heldout)):
             # Order decides batches, not secrets: a seeded generator is what is wanted.
-            random.Random(self._config.seed).shuffle(files)  # noqa: S311
+            random.Random(self._config.seed).shuffle(files)
             write_shard(out / name, files)
         summary = CorpusSummary(
             train=summarise(self._train),
@@ -164,7 +161,9 @@ class _Build:
             seed=self._config.seed,
         )
         summary.write(out / SUMMARY)
+        heldout = [credit for credit in self._credits if credit.archive.package.held_out]
         (out / NOTICE).write_text(render_notice(self._credits), encoding="utf-8")
+        (out / HELDOUT_NOTICE).write_text(render_notice(heldout), encoding="utf-8")
         return summary
 
 

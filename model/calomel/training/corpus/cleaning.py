@@ -56,9 +56,7 @@ _GENERATED_NAME = re.compile(
     r"_pb2(?:_grpc)?\.pyi?$|\.pb(?:\.gw)?\.go$|_grpc\.pb\.go$|zz_generated|\.gen\.\w+$"
     r"|_generated\.\w+$|\.generated\.\w+$|_string\.go$|bindata\.go$"
 )
-_TRANSPILED = re.compile(
-    r"__esModule|_interopRequire|__importDefault|__awaiter|_createClass\(|__webpack_require__"
-)
+_TRANSPILED = re.compile(r"__esModule|_interopRequire|__importDefault|__awaiter|_createClass\(|__webpack_require__")
 # Type annotations in a .js file that no JavaScript parser accepts.
 _FLOW = re.compile(r"^\s*(?:\*|//)\s*@(?:no)?flow\b", re.MULTILINE)
 

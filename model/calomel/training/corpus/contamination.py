@@ -18,6 +18,7 @@ SHARED_LINES = 3
 MIN_LINE_CHARS = 40
 MIN_LETTERS = 20
 
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}")
 _SPACE = re.compile(r"\s+")
 _DEF = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(")
 _LEGAL = re.compile(r"copyright|licen[cs]e", re.IGNORECASE)
@@ -119,7 +120,7 @@ def _strings(value: object) -> Iterator[str]:
         case str():
             yield value
             if decoded := _decoded(value):
-                yield decoded
+                yield from _body(decoded)
         case list():
             for item in value:
                 yield from _strings(item)
@@ -131,11 +132,22 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def _decoded(value: str) -> str | None:
-    """Return the text inside a base64 body; its JSON escapes are undone so that lines are lines."""
-    if len(value) < MIN_LINE_CHARS or not re.fullmatch(r"[A-Za-z0-9+/\s]+={0,2}", value):
+    """Return the text inside a base64 string, or None when it is none."""
+    if len(value) < MIN_LINE_CHARS or not _BASE64.fullmatch(value):
         return None
     try:
-        text = base64.b64decode(value, validate=False).decode("utf-8")
+        return base64.b64decode(value).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
         return None
-    return text.replace("\\n", "\n").replace('\\"', '"').replace("\\t", "\t")
+
+
+def _body(text: str) -> Iterator[str]:
+    """Yield the strings of a recorded body: a JSON document, or one in each event of a stream."""
+    try:
+        yield from _strings(json.loads(text))
+    except json.JSONDecodeError:
+        for line in text.splitlines():
+            try:
+                yield from _strings(json.loads(line.removeprefix("data:")))
+            except json.JSONDecodeError:
+                yield line

@@ -16,11 +16,7 @@ _SPACE = re.compile(r"\s+")
 def telling_lines(text: str) -> list[int]:
     """Return a 64-bit hash of each line that could tell one file from another."""
     stripped = (line.strip() for line in text.splitlines())
-    return [
-        _hash(line)
-        for line in stripped
-        if len(line) >= MIN_LINE_CHARS and not line.startswith(_COMMENT)
-    ]
+    return [_hash(line) for line in stripped if len(line) >= MIN_LINE_CHARS and not line.startswith(_COMMENT)]
 
 
 def _hash(line: str) -> int:

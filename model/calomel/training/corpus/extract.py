@@ -4,9 +4,11 @@ import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from calomel.training.corpus.archives import Member, read_members
 from calomel.training.corpus.cleaning import (
+    LANGUAGES,
     is_declaration,
     is_test,
     language_of,
@@ -21,9 +23,7 @@ from calomel.training.corpus.provenance import is_metadata, read_provenance
 from calomel.training.corpus.shards import SourceFile
 
 # A package that ships its sources ships its build output too: the sources are enough.
-_BUILT = re.compile(
-    r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/"
-)
+_BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
 MIN_SOURCES = 3
 
 
@@ -78,9 +78,7 @@ def _inner_path(package: Package, path: str) -> str:
     return path.partition("/")[2] if package.ecosystem is Ecosystem.NPM else path
 
 
-def _without_built(
-    package: Package, members: list[Member], dropped: Counter[str]
-) -> list[Member]:
+def _without_built(package: Package, members: list[Member], dropped: Counter[str]) -> list[Member]:
     if package.ecosystem is not Ecosystem.NPM:
         return members
     paths = [_inner_path(package, member.path) for member in members]
@@ -110,13 +108,11 @@ def _fault(package: Package, member: Member) -> str | None:
 
 
 def _source_file(package: Package, member: Member, license_: str) -> SourceFile:
-    language = language_of(member.path)
-    assert language is not None, "members are filtered by language"
     return SourceFile(
         package=package.name,
         ecosystem=package.ecosystem,
         path=_inner_path(package, member.path),
-        language=language,
+        language=LANGUAGES[PurePosixPath(member.path).suffix],
         license=license_,
         text=member.content.decode("utf-8"),
     )

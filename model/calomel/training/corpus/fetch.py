@@ -115,7 +115,7 @@ def download_command(package: Package) -> list[str]:
 def run_client(command: list[str], folder: Path) -> None:
     """Run one registry client in `folder`; raise FetchError with its last words if it fails."""
     try:
-        subprocess.run(
+        subprocess.run(  # noqa: S603 - a list, no shell; names and versions are checked as they are read
             command,
             cwd=folder,
             check=True,

@@ -36,6 +36,7 @@ _SPELLINGS = {
     "apache-2": "Apache-2.0",
     "apache 2": "Apache-2.0",
     "apache 2.0": "Apache-2.0",
+    "apache 2.0 license": "Apache-2.0",
     "apache license 2.0": "Apache-2.0",
     "apache license, version 2.0": "Apache-2.0",
     "apache license version 2.0": "Apache-2.0",
@@ -105,7 +106,7 @@ def _term(tokens: list[str]) -> tuple[str | None, list[str]]:
         return chosen, rest[1:]
     chosen, rest = canonical(tokens[0]), tokens[1:]
     if rest and rest[0].upper() == "WITH":
-        if len(rest) < 2 or rest[1] not in _ALLOWED_EXCEPTIONS:
+        if not _ALLOWED_EXCEPTIONS.intersection(rest[1:2]):
             chosen = None
         rest = rest[2:]
     return chosen, rest

@@ -20,10 +20,10 @@ class Credit:
     license: str
 
 
-def render_notice(credits: Iterable[Credit]) -> str:
+def render_notice(used: Iterable[Credit]) -> str:
     """Render a NOTICE, sorted by ecosystem and name: one paragraph a package."""
     paragraphs = [_PREAMBLE]
-    for credit in sorted(credits, key=lambda credit: credit.archive.package.key):
+    for credit in sorted(used, key=lambda credit: credit.archive.package.key):
         package = credit.archive.package
         use = "held out: measured on, never trained on" if package.held_out else "training"
         paragraphs.append(

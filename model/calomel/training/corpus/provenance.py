@@ -24,6 +24,9 @@ _CLASSIFIERS = {
 _VAGUE_CLASSIFIERS = frozenset({"License :: OSI Approved :: BSD License"})
 _VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
 
+# Some packages put the whole licence text into the field for its name.
+_MAX_NAME_CHARS = 100
+
 _LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
 
 
@@ -74,14 +77,10 @@ def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
     """Tell whether a member is one that `read_provenance` looks at."""
     match ecosystem:
         case Ecosystem.PYPI:
-            top = path.split("/")[0]
-            return top.endswith(".dist-info") and (
-                path == f"{top}/METADATA" or bool(_LICENSE_FILE.search(path))
-            )
+            top = path.partition("/")[0]
+            return top.endswith(".dist-info") and (path == f"{top}/METADATA" or bool(_LICENSE_FILE.search(path)))
         case Ecosystem.NPM:
-            return path.count("/") == 1 and (
-                path.endswith("/package.json") or bool(_LICENSE_FILE.search(path))
-            )
+            return path.count("/") == 1 and (path.endswith("/package.json") or bool(_LICENSE_FILE.search(path)))
         case Ecosystem.DEBIAN:
             return re.fullmatch(r"usr/share/doc/[^/]+/copyright", path) is not None
 
@@ -110,7 +109,7 @@ def _wheel_license(texts: dict[str, str]) -> str:
     if classifiers and not vague:
         return " AND ".join(dict.fromkeys(_CLASSIFIERS[c] for c in classifiers))
     field = " ".join((metadata.get("License") or "").split())
-    if len(field) < 100 and field.lower() not in _VAGUE_FIELDS:
+    if len(field) < _MAX_NAME_CHARS and field.lower() not in _VAGUE_FIELDS:
         return choose(field)
     if files and (vague or field):
         return files[0]

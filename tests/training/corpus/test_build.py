@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from calomel.training.corpus.build import CorpusConfig, build_corpus
+from calomel.training.corpus.errors import PackageListError
+from calomel.training.corpus.packages import DEFAULT_LIST, MAX_PACKAGES, load_packages
+from calomel.training.corpus.shards import SourceFile, read_shard
+
+if TYPE_CHECKING:
+    from tests.training.corpus.conftest import Registry
+
+    MakeConfig = Callable[..., CorpusConfig]
+    MakeSource = Callable[..., str]
+
+
+def shard(config: CorpusConfig, name: str) -> list[SourceFile]:
+    return list(read_shard(config.out / name))
+
+
+def paths(config: CorpusConfig, name: str = "train.jsonl.zst") -> set[str]:
+    return {file.path for file in shard(config, name)}
+
+
+def test_each_ecosystem_gives_its_own_languages(registry: Registry, config: MakeConfig, source: MakeSource) -> None:
+    script = source("script").replace("def ", "function ")
+    registry.wheel("wheel", {"pkg/a.py": source("a"), "pkg/static/app.js": script})
+    registry.tgz("tarball", {"lib/b.js": script, "tool.py": source("tool")})
+    registry.deb("golang-x-dev", {"./usr/share/gocode/src/x/c.go": source("c"), "./usr/x/d.rs": source("d")})
+    registry.deb("librust-x-dev", {"./usr/share/cargo/registry/x-1/src/e.rs": source("e")})
+    made = config()
+    summary = build_corpus(made)
+    found = {(file.language, file.path, file.license) for file in shard(made, "train.jsonl.zst")}
+    assert found == {
+        ("python", "pkg/a.py", "MIT"),
+        ("javascript", "lib/b.js", "MIT"),
+        ("go", "usr/share/gocode/src/x/c.go", "MIT"),
+        ("rust", "usr/share/cargo/registry/x-1/src/e.rs", "MIT"),
+    }
+    assert summary.train.total.files == 4
+    assert summary.train.by_language["rust"].bytes == len(source("e"))
+
+
+def test_a_refused_license_leaves_the_package_out_and_says_why(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    registry.wheel("copyleft", {"a.py": source("a")}, "GPL-3.0-only")
+    registry.tgz("unknown", {"b.js": source("b")}, license_=None)
+    registry.wheel("fine", {"c.py": source("c"), "d.py": "# SPDX-License-Identifier: LGPL-2.1\n" + source("d")})
+    made = config()
+    summary = build_corpus(made)
+    assert paths(made) == {"c.py"}
+    assert set(summary.refused) == {"pypi/copyleft@1", "npm/unknown@1"}
+    assert summary.dropped["license"] == 1
+    assert "copyleft" not in (made.out / "NOTICE").read_text()
+
+
+def test_a_failed_download_is_named_and_the_rest_goes_on(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    registry.missing("gone")
+    registry.wheel("here", {"a.py": source("a")})
+    made = config()
+    summary = build_corpus(made)
+    assert summary.failed == {"pypi/gone@1": "gone==1: no such package"}
+    assert paths(made) == {"a.py"}
+
+
+def test_copies_and_near_copies_are_kept_once(registry: Registry, config: MakeConfig, source: MakeSource) -> None:
+    text = source("a")
+    registry.wheel("first", {"a.py": text})
+    registry.wheel("second", {"b.py": text.replace("    ", "\t"), "c.py": text + "extra_line = something_else(1)\n"})
+    made = config()
+    summary = build_corpus(made)
+    assert paths(made) == {"a.py"}
+    assert (summary.dropped["exact duplicate"], summary.dropped["near duplicate"]) == (1, 1)
+
+
+def test_held_out_packages_and_their_near_copies_stay_out_of_training(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    text = source("measured", functions=10)
+    half = source("measured", functions=6) + source("other", functions=6)
+    registry.wheel("trainer", {"copy.py": text, "half.py": half, "own.py": source("own")})
+    registry.wheel("measured", {"m.py": text}, held_out=True)
+    made = config()
+    summary = build_corpus(made)
+    assert paths(made) == {"own.py"}
+    assert paths(made, "heldout.jsonl.zst") == {"m.py"}
+    assert summary.dropped["held-out duplicate"] == 2
+    notice = (made.out / "NOTICE.heldout").read_text()
+    assert "measured 1" in notice
+    assert "trainer" not in notice
+
+
+def test_no_package_exceeds_its_cap_nor_tests_their_share(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    files = {f"m{i}.py": source(f"m{i}") for i in range(10)} | {f"tests/t{i}.py": source(f"t{i}") for i in range(10)}
+    registry.wheel("large", files)
+    size = len(source("m0"))
+    made = config(package_bytes=size * 8, test_share=0.3)
+    summary = build_corpus(made)
+    kept = paths(made)
+    assert summary.train.total.bytes <= size * 8
+    assert len(kept) == 8
+    assert not any(path.startswith("tests/") for path in kept)
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(
+    registry: Registry, config: MakeConfig, source: MakeSource, tmp_path: Path
+) -> None:
+    registry.wheel("many", {f"m{i}.py": source(f"m{i}") for i in range(12)})
+    shards = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        build_corpus(config(out=tmp_path / name, seed=seed))
+        shards.append((tmp_path / name / "train.jsonl.zst").read_bytes())
+    assert shards[0] == shards[1]
+    assert shards[0] != shards[2]
+
+
+def test_a_second_build_downloads_nothing_and_a_changed_archive_is_refused(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    registry.wheel("pinned", {"a.py": source("a")})
+    made = config()
+    build_corpus(made)
+    build_corpus(made)
+    assert registry.downloads == ["pinned==1"]
+    cached = made.cache / "pypi" / "pinned-1.whl"
+    cached.write_bytes(cached.read_bytes() + b"tampered")
+    assert "cached" in build_corpus(made).failed["pypi/pinned@1"]
+
+
+def test_absent_measuring_data_is_a_warning_in_the_summary(
+    registry: Registry, config: MakeConfig, source: MakeSource, tmp_path: Path
+) -> None:
+    registry.wheel("any", {"a.py": source("a")})
+    told: list[str] = []
+    made = config(data=tmp_path / "absent")
+    build_corpus(made, report=told.append)
+    written = json.loads((made.out / "summary.json").read_text())
+    assert written["decontaminated"] is False
+    assert "NOT DECONTAMINATED" in written["warnings"][0]
+    assert told[0].startswith("WARNING")
+
+
+def test_build_output_is_dropped_where_the_sources_are_shipped(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    sources = {f"src/{i}.ts": source(f"s{i}") for i in range(3)}
+    registry.tgz("typed", sources | {"dist/index.js": source("built"), "_esm/index.js": source("built2")})
+    made = config()
+    build_corpus(made)
+    assert paths(made) == set(sources)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('ecosystem = "pypi"\nname = "--index-url"\nversion = "1"', "not a package name"),
+        ('ecosystem = "pypi"\nname = "x"', "not a pinned version"),
+        ('ecosystem = "cpan"\nname = "x"\nversion = "1"', "cpan"),
+    ],
+)
+def test_a_bad_entry_of_the_list_is_an_error(tmp_path: Path, entry: str, message: str) -> None:
+    path = tmp_path / "packages.toml"
+    path.write_text(f"[[package]]\n{entry}\n")
+    with pytest.raises(PackageListError, match=message):
+        load_packages(path)
+
+
+def test_the_list_that_ships_is_short_pinned_and_holds_out_every_language() -> None:
+    packages = load_packages(DEFAULT_LIST)
+    assert len(packages) <= MAX_PACKAGES
+    held_out = [package for package in packages if package.held_out]
+    assert {package.ecosystem for package in held_out} == {"pypi", "npm", "debian"}
+    assert len(held_out) == 8

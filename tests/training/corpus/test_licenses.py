@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import pytest
+
+from calomel.training.corpus.archives import Member
+from calomel.training.corpus.errors import LicenseError
+from calomel.training.corpus.licenses import choose, refuse_header
+from calomel.training.corpus.packages import Ecosystem
+from calomel.training.corpus.provenance import read_provenance
+
+BSD3 = (
+    "Redistribution and use in source and binary forms, with or without modification, are permitted.\n"
+    "Neither the name of the holder nor the names of its contributors may be used.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("expression", "chosen"),
+    [
+        ("MIT", "MIT"),
+        ("MIT OR GPL-3.0-only", "MIT"),
+        ("(GPL-2.0-only OR Apache-2.0) AND ISC", "Apache-2.0 AND ISC"),
+        ("Apache-2.0 WITH LLVM-exception OR Apache-2.0", "Apache-2.0"),
+        ("Apache License 2.0", "Apache-2.0"),
+    ],
+)
+def test_an_expression_passes_by_its_allowed_side(expression: str, chosen: str) -> None:
+    assert choose(expression) == chosen
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "GPL-3.0-only", "MIT AND GPL-2.0-only", "MPL-2.0", "UNLICENSED", "SEE LICENSE IN x", "BSD", "(MIT", "MIT OR"],
+)
+def test_an_expression_that_is_not_known_to_be_allowed_is_refused(expression: str) -> None:
+    with pytest.raises(LicenseError):
+        choose(expression)
+
+
+def wheel_license(metadata: str, license_file: str = "") -> str | None:
+    members = [Member("x-1.dist-info/METADATA", metadata.encode())]
+    if license_file:
+        members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
+    return read_provenance(Ecosystem.PYPI, members).license_of("x/a.py")
+
+
+def test_a_vague_classifier_is_settled_by_the_license_file() -> None:
+    metadata = "Name: x\nClassifier: License :: OSI Approved :: BSD License\n"
+    assert wheel_license(metadata, BSD3) == "BSD-3-Clause"
+    with pytest.raises(LicenseError):
+        wheel_license(metadata)
+
+
+def test_a_package_that_declares_nothing_is_refused_even_with_a_license_file() -> None:
+    with pytest.raises(LicenseError):
+        wheel_license("Name: x\n", BSD3)
+
+
+def test_a_copyleft_license_file_overrules_the_metadata() -> None:
+    with pytest.raises(LicenseError, match="GENERAL PUBLIC"):
+        wheel_license("Name: x\nLicense-Expression: MIT\n", "GNU GENERAL PUBLIC LICENSE\nVersion 3\n")
+
+
+def test_one_classifier_that_is_not_allowed_refuses_the_package() -> None:
+    with pytest.raises(LicenseError):
+        wheel_license(
+            "Name: x\nClassifier: License :: OSI Approved :: MIT License\n"
+            "Classifier: License :: OSI Approved :: GNU General Public License v3 (GPLv3)\n"
+        )
+
+
+def debian(text: str, path: str) -> str | None:
+    header = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
+    member = Member("usr/share/doc/x/copyright", (header + text).encode())
+    return read_provenance(Ecosystem.DEBIAN, [member]).license_of(path)
+
+
+def test_debian_stanzas_decide_file_by_file() -> None:
+    text = "Files: *\nLicense: MIT or Apache-2.0\n\nFiles: src/gpl/*\nLicense: GPL-2+\n"
+    assert debian(text, "usr/share/cargo/registry/x-1/src/lib.rs") == "MIT"
+    assert debian(text, "usr/share/cargo/registry/x-1/src/gpl/lib.rs") is None
+
+
+def test_files_that_no_debian_stanza_names_are_refused() -> None:
+    assert debian("Files: src/a/*\nLicense: ISC\n", "usr/x/src/b/lib.rs") is None
+
+
+def test_a_license_name_that_a_package_made_up_is_read_from_its_text() -> None:
+    body = "\n".join(f" {line}" for line in BSD3.splitlines())
+    assert debian(f"Files: *\nLicense: Go\n\nLicense: Go\n{body}\n", "usr/x/a.go") == "BSD-3-Clause"
+    with pytest.raises(LicenseError):
+        debian("Files: *\nLicense: Go\n\nLicense: Go\n Do what I say.\n", "usr/x/a.go")
+
+
+def test_a_free_form_debian_copyright_is_refused() -> None:
+    with pytest.raises(LicenseError):
+        read_provenance(Ecosystem.DEBIAN, [Member("usr/share/doc/x/copyright", b"MIT, I think.\n")])
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "# SPDX-License-Identifier: GPL-3.0-or-later\n",
+        "# This file is free software under the GNU General Public License.\n",
+        "// Licensed under the MPL, version 2.0\n",
+        "/* ACME Corp. Confidential */\n",
+        "// CC-BY-NC 4.0\n",
+    ],
+)
+def test_a_file_header_under_another_license_is_refused(header: str) -> None:
+    with pytest.raises(LicenseError):
+        refuse_header(header)
+
+
+def test_an_allowed_file_header_passes() -> None:
+    refuse_header("# SPDX-License-Identifier: MIT\n")
+    refuse_header("// Copyright 2020. All rights reserved. Use is governed by a BSD-style license.\n")
