@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import signal
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -156,3 +159,13 @@ def test_languages_are_drawn_by_their_shares(documents: list[Document]) -> None:
     drawn = [sampler.draw(rng).language for _ in range(2000)]
 
     assert drawn.count("go") / 2000 == pytest.approx(0.75, abs=0.04)
+
+
+def test_a_terminated_run_saves_what_it_has(config: TrainConfig, tmp_path: Path) -> None:
+    timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+
+    stopped = train(replace(config, minutes=60, checkpoint_minutes=60), tmp_path)
+
+    assert 0 < stopped.seconds < 60
+    assert train(replace(config, minutes=stopped.seconds / 60), tmp_path, resume=True).step == stopped.step

@@ -21,6 +21,7 @@ from calomel.bench.load import LoadWatch
 from calomel.bench.machine import describe_run, source_hash
 from calomel.bench.memory import peak_memory
 from calomel.bench.model import OpenModel, open_model
+from calomel.bench.neighbour import Neighbour, beside_neighbour
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Value
 from calomel.bench.rounds import Ask, measure_rounds, plan_rounds
@@ -38,6 +39,7 @@ QUICK_CASES, QUICK_CONTEXT, QUICK_CASES_LONG = 8, 2048, 2
 QUICK_SECONDS = 110.0
 QUICK_BF16_SECONDS = 20.0
 BF16_HOLES, QUICK_BF16_HOLES = 40, 12
+NEIGHBOUR_CONTEXT = 2048
 
 NOTES = (
     (
@@ -56,6 +58,7 @@ NOTES = (
         "`bf16_verified_mismatch_rate`: the share of answers in bfloat16 in which `verified` gave any other token than"
         " `left_to_right`; `bf16_verified_token_mismatch_rate`: the share of positions."
     ),
+    "`step_beside_busy_ratio`: a denoising step beside a process of two busy threads over the same step alone.",
 )
 
 
@@ -110,7 +113,12 @@ def run_speed(options: SpeedOptions) -> Report:
             baseline=model.verifiable,
         )
         report = measure_speed(
-            options, subject, files, progress, exactness=lambda: _exactness(options, model, files, progress)
+            options,
+            subject,
+            files,
+            progress,
+            exactness=lambda: _exactness(options, model, files, progress),
+            neighbour=lambda: _neighbour(options, model, files, progress),
         )
     report.write(json_path=options.json, results=options.results)
     return report
@@ -167,6 +175,7 @@ def measure_speed(
     progress: Progress,
     *,
     exactness: Callable[[], Exactness | None] = lambda: None,
+    neighbour: Callable[[], Neighbour | None] = lambda: None,
 ) -> Report:
     """The bench over anything that can be timed; writes nothing but its journal."""
     provenance = describe_run(options.command)
@@ -196,6 +205,7 @@ def measure_speed(
     missing = [cell.name for cell in cells if not any(record["cell"] == cell.name for record in records)]
     missing += [f"{size_name(context)} context" for context in options.contexts if context not in contexts]
     exact = exactness() if options.bf16 and subject.baseline else None
+    disturbed = neighbour()
     flat: dict[str, Value] = {
         "quick": options.quick,
         "loaded": state.loaded,
@@ -210,6 +220,7 @@ def measure_speed(
         "left_out": ", ".join(missing) or None,
         **peak_memory(options.device),
         **(exact.flat() if exact is not None else {"bf16_verified_mismatch_rate": None}),
+        **(disturbed.flat() if disturbed is not None else {}),
         **flat_timings(records, cells, [contender.name for contender in contenders]),
     }
     notes = [*NOTES, f"Left out for lack of time or positions: {', '.join(missing)}."] if missing else list(NOTES)
@@ -223,6 +234,21 @@ def _cases(options: SpeedOptions, cell: Cell) -> int:
     if options.quick:
         return QUICK_CASES if cell.context <= QUICK_CONTEXT else QUICK_CASES_LONG
     return CASES_LONG if cell.context > LONG_CONTEXT else CASES
+
+
+def _neighbour(options: SpeedOptions, model: OpenModel, files: Sequence[HeldoutFile], progress: Progress) -> Neighbour:
+    """Milliseconds of a denoising step of one warm answer, alone and beside a busy process."""
+    cell = Cell(NEIGHBOUR_CONTEXT, 32)
+    hole = next(cell_holes(cell, files, model.measure, seed=options.seed))
+    progress.phase("neighbour", 1)
+
+    def step() -> float:
+        result = model.fill(
+            hole, policy="fixed:4", max_steps=8, max_tokens=hole.max_tokens, max_context=cell.context
+        ).result
+        return result.denoise_seconds * 1e3 / max(1, result.forwards)
+
+    return beside_neighbour(step)
 
 
 def _exactness(

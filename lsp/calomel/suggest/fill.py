@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -149,8 +149,13 @@ class Filler:
                 priority=Priority.INTERACTIVE if request.priority is None else request.priority,
                 record_canvases=record,
                 reuse=prompt.reuse,
+                until=self._stops(request) if request.stop else None,
             )
         )
+
+    def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool]:
+        """Whether an answer already holds one of the stop strings; asked between canvases, so that no more is made."""
+        return lambda ids: cut_at_stop(read_answer(ids, self.tokenizer), request.stop)[1]
 
     def _finish(self, request: FillRequest, result: Result, began: float) -> Fill:
         text, stopped = cut_at_stop(read_answer(result.ids, self.tokenizer), request.stop)
@@ -160,7 +165,7 @@ class Filler:
             finish_reason="stop" if stopped else result.finish_reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
-            completion_tokens=len(result.ids),
+            completion_tokens=len(self.tokenizer.encode(text)) if stopped else len(result.ids),
             cached_tokens=result.cached_tokens,
             steps=result.steps,
             forwards=result.forwards,

@@ -27,7 +27,6 @@ from calomel.engine.scheduler import Scheduler
 from calomel.engine.share import Share, causal_predictions
 from calomel.engine.transformer import Transformer
 
-
 # Multiplications of a forward from which on several threads are faster than one: with passive waiting a thread is woken
 # for every operation. A 24-row step of a model of 6M parameters took 20 ms on one thread and 27 ms on two.
 _PARALLEL_WORK: Final = 1_000_000_000

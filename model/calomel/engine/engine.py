@@ -29,7 +29,6 @@ from calomel.engine.request import Priority, Request, check
 from calomel.engine.scheduler import Scheduler
 from calomel.engine.transformer import Transformer
 
-
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
 _WITHIN_FIRST_STEP: Final = 64
 

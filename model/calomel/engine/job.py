@@ -43,8 +43,8 @@ class Job:
         canvas_length: of the first canvas, as asked for or as the probe chose.
         length: positions of the current canvas (of the longest candidate); `masked` are those not known.
         kept: so many leading tokens are in the prefix cache.
-        within_first_step: so many context tokens, if no more are left of a cached context, are not prefilled but encoded
-            by the forward that denoises first: what a keystroke adds costs no forward of its own.
+        within_first_step: if no more context tokens than these are left of a cached context, the forward that denoises
+            first encodes them: what a keystroke adds costs no forward of its own.
         draft: tokens to verify; None while a canvas is denoised.
         known: the causal prediction of the canvas' first position, when the forward that began it has made it.
     """
@@ -105,7 +105,7 @@ class Job:
 
     @property
     def prefill_target(self) -> int:
-        """So many context tokens are encoded before the first step; the few that are left of a cached one, within it."""
+        """So many context tokens are encoded before the first step; the few left of a cached one, within it."""
         size = len(self.request.context)
         if size - self.cached_tokens <= self.within_first_step:
             return self.cached_tokens
@@ -210,7 +210,9 @@ class Job:
         """The answer and the canvas as they are."""
         answer = self.answer
         ids = (*answer, *self.canvas_ids[: self.length])
-        return CanvasState(self.forwards, ids, (True,) * len(answer) + tuple(self.canvas_revealed[: self.length]))
+        # What is only drafted may still be rejected.
+        canvas = [known and not self.policy.verified for known in self.canvas_revealed[: self.length]]
+        return CanvasState(self.forwards, ids, (True,) * len(answer) + tuple(canvas))
 
     def result(self, reason: FinishReason, now: float) -> Result:
         """The finished answer."""

@@ -15,7 +15,8 @@ class CanvasState:
     Attributes:
         step: forwards of this request so far, prefill not counted.
         ids: token ids; the mask token where nothing is known yet.
-        revealed: per position, whether the token is known.
+        revealed: per position, whether the token is there to stay (but for `revise`); a draft that is still to be
+            verified is shown, but is not revealed.
     """
 
     step: int

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -88,6 +90,7 @@ class _Run:
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
         }
+        self.stopping = False
         self.compiled: set[BatchShape] = set()
         loss_model = LossModel(self.model)
         self.loss: Any = torch.compile(loss_model, dynamic=False) if options.compile else loss_model
@@ -99,6 +102,10 @@ class _Run:
         if init_from is not None and counters.step == 0:
             self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
         counters.sessions += 1
+        with _on_signals(self._stop):
+            return self._show(counters)
+
+    def _show(self, counters: Counters) -> Counters:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
         with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
             task = progress.add_task("training", total=self.config.minutes * 60)
@@ -131,8 +138,16 @@ class _Run:
             if counters.seconds - saved > self.config.checkpoint_minutes * 60:
                 self._save(counters)
                 saved = counters.seconds
+            if self.stopping:
+                break
         self._log(counters, self._evaluate(held_out), held_out=True)
         self._save(counters)
+
+    def _stop(self, *_: object) -> None:
+        """Asked to end: do so behind the step in progress, with everything saved; asked again, at once."""
+        if self.stopping:
+            raise KeyboardInterrupt
+        self.stopping = True
 
     def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
         options = self.config.optimization
@@ -165,7 +180,8 @@ class _Run:
     def _held_out(self) -> list[Batch]:
         sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
         rng = random.Random("held out")
-        stream = batches(sampler, self.maker, replace(self.config, shapes=self.config.shapes[:1]), rng)
+        last = self.config.shapes[-1:]
+        stream = batches(sampler, self.maker, replace(self.config, shapes=last), rng, progress=last[0].since)
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
 
     def _evaluate(self, held_out: list[Batch]) -> dict[str, float]:
@@ -234,3 +250,17 @@ def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
 
 def _means(sums: Tensor) -> dict[str, float]:
     return {name: float(total / max(1.0, float(count))) for name, (total, count) in zip(GROUPS, sums, strict=True)}
+
+
+@contextmanager
+def _on_signals(stop: Callable[..., None]) -> Iterator[None]:
+    """Call `stop` when the process is interrupted or terminated; only a main thread can be told."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

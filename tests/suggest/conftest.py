@@ -1,0 +1,43 @@
+"""A filler on random weights: what it says means nothing, how it says it must be right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.fill import Filler
+from calomel.training.tokenizer import train_tokenizer
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    texts = [path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return train_tokenizer(texts, tmp_path_factory.mktemp("tokenizer") / "tokenizer.json", vocab_size=340)
+
+
+@pytest.fixture
+def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
+    torch.manual_seed(1)
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=4096,
+        diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, max_canvas=32),
+    )
+    model = Transformer(config)
+    with torch.no_grad():
+        # An answer of random weights shall be long and varied, not one token or the end.
+        model.embed_tokens.weight.normal_(std=1.0)
+    made = Filler(Engine(model, cache_tokens=4096, threads=1), tokenizer)
+    yield made
+    made.close()
