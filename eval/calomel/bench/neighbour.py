@@ -1,5 +1,4 @@
-"""What a busy neighbour does to a denoising step: the same warm answer alone, and beside a process that keeps two
-threads busy."""
+"""What a busy neighbour does to a denoising step: the same answer alone and beside two busy threads."""
 
 from __future__ import annotations
 
