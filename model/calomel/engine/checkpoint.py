@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from calomel.engine.config import ModelConfig
@@ -73,7 +73,8 @@ def save_checkpoint(model: Transformer, folder: Path, *, dtype: torch.dtype = to
         for name, part in zip(theirs, parts, strict=True):
             tensors[name] = part.detach().to(device="cpu", dtype=dtype).contiguous()
     weights, config = folder / WEIGHTS_FILE, folder / CONFIG_FILE
-    save_file(tensors, weights.with_suffix(".part"), metadata={"format": "pt"})
+    # `save_file` would make a file that only its owner can read.
+    weights.with_suffix(".part").write_bytes(save(tensors, metadata={"format": "pt"}))
     weights.with_suffix(".part").replace(weights)
     config.with_suffix(".part").write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", encoding="utf-8")
     config.with_suffix(".part").replace(config)
