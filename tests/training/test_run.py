@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
 import os
 import random
@@ -12,14 +13,16 @@ from pathlib import Path
 
 import pytest
 import torch
+import zstandard
 
 from calomel.engine.checkpoint import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
-from calomel.training.documents import CorpusError, Document, DocumentSampler
+from calomel.training.documents import CorpusError, Document, DocumentSampler, read_documents
 from calomel.training.optimizer import orthogonalise
 from calomel.training.run import train
 from calomel.training.schedule import rate_factor
+from calomel.training.stream import BatchStream, open_stream
 
 
 def entries(out: Path) -> list[dict[str, float]]:
@@ -169,3 +172,19 @@ def test_a_terminated_run_saves_what_it_has(config: TrainConfig, tmp_path: Path)
 
     assert 0 < stopped.seconds < 60
     assert train(replace(config, minutes=stopped.seconds / 60), tmp_path, resume=True).step == stopped.step
+
+
+def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainConfig) -> None:
+    here, there = (open_stream(BatchStream(config, 7), workers) for workers in (0, 2))
+
+    for _ in range(3):
+        expected, batch = next(here), next(there)
+        assert torch.equal(batch.ids, expected.ids)
+        assert torch.equal(batch.weights, expected.weights)
+
+
+def test_a_corpus_packed_by_the_standard_library_is_read_too(config: TrainConfig, tmp_path: Path) -> None:
+    text = zstandard.ZstdDecompressor().stream_reader(config.corpus.read_bytes()).read()
+    (tmp_path / "train.jsonl.xz").write_bytes(lzma.compress(text))
+
+    assert list(read_documents(tmp_path / "train.jsonl.xz")) == list(read_documents(config.corpus))

@@ -21,7 +21,7 @@ FinishReason = Literal["stop", "length", "deadline"]
 # Chosen by `calomel bench infill --policies`; the figures are in docs/decisions/.
 DEFAULT_POLICY: Final = "threshold:0.7"
 DEFAULT_MAX_STEPS: Final = 4
-DEFAULT_CANVAS: Final = 32
+DEFAULT_CANVAS: Final = 16
 # Context beyond this adds prefill time on a CPU and little else to a model of the embedded one's size.
 DEFAULT_CONTEXT: Final = 2048
 

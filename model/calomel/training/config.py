@@ -133,6 +133,7 @@ class TrainConfig:
         tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
         languages: relative shares of the languages.
         minutes: wall time of the run, all resumed parts together; the schedule is a function of it.
+        workers: processes that make batches; 0 makes them in the trainer. A GPU needs several, a CPU none.
         gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
         checkpoint_minutes: time between checkpoints.
         evaluate_steps: steps between evaluations on held-out text.
@@ -144,6 +145,7 @@ class TrainConfig:
     minutes: float = 60.0
     seed: int = 0
     threads: int = 0
+    workers: int = 0
     languages: dict[str, float] = field(default_factory=dict)
     shapes: tuple[BatchShape, ...] = (BatchShape(),)
     model: ModelShape = ModelShape()

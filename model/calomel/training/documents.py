@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import lzma
 import random
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import zstandard
+from typing import IO, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +22,30 @@ class Document:
     text: str
 
 
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix == ".xz":
+        with lzma.open(path) as stream:
+            yield stream
+        return
+    import zstandard
+
+    with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+        yield cast("IO[bytes]", stream)
+
+
 class CorpusError(ValueError):
     """The corpus file is missing or empty; the message says how to make it."""
 
 
 def read_documents(path: Path) -> Iterator[Document]:
-    """The files of a `.jsonl.zst` made by `calomel corpus`, in its order."""
+    """The files of a `.jsonl.zst` made by `calomel corpus`, in its order.
+
+    The same packed as `.jsonl.xz` is read too, by the standard library alone: for machines without `zstandard`.
+    """
     if not path.is_file():
         raise CorpusError(f"{path} does not exist; `calomel corpus` makes it")
-    with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+    with _unpacked(path) as stream:
         for line in io.TextIOWrapper(stream, encoding="utf-8"):
             entry = json.loads(line)
             yield Document(entry["path"], entry["language"], entry["text"])

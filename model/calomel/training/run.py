@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
 from calomel.training.schedule import rate_factor
 from calomel.training.state import Counters, load_state, save_state
+from calomel.training.stream import BatchStream, open_stream
 from calomel.training.tokenizer import train_tokenizer
 
 _LOG_STEPS: Final = 10
@@ -74,7 +76,6 @@ class _Run:
         out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
         self.console = Console(stderr=True)
-        self.sampler = DocumentSampler(read_documents(config.corpus), config.languages)
         self.tokenizer = _tokenizer(config, self.console)
         shape = replace(config.model, vocab_size=self.tokenizer.vocab_size)
         self.model = Transformer(
@@ -117,11 +118,14 @@ class _Run:
         """Train until the time is over; yields the seconds spent after each step."""
         held_out = self._held_out()
         saved = counters.seconds
+        stream = BatchStream(self.config, counters.step)
+        made = open_stream(stream, self.config.workers)
         sums = torch.zeros(len(GROUPS), 2)
         while (share := counters.seconds / (self.config.minutes * 60)) < 1:
             self._pause()
             began = time.monotonic()
-            batch = self._batch(counters.step, share).to(self.device)
+            stream.progress.value = share
+            batch = next(made).to(self.device)
             rate, cross_entropy = self._step(batch, counters.step, share)
             sums += _group_sums(batch, cross_entropy)
             counters.step += 1
@@ -172,11 +176,6 @@ class _Run:
             result: tuple[Tensor, Tensor] = self.loss(batch, structure, masks)
         return result
 
-    def _batch(self, step: int, progress: float) -> Batch:
-        """The batch of `step`; it has a generator of its own, so that a resumed run goes on with the same ones."""
-        rng = random.Random(f"{self.config.seed}-{step}")
-        return next(batches(self.sampler, self.maker, self.config, rng, progress))
-
     def _held_out(self) -> list[Batch]:
         sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
         rng = random.Random("held out")
@@ -212,7 +211,8 @@ class _Run:
 
     def _save(self, counters: Counters) -> None:
         save_state(self.out, self.model, self.optimizers, counters)
-        draw_curves(self.out / "log.jsonl", self.out / "curves.png")
+        if (self.out / "log.jsonl").exists() and find_spec("matplotlib"):
+            draw_curves(self.out / "log.jsonl", self.out / "curves.png")
         folder = self.out / "checkpoint"
         save_checkpoint(self.model, folder)
         if not (folder / "tokenizer.json").exists():

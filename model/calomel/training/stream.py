@@ -1,0 +1,53 @@
+"""Batches, one a step, made here or by worker processes: the same ones either way, and in the same order."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Iterator
+from multiprocessing.sharedctypes import Synchronized
+
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.batch import Batch, batches
+from calomel.training.config import TrainConfig
+from calomel.training.documents import DocumentSampler, read_documents
+from calomel.training.example import ExampleMaker
+
+
+class BatchStream(IterableDataset[Batch]):
+    """The batches of a run from `step` on.
+
+    Every step has a random generator of its own: a resumed run goes on with the batches it would have had. The shape of
+    a batch depends on how far the run is when the batch is made; with workers that is a few steps ahead of its use.
+
+    Attributes:
+        progress: the share of the run that is over, 0 to 1; set by the trainer, read by whoever makes batches.
+    """
+
+    progress: Synchronized[float]
+
+    def __init__(self, config: TrainConfig, step: int) -> None:
+        self._config = config
+        self._step = step
+        self.progress = multiprocessing.get_context("spawn").Value("d", 0.0)
+
+    def __iter__(self) -> Iterator[Batch]:
+        config = self._config
+        sampler = DocumentSampler(read_documents(config.corpus), config.languages)
+        maker = ExampleMaker(Tokenizer.from_file(config.tokenizer), config)
+        worker = get_worker_info()
+        step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
+        while True:
+            rng = random.Random(f"{config.seed}-{step}")
+            yield next(batches(sampler, maker, config, rng, self.progress.value))
+            step += stride
+
+
+def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
+    """Iterate over `stream` with so many worker processes; 0 makes the batches in this one."""
+    if not workers:
+        return iter(stream)
+    # Processes are spawned: a fork of one that has OpenMP threads may hang.
+    return iter(DataLoader(stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn"))
