@@ -11,7 +11,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import CanvasState, DeadlineExceededError, Engine, Request, Result, SamplingParams, Transformer
+from calomel.engine import (
+    CanvasState,
+    DeadlineExceededError,
+    Engine,
+    InvalidRequestError,
+    Request,
+    Result,
+    SamplingParams,
+    Transformer,
+)
 
 MASK, END = 95, 96
 Start = Callable[..., Engine]
@@ -395,3 +404,31 @@ def test_recorded_states_end_with_the_answer(model: Transformer, start: Start, c
             if policy == "verified":  # a draft is shown, but it is not final
                 assert tuple(known)[:12] == result.ids[: len(known)]
     assert list(engine.submit(Request(context, 4)).states()) == []
+
+
+def test_an_answer_does_not_end_before_its_least_length(model: Transformer, start: Start) -> None:
+    with torch.no_grad():
+        model.embed_tokens.weight[END] = 3 * model.embed_tokens.weight.mean(0)
+    engine = start(model)
+    for policy in ("threshold:0.5", "fixed:3", "verified", "left_to_right"):
+        for context in [(1, 2, 3), (9, 8, 7, 6), (40, 41), (5,) * 20]:
+            result = engine.submit(Request(context, 12, (6,), policy=policy, min_new_tokens=4)).result(60)
+            assert len(result.ids) >= 4
+            assert END not in result.ids
+
+
+def test_verified_equals_left_to_right_with_a_least_length_too(
+    model: Transformer, start: Start, context: tuple[int, ...]
+) -> None:
+    engine = start(model)
+    answers = [
+        engine.submit(Request(context, 20, (6,), policy=policy, min_new_tokens=9)).result(60).ids
+        for policy in ("left_to_right", "verified")
+    ]
+
+    assert answers[0] == answers[1]
+
+
+def test_a_least_length_beyond_the_bound_is_refused(model: Transformer, start: Start) -> None:
+    with pytest.raises(InvalidRequestError, match="min_new_tokens is 9"):
+        start(model).submit(Request((1, 2), 8, min_new_tokens=9))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 FinishReason = Literal["stop", "length", "deadline"]
 
 # Chosen by `calomel bench infill --policies`; the figures are in docs/decisions/.
-DEFAULT_POLICY: Final = "threshold:0.7"
-DEFAULT_MAX_STEPS: Final = 4
+DEFAULT_POLICY: Final = "threshold:0.5"
+DEFAULT_MAX_STEPS: Final = 2
 DEFAULT_CANVAS: Final = 16
 # Context beyond this adds prefill time on a CPU and little else to a model of the embedded one's size.
 DEFAULT_CONTEXT: Final = 2048
@@ -35,6 +35,7 @@ class FillRequest:
         suffix: the text behind it.
         path: the file's path, which tells the model the language; None when unknown.
         max_tokens: bound on the answer.
+        min_tokens: the model may not end before so many; 1 where a user asked for an answer, 0 where silence is one.
         stop: the answer ends before the first of these strings.
         sampling: None for the most probable tokens.
         policy: a reveal policy of the engine; None for the default.
@@ -55,6 +56,7 @@ class FillRequest:
     canvas_lengths: tuple[int, ...] | None = None
     max_context: int = DEFAULT_CONTEXT
     priority: Priority | None = None
+    min_tokens: int = 0
     record_canvases: bool = False
 
 
@@ -142,6 +144,7 @@ class Filler:
             Request(
                 context=prompt.context,
                 max_new_tokens=request.max_tokens,
+                min_new_tokens=request.min_tokens,
                 canvas_lengths=lengths,
                 sampling=request.sampling or SamplingParams(),
                 policy=request.policy or DEFAULT_POLICY,

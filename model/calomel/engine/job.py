@@ -136,9 +136,9 @@ class Job:
         return self.policy.verified and self.known is None and bool(self.uncommitted)
 
     def bans_end(self, column: int) -> bool:
-        """Whether the answer can not end at `column` positions behind the final tokens: frozen ones come later."""
+        """Whether the answer can not end at `column` positions behind the final tokens: more has to come."""
         position = len(self.tokens) - len(self.request.context) + column
-        return any(frozen > position for frozen in self.request.frozen)
+        return position < self.request.min_new_tokens or any(frozen > position for frozen in self.request.frozen)
 
     def frozen_at(self, column: int) -> int | None:
         """The token that is frozen at `column` positions behind the final ones."""

@@ -80,6 +80,7 @@ class Request:
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
         reuse: so many leading context tokens go to the shared prefix cache; None for all of them.
+        min_new_tokens: the end token is not predicted before so many tokens.
         until: asked with the answer whenever it has grown, on the engine's thread; True ends it with reason `stop`.
     """
 
@@ -95,6 +96,7 @@ class Request:
     priority: Priority = Priority.INTERACTIVE
     record_canvases: bool = False
     reuse: int | None = None
+    min_new_tokens: int = 0
     until: Callable[[Sequence[int]], bool] | None = None
 
 
@@ -116,6 +118,11 @@ def _check_context(request: Request, config: ModelConfig) -> None:
         raise EmptyContextError("context is empty; give at least one token")
     if request.max_new_tokens < 1:
         raise InvalidRequestError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1")
+    if not 0 <= request.min_new_tokens <= request.max_new_tokens:
+        raise InvalidRequestError(
+            f"min_new_tokens is {request.min_new_tokens}; it must be between 0 and max_new_tokens "
+            f"({request.max_new_tokens})"
+        )
     if size + request.max_new_tokens > config.max_position_embeddings:
         raise ContextTooLongError(
             f"context ({size}) plus max_new_tokens ({request.max_new_tokens}) exceed the model's "

@@ -84,7 +84,7 @@ def _draw(
         counts = count_tokens(job.request.context, *history, stop - start, vocab, device)
     without_end: list[int] = []
     forced: dict[int, int] = {}
-    if job.request.frozen:
+    if job.request.frozen or job.request.min_new_tokens:
         without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
         tokens = {row: job.frozen_at(column) for row, column in enumerate(columns)}
         forced = {row: token for row, token in tokens.items() if token is not None}

@@ -38,7 +38,7 @@ def fill(
         from calomel.suggest.fill import FillRequest, open_filler
 
         request = FillRequest(
-            prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy
+            prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy, min_tokens=1
         )
         check_device(device)
         with closing(open_filler(model, device)) as filler:

@@ -62,7 +62,9 @@ def _fill_and_show(out: Console, filler: Filler, sample: Sample, policy: str | N
     out.rule(f"[bold]{sample.path}[/bold]", align="left", style="dim")
     out.print("before", style="dim")
     out.print(excerpt(out, sample.prefix, " … ", sample.suffix, style=HOLE_STYLE, before=5, after=2))
-    answer = filler.fill(FillRequest(prefix=sample.prefix, suffix=sample.suffix, path=sample.path, policy=policy))
+    answer = filler.fill(
+        FillRequest(prefix=sample.prefix, suffix=sample.suffix, path=sample.path, policy=policy, min_tokens=1)
+    )
     out.print("after", style="dim")
     out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=1, after=1))
     out.print(Text(measures(answer)))
