@@ -85,3 +85,13 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
         Tokenizer.from_file(tmp_path / "tokenizer.json")
+
+
+@given(parts=st.lists(CODE, min_size=1, max_size=6), more=CODE)
+def test_a_long_text_is_encoded_the_same_whether_its_beginning_is_remembered_or_not(
+    tokenizer: Tokenizer, parts: list[str], more: str
+) -> None:
+    text = "value = compute(1)\n" * 30 + "\n".join(parts)
+    for typed in (text, text + more, text + "\n" + more, text + "\r\n" + more):
+        assert tokenizer.encode(typed) == tokenizer._encode(typed)
+        assert tokenizer.encode_with_words(typed) == tokenizer._encode_with_words(typed)

@@ -8,6 +8,7 @@ any character and encodes prefix, middle and suffix apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,11 @@ from calomel.prompts import special
 # Line ends with the indentation behind them are one pre-token, so that the common ones become one token. Words take one
 # leading space. Numbers go in threes. Every character is matched by one of the alternatives.
 PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"  # noqa: S105
+
+
+# Texts shorter than this, in characters, are encoded at once; so many longer ones are remembered.
+_LONG: Final = 512
+_REMEMBERED: Final = 16
 
 
 class TokenizerError(ValueError):
@@ -40,6 +46,9 @@ class Tokenizer:
         self.middle = self._special(special.MIDDLE)
         self._special_ids = frozenset(self._special(name) for name in special.ALL)
         self._bytes = {character: value for value, character in byte_alphabet().items()}
+        # Typing changes the last line; what stands before it is the same text again and again.
+        self._encode_before = lru_cache(maxsize=_REMEMBERED)(self._encode)
+        self._words_before = lru_cache(maxsize=_REMEMBERED)(self._encode_with_words)
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
@@ -55,11 +64,27 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`. Lone surrogates, which no file on disk holds, become U+FFFD."""
-        ids: list[int] = self._fast.encode(_encodable(text), add_special_tokens=False).ids
-        return ids
+        cut = _last_line_end(text)
+        return [*self._encode_before(text[:cut]), *self._encode(text[cut:])] if cut else self._encode(text)
 
     def encode_with_words(self, text: str) -> tuple[list[int], list[int], list[int]]:
         """Ids, and for each id the start and end, in characters, of the pre-token that it belongs to."""
+        cut = _last_line_end(text)
+        if not cut:
+            return self._encode_with_words(text)
+        ids, starts, ends = self._words_before(text[:cut])
+        last_ids, last_starts, last_ends = self._encode_with_words(text[cut:])
+        return (
+            [*ids, *last_ids],
+            [*starts, *(cut + start for start in last_starts)],
+            [*ends, *(cut + end for end in last_ends)],
+        )
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._fast.encode(_encodable(text), add_special_tokens=False).ids
+        return ids
+
+    def _encode_with_words(self, text: str) -> tuple[list[int], list[int], list[int]]:
         encoding = self._fast.encode(_encodable(text), add_special_tokens=False)
         ids: list[int] = encoding.ids
         words = [word if word is not None else -1 for word in encoding.word_ids]
@@ -110,6 +135,17 @@ def byte_alphabet() -> dict[int, str]:
     rest = (value for value in range(256) if value not in alphabet)
     alphabet.update({value: chr(256 + count) for count, value in enumerate(rest)})
     return alphabet
+
+
+def _last_line_end(text: str) -> int:
+    """Where the last line end of a long text starts, which is a boundary of pre-tokens; 0 for a short text."""
+    if len(text) < _LONG:
+        return 0
+    cut = text.rfind("\n")
+    while cut > 0 and text[cut - 1] in "\r\n":
+        cut -= 1
+    # A lone carriage return before the run may be a pre-token of its own or part of the run: do not cut there.
+    return max(cut, 0) if cut > 0 and "\r" not in text[cut : cut + 2] else 0
 
 
 def _encodable(text: str) -> str:
