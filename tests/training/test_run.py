@@ -188,3 +188,11 @@ def test_a_corpus_packed_by_the_standard_library_is_read_too(config: TrainConfig
     (tmp_path / "train.jsonl.xz").write_bytes(lzma.compress(text))
 
     assert list(read_documents(tmp_path / "train.jsonl.xz")) == list(read_documents(config.corpus))
+
+
+def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainConfig, tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint/tokenizer.json").write_text("{}")
+
+    with pytest.raises(TrainingConfigError, match="differ; to train the weights further"):
+        train(config, tmp_path / "run", init_from=tmp_path / "checkpoint")

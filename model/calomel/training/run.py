@@ -26,7 +26,7 @@ from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import branch_structure
 from calomel.training.batch import Batch, batches, row_count
-from calomel.training.config import BatchShape, TrainConfig
+from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.curve import draw_curves
 from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.example import GROUPS, ExampleMaker
@@ -101,6 +101,7 @@ class _Run:
     def go(self, *, resume: bool, init_from: Path | None) -> Counters:
         counters = (load_state(self.out, self.model, self.optimizers) if resume else None) or Counters()
         if init_from is not None and counters.step == 0:
+            _check_same_tokenizer(init_from, self.config.tokenizer)
             self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
         counters.sessions += 1
         with _on_signals(self._stop):
@@ -217,6 +218,15 @@ class _Run:
         save_checkpoint(self.model, folder)
         if not (folder / "tokenizer.json").exists():
             shutil.copyfile(self.config.tokenizer, folder / "tokenizer.json")
+
+
+def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:
+    """Weights mean nothing with the ids of another tokenizer."""
+    theirs = checkpoint / "tokenizer.json"
+    if theirs.is_file() and theirs.read_bytes() != tokenizer.read_bytes():
+        raise TrainingConfigError(
+            f"{theirs} and {tokenizer} differ; to train the weights further, set `tokenizer` to the former"
+        )
 
 
 def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:

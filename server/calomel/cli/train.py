@@ -22,7 +22,9 @@ def train(
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Train a model as CONFIG (TOML) says."""
+    from calomel.engine.errors import CheckpointError
     from calomel.training.config import TrainConfig, TrainingConfigError
+    from calomel.training.documents import CorpusError
     from calomel.training.run import train as run
 
     try:
@@ -32,4 +34,7 @@ def train(
     check_device(device)
     if minutes is not None:
         settings = replace(settings, minutes=minutes)
-    run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)
+    try:
+        run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)
+    except (TrainingConfigError, CorpusError, CheckpointError) as error:
+        raise InputError(str(error)) from error
