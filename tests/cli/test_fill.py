@@ -38,6 +38,7 @@ def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: 
         path="add.py",
         max_tokens=9,
         policy="verified",
+        min_tokens=1,
     )
     assert [expected] == filler.requests
     assert [(Path("m"), "meta")] == filler.opened
