@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calomel.prompts import special
 from calomel.prompts.fim import NEAR_TOKENS, assemble_front, assemble_tail, split_suffix
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, TrainConfig
@@ -244,10 +245,9 @@ class ExampleMaker:
 
     def _wrong(self, answer: list[int], rng: random.Random) -> int:
         """A wrong token: half of the time one of the answer's own, as a misplaced draft has them."""
-        specials = 32
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
-        return rng.randrange(specials, self._tokenizer.vocab_size)
+        return rng.randrange(len(special.ALL), self._tokenizer.vocab_size)
 
 
 @dataclass(frozen=True, slots=True)
