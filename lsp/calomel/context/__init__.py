@@ -1,0 +1,1 @@
+"""What goes into a prompt, within a token budget, and in which order."""

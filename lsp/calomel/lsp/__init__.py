@@ -1,0 +1,1 @@
+"""The language server: protocol in, protocol out, nothing else."""
