@@ -99,9 +99,9 @@ class Losses:
     """Weights of the parts of the loss (see `calomel.training.loss`)."""
 
     context: float = 1.0
-    causal: float = 1.0
-    canvas: float = 1.0
-    fill: float = 0.2
+    causal: float = 0.3
+    canvas: float = 0.3
+    fill: float = 0.06
     # A masked token's loss is divided by the share of masked tokens, at most by 1 / 10 (clipped for variance, BD3-LM).
     max_weight: float = 10.0
     corrupted: float = 1.0
