@@ -1,0 +1,107 @@
+"""Why nothing is shown: one reason with one plain sentence for every silence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Self
+
+
+class SilenceReason(StrEnum):
+    """Every reason for showing nothing; the value is what is counted and sent to a client."""
+
+    SUPERSEDED = "superseded"
+    OFF_GLOBALLY = "off_globally"
+    OFF_LANGUAGE = "off_language"
+    OFF_FILE = "off_file"
+    OFF_NEXT_EDIT = "off_next_edit"
+    SNOOZED = "snoozed"
+    IGNORED_PATH = "ignored_path"
+    UNKNOWN_DOCUMENT = "unknown_document"
+    NO_MODEL = "no_model"
+    LOADING = "loading"
+    OVERLOADED = "overloaded"
+    TIMEOUT = "timeout"
+    FAILED = "failed"
+    NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
+    MULTI_CURSOR = "multi_cursor"
+    MID_WORD = "mid_word"
+    IN_COMMENT = "in_comment"
+    IN_STRING = "in_string"
+    COOLDOWN = "cooldown"
+    NO_RECENT_EDIT = "no_recent_edit"
+    EMPTY = "empty"
+    NO_CHANGE = "no_change"
+    LOW_CONFIDENCE = "low_confidence"
+    WHITESPACE_ONLY = "whitespace_only"
+    DUPLICATE_OF_SUFFIX = "duplicate_of_suffix"
+    REPEATED = "repeated"
+    JUST_DELETED = "just_deleted"
+    REJECTED_BEFORE = "rejected_before"
+    SECRET = "secret"
+    DISAGREES_WITH_SELECTED = "disagrees_with_selected"
+    STALE = "stale"
+    CLOSED = "closed"
+
+    @property
+    def message(self) -> str:
+        """The sentence that a person reads."""
+        return _SENTENCES[self]
+
+
+_SENTENCES: Final[dict[SilenceReason, str]] = {
+    SilenceReason.SUPERSEDED: "A newer request took this one's place.",
+    SilenceReason.OFF_GLOBALLY: "Suggestions are turned off.",
+    SilenceReason.OFF_LANGUAGE: "Suggestions are turned off for this language.",
+    SilenceReason.OFF_FILE: "Suggestions are turned off for this file.",
+    SilenceReason.OFF_NEXT_EDIT: "Next-edit suggestions are turned off.",
+    SilenceReason.SNOOZED: "Suggestions are snoozed.",
+    SilenceReason.IGNORED_PATH: "This file is excluded by an ignore rule, so no model sees it.",
+    SilenceReason.UNKNOWN_DOCUMENT: "The editor has not opened this document here.",
+    SilenceReason.NO_MODEL: "No model can be reached.",
+    SilenceReason.LOADING: "The model is still loading.",
+    SilenceReason.OVERLOADED: "The model server has too much to do.",
+    SilenceReason.TIMEOUT: "The model did not answer in time.",
+    SilenceReason.FAILED: "The model failed to answer; the log says more.",
+    SilenceReason.NOT_TRAINED_FOR_EDITS: "The loaded model fills in text and was not trained to rewrite it.",
+    SilenceReason.MULTI_CURSOR: "Several cursors are typing at once.",
+    SilenceReason.MID_WORD: "The cursor stands inside a word.",
+    SilenceReason.IN_COMMENT: "Suggestions in comments are turned off.",
+    SilenceReason.IN_STRING: "Suggestions in strings are turned off.",
+    SilenceReason.COOLDOWN: "Several suggestions were rejected in a row, so there is a pause.",
+    SilenceReason.NO_RECENT_EDIT: "The cursor moved, but nothing was edited here lately.",
+    SilenceReason.EMPTY: "The model had nothing to add.",
+    SilenceReason.NO_CHANGE: "The model would leave the text as it is.",
+    SilenceReason.LOW_CONFIDENCE: "The model was not sure enough.",
+    SilenceReason.WHITESPACE_ONLY: "The suggestion was only white space.",
+    SilenceReason.DUPLICATE_OF_SUFFIX: "The suggestion repeats what already follows the cursor.",
+    SilenceReason.REPEATED: "The suggestion repeats a neighbouring line.",
+    SilenceReason.JUST_DELETED: "The suggestion brings back what was just deleted, or removes what was just written.",
+    SilenceReason.REJECTED_BEFORE: "The same suggestion was rejected before.",
+    SilenceReason.SECRET: "The suggestion touches a secret, or looks like one.",
+    SilenceReason.DISAGREES_WITH_SELECTED: "The suggestion does not continue the selected completion item.",
+    SilenceReason.STALE: "The document changed in a way that the suggestion no longer fits.",
+    SilenceReason.CLOSED: "The session is ending.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """An answer without a suggestion.
+
+    Attributes:
+        reason: for counting.
+        message: for people; one sentence, never the user's text.
+        waited: seconds of debounce before it was decided.
+        asked: a model was asked for this answer.
+    """
+
+    reason: SilenceReason
+    message: str = ""
+    waited: float = 0.0
+    asked: bool = False
+
+    @classmethod
+    def of(cls, reason: SilenceReason, detail: str = "", *, waited: float = 0.0, asked: bool = False) -> Self:
+        """The silence of `reason`, with its sentence and, if there is one, a second sentence of detail."""
+        return cls(reason, f"{reason.message} {detail}".strip(), waited, asked)
