@@ -44,6 +44,7 @@ class FillRequest:
         canvas_lengths: candidate canvas lengths; None for the default.
         max_context: tokens of prompt at most.
         priority: None for interactive.
+        deadline: seconds from now after which what is known is the answer; None for no bound.
     """
 
     prefix: str
@@ -58,6 +59,7 @@ class FillRequest:
     max_context: int = DEFAULT_CONTEXT
     priority: Priority | None = None
     min_tokens: int = 0
+    deadline: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,7 @@ class Filler:
                 policy=request.policy or DEFAULT_POLICY,
                 max_steps=request.max_steps or DEFAULT_MAX_STEPS,
                 priority=Priority.INTERACTIVE if request.priority is None else request.priority,
+                deadline=None if request.deadline is None else time.monotonic() + request.deadline,
                 record_canvases=record,
                 reuse=prompt.reuse,
                 until=self._stops(request) if request.stop else None,

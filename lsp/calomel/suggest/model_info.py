@@ -1,0 +1,59 @@
+"""What a checkpoint folder says of its model, without loading it."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from calomel.suggest.completer import Kind, ModelInfo
+from calomel.weights import nano_path
+from calomel.weights.identity import weights_id
+
+SHIPPED_NAME: Final = "calomel-nano"
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+
+
+def describe(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), from its files alone.
+
+    What it was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone.
+
+    Raises:
+        OSError, ValueError: the folder has no readable `config.json`.
+    """
+    from calomel.suggest.fill import DEFAULT_CONTEXT  # brings the tokenizers library
+
+    place = folder or nano_path()
+    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+    if not isinstance(config, dict) or not isinstance(config.get("max_position_embeddings"), int):
+        raise ValueError(f"{place / 'config.json'} has no max_position_embeddings")
+    positions: int = config["max_position_embeddings"]
+    tokenizer = (place / "tokenizer.json").resolve()
+    return ModelInfo(
+        id=SHIPPED_NAME if folder is None else folder.resolve().name,
+        weights=weights_id(place),
+        kinds=_kinds(config),
+        max_context=positions,
+        default_context=min(DEFAULT_CONTEXT, positions),
+        tokenizer=str(tokenizer),
+        version=version(),
+    )
+
+
+@cache
+def version() -> str:
+    """Of this Calomel."""
+    from importlib.metadata import PackageNotFoundError  # ten milliseconds, not needed before something runs
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("calomel")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
+    names = config.get("kinds")
+    return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
