@@ -112,6 +112,23 @@ def speed(
         print(run_speed(options).to_markdown())
 
 
+@bench.command()
+def keystrokes(
+    model: Model = None,
+    quick: Quick = False,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """The editor's side: from a keystroke to its suggestion, through the real language server."""
+    from calomel.bench.keystrokes import KeystrokesOptions, run_keystrokes
+    from calomel.bench.lsp_session import SessionError
+
+    try:
+        print(run_keystrokes(KeystrokesOptions(model=model, quick=quick, json=json, results=results)).to_markdown())
+    except SessionError as error:
+        raise CommandError(str(error)) from error
+
+
 @contextmanager
 def _errors_reported(device: str) -> Iterator[None]:
     check_device(device)

@@ -1,0 +1,360 @@
+"""`calomel bench keystrokes`: from a keystroke to its suggestion, through the real `calomel lsp`.
+
+A private workspace of real files, a private runtime folder (so that no engine server of the user is touched), and an
+editor's messages over the program's own pipes. Each budget has a language server of its own; the engine server behind
+them is started by the first, as it is for a user.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calomel.bench.load import LOADED_CORES, WINDOW_SECONDS, LoadWatch
+from calomel.bench.lsp_session import LspSession, SessionError
+from calomel.bench.machine import describe_run
+from calomel.bench.progress import Progress
+from calomel.bench.report import Report, Table, Value, number_cell
+from calomel.bench.stats import percentile
+
+BUDGETS = (2048, 8192)
+# A file of 25,000 tokens, and its neighbours as related code.
+FILE, NEIGHBOURS = "argparse.py", ("asyncio", "email", "http", "json", "logging", "unittest", "urllib")
+# Far enough into the file that a budget of 8K is filled by what stands before.
+LINE = 1400
+LINES, QUICK_LINES = 12, 3
+STARTS, QUICK_STARTS = 5, 2
+CHANGES = 400
+# A fast typist: 100 words a minute.
+RHYTHM_SECONDS = 0.12
+READY_SECONDS = 90.0
+# Lines with less text than this say little about typing.
+SHORT_LINE = 20
+SETTLE_SECONDS = 1.5
+
+NOTES = (
+    (
+        "A keystroke is a didChange of one character and an inlineCompletion request behind it; its time runs from"
+        " sending the first to receiving the answer of the second, with no debounce. The next key waits for the answer."
+    ),
+    (
+        "`superseded_share`: the same keys again, one every 120 ms whatever the answers do; the share of requests that"
+        " a later one replaced."
+    ),
+    (
+        "`change_p50_ms`: a didChange and a trivial request behind it, less the median of the trivial request alone,"
+        " while suggestions are being computed."
+    ),
+    (
+        "`prefix_reuse`: share of the context's tokens that the engine served from its prefix cache, after a keystroke,"
+        " after a settled edit some lines away, and after a jump of the cursor by 300 lines."
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeystrokesOptions:
+    """What to measure and where the results go."""
+
+    model: Path | None = None
+    quick: bool = False
+    json: Path | None = None
+    results: Path | None = None
+
+
+@dataclass(slots=True)
+class _Times:
+    """Milliseconds and shares, as they come in."""
+
+    suggest: dict[int, list[float]] = field(default_factory=dict)
+    reuse: dict[str, list[float]] = field(default_factory=dict)
+    change: list[float] = field(default_factory=list)
+    trivial: list[float] = field(default_factory=list)
+    initialize: list[float] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
+    answered: int = 0
+    asked: int = 0
+    superseded: int = 0
+    rhythm: int = 0
+
+
+def run_keystrokes(options: KeystrokesOptions) -> Report:
+    """Drive the real program; raises SessionError when it does not become ready."""
+    provenance = describe_run()
+    progress = Progress()
+    times = _Times()
+    # The engine server is no child of this process, so the load of others is looked at before it runs.
+    watch = LoadWatch()
+    time.sleep(WINDOW_SECONDS)
+    others = watch.others()
+    with tempfile.TemporaryDirectory(prefix="calomel-bench-") as folder, _engine_ended(Path(folder)):
+        asyncio.run(_measure(options, Path(folder), times, progress))
+    flat = _flat(times)
+    flat["loaded"] = others > LOADED_CORES
+    report = Report("keystrokes quick" if options.quick else "keystrokes", flat, (_table(flat),), NOTES, provenance)
+    report.write(json_path=options.json, results=options.results)
+    return report
+
+
+async def _measure(options: KeystrokesOptions, folder: Path, times: _Times, progress: Progress) -> None:
+    workspace = _workspace(folder)
+    environment = _environment(folder)
+    command = [sys.executable, "-m", "calomel.cli", "lsp"]
+    starts = QUICK_STARTS if options.quick else STARTS
+    progress.phase("starts", starts)
+    for _ in range(starts):
+        began = time.perf_counter()
+        session = await LspSession.start(command, environment)
+        await _initialize(session, workspace, BUDGETS[0], options.model)
+        times.initialize.append((time.perf_counter() - began) * 1e3)
+        await session.end()
+        progress.step()
+    for budget in BUDGETS:
+        began = time.perf_counter()
+        session = await LspSession.start(command, environment)
+        try:
+            editor = _Editor(session, workspace / FILE)
+            await _initialize(session, workspace, budget, options.model)
+            editor.open()
+            await editor.first_answer()
+            if budget == BUDGETS[0]:
+                times.first.append((time.perf_counter() - began) * 1e3)
+            progress.say(f"budget {budget}: ready")
+            await _type(editor, budget, QUICK_LINES if options.quick else LINES, times, progress)
+            if budget == BUDGETS[-1]:
+                await _changes(editor, times)
+        finally:
+            await session.end()
+
+
+class _Editor:
+    """One open document, as an editor would keep it."""
+
+    def __init__(self, session: LspSession, path: Path) -> None:
+        self.session = session
+        self.uri = path.as_uri()
+        self.lines = path.read_text(encoding="utf-8").split("\n")
+        self._version = 1
+
+    def open(self) -> None:
+        document = {"uri": self.uri, "languageId": "python", "version": 1, "text": "\n".join(self.lines)}
+        self.session.notify("textDocument/didOpen", {"textDocument": document})
+
+    def replace(self, line: int, start: int, end: int, text: str) -> None:
+        """Replace columns of one line (the file is ASCII, so columns are utf-16 units)."""
+        self._version += 1
+        before = self.lines[line]
+        self.lines[line] = before[:start] + text + before[end:]
+        where = {"start": {"line": line, "character": start}, "end": {"line": line, "character": end}}
+        self.session.notify(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": self.uri, "version": self._version},
+                "contentChanges": [{"range": where, "text": text}],
+            },
+        )
+
+    async def ask(self, line: int, column: int, *, explicit: bool = False) -> Any:
+        """Ask for an inline completion."""
+        return await self.session.request(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": self.uri},
+                "position": {"line": line, "character": column},
+                "context": {"triggerKind": 1 if explicit else 2},
+            },
+        )
+
+    async def status(self) -> dict[str, Any]:
+        """The program's own account."""
+        answer = await self.session.request("workspace/executeCommand", {"command": "calomel.status", "arguments": []})
+        return answer if isinstance(answer, dict) else {}
+
+    async def first_answer(self) -> None:
+        """Ask until the model has answered; raises SessionError when it does not within 90 seconds."""
+        until = time.monotonic() + READY_SECONDS
+        while time.monotonic() < until:
+            await self.ask(LINE, 0, explicit=True)
+            last = (await self.status()).get("last_request")
+            if last:
+                return
+            await asyncio.sleep(0.05)
+        raise SessionError("no suggestion within 90 seconds; `calomel lsp` writes its log where calomel.showLog says")
+
+
+async def _type(editor: _Editor, budget: int, count: int, times: _Times, progress: Progress) -> None:
+    """Type real lines again, key by key, waiting for each answer; then in a rhythm; then edit elsewhere, then jump."""
+    numbers = [number for number in range(LINE, LINE + 400) if len(editor.lines[number].strip()) > SHORT_LINE][:count]
+    milliseconds = times.suggest.setdefault(budget, [])
+    progress.phase(f"lines at {budget}", len(numbers))
+    for number in numbers:
+        text = editor.lines[number]
+        start = len(text) - len(text.lstrip())
+        editor.replace(number, start, len(text), "")
+        await editor.ask(number, start, explicit=True)
+        for column in range(start, len(text)):
+            began = time.perf_counter()
+            editor.replace(number, column, column, text[column])
+            answer = await editor.ask(number, column + 1)
+            milliseconds.append((time.perf_counter() - began) * 1e3)
+            times.asked += 1
+            times.answered += bool(answer and answer.get("items"))
+            _note_reuse(times, "", await editor.status())
+        progress.step()
+    before = (await editor.status()).get("silences", {}).get("superseded", 0)
+    text = editor.lines[numbers[0]]
+    start = len(text) - len(text.lstrip())
+    editor.replace(numbers[0], start, len(text), "")
+    asked = []
+    for column in range(start, len(text)):
+        editor.replace(numbers[0], column, column, text[column])
+        asked.append(asyncio.create_task(editor.ask(numbers[0], column + 1)))
+        await asyncio.sleep(RHYTHM_SECONDS)
+    await asyncio.gather(*asked)
+    times.rhythm += len(asked)
+    times.superseded += (await editor.status()).get("silences", {}).get("superseded", 0) - before
+    for step in range(3):
+        editor.replace(LINE - 40 - 20 * step, 0, 0, f"# note {step}\u0020")
+        await asyncio.sleep(SETTLE_SECONDS)
+        # An edit settles when the next one begins elsewhere.
+        column = len(editor.lines[numbers[0]])
+        editor.replace(numbers[0], column, column, " ")
+        await editor.ask(numbers[0], column + 1, explicit=True)
+        _note_reuse(times, "_settled", await editor.status())
+    for step in range(3):
+        line = LINE + 300 * (1 if step % 2 else -1)
+        await editor.ask(line, len(editor.lines[line]), explicit=True)
+        _note_reuse(times, "_jump", await editor.status())
+
+
+async def _changes(editor: _Editor, times: _Times) -> None:
+    """Keystrokes without waiting for suggestions, while suggestions are being computed all the time."""
+    for _ in range(CHANGES // 4):
+        times.trivial.append(await _trivial(editor))
+    asked: asyncio.Task[Any] | None = None
+    for step in range(CHANGES):
+        if asked is None or asked.done():
+            asked = asyncio.create_task(editor.ask(LINE, len(editor.lines[LINE])))
+        began = time.perf_counter()
+        column = len(editor.lines[LINE])
+        editor.replace(LINE, column, column, "x" if step % 40 else " ")
+        await _trivial(editor)
+        times.change.append((time.perf_counter() - began) * 1e3)
+    if asked is not None:
+        await asked
+
+
+async def _trivial(editor: _Editor) -> float:
+    began = time.perf_counter()
+    await editor.session.request("getVersion", {})
+    return (time.perf_counter() - began) * 1e3
+
+
+def _note_reuse(times: _Times, name: str, status: dict[str, Any]) -> None:
+    last = status.get("last_request") or {}
+    if last.get("context_tokens"):
+        times.reuse.setdefault(name, []).append(last["cached_tokens"] / last["context_tokens"])
+
+
+async def _initialize(session: LspSession, workspace: Path, budget: int, model: Path | None) -> None:
+    options: dict[str, Any] = {
+        "suggest": {"debounce_ms": 0, "context_tokens": budget, "aggressiveness": 0.0},
+        "server": {"idle_minutes": 2, **({"model": str(model)} if model else {})},
+    }
+    await session.request(
+        "initialize",
+        {
+            "processId": os.getpid(),
+            "rootUri": workspace.as_uri(),
+            "workspaceFolders": [{"uri": workspace.as_uri(), "name": "bench"}],
+            "capabilities": {"textDocument": {"inlineCompletion": {"dynamicRegistration": False}}},
+            "initializationOptions": options,
+        },
+    )
+    session.notify("initialized", {})
+
+
+def _workspace(folder: Path) -> Path:
+    """A copy of some packages of the running Python."""
+    workspace = folder / "workspace"
+    workspace.mkdir()
+    library = Path(sysconfig.get_path("stdlib"))
+    shutil.copy(library / FILE, workspace / FILE)
+    for name in NEIGHBOURS:
+        shutil.copytree(library / name, workspace / name, ignore=shutil.ignore_patterns("__pycache__", "test*"))
+    return workspace
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Private runtime, state, cache and configuration folders; everything else as it is."""
+    private = {}
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        path = folder / name.lower()
+        path.mkdir(mode=0o700)
+        private[name] = str(path)
+    return {**os.environ, **private}
+
+
+@contextmanager
+def _engine_ended(folder: Path) -> Iterator[None]:
+    """End the engine server that the language server has started."""
+    try:
+        yield
+    finally:
+        for path in folder.joinpath("xdg_runtime_dir").rglob("*.json"):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                os.kill(int(json.loads(path.read_text(encoding="utf-8"))["pid"]), signal.SIGTERM)
+
+
+def _flat(times: _Times) -> dict[str, Value]:
+    trivial = percentile(times.trivial, 50) or 0.0
+    change = [max(0.0, value - trivial) for value in times.change]
+    small, large = (times.suggest.get(budget, []) for budget in BUDGETS)
+    return {
+        "change_p50_ms": _rounded(percentile(change, 50)),
+        "change_p99_ms": _rounded(percentile(change, 99)),
+        "suggest_2k_p50_ms": _rounded(percentile(small, 50)),
+        "suggest_2k_p95_ms": _rounded(percentile(small, 95)),
+        "suggest_8k_p50_ms": _rounded(percentile(large, 50)),
+        "suggest_8k_p95_ms": _rounded(percentile(large, 95)),
+        "suggest_n": len(large),
+        "prefix_reuse": _mean(times.reuse.get("", [])),
+        "prefix_reuse_settled": _mean(times.reuse.get("_settled", [])),
+        "prefix_reuse_jump": _mean(times.reuse.get("_jump", [])),
+        "initialize_ms": _rounded(percentile(times.initialize, 50)),
+        "first_suggestion_ms": _rounded(percentile(times.first, 50)),
+        "answered_share": round(times.answered / times.asked, 4) if times.asked else None,
+        "superseded_share": round(times.superseded / times.rhythm, 4) if times.rhythm else None,
+    }
+
+
+def _table(flat: dict[str, Value]) -> Table:
+    rows = tuple(
+        (key, value if isinstance(value, str) else number_cell(_number(value), 3)) for key, value in flat.items()
+    )
+    return Table("Keystrokes", ("figure", "value"), rows)
+
+
+def _number(value: Value) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _mean(values: list[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
