@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,20 +14,12 @@ from calomel.suggest.suggestion import TextEdit
 NEIGHBOUR_ROWS: Final = 1
 # Further from the cursor than this, an edit is announced by a jump first.
 JUMP_ROWS: Final = 2
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def split_lines(text: str) -> list[str]:
     r"""Lines with their ends; a line ends at \n, \r\n or \r and at nothing else, unlike `str.splitlines`."""
-    lines: list[str] = []
-    start = at = 0
-    while at < len(text):
-        if text[at] == "\n" or (text[at] == "\r" and text[at + 1 : at + 2] != "\n"):
-            lines.append(text[start : at + 1])
-            start = at + 1
-        at += 1
-    if start < len(text):
-        lines.append(text[start:])
-    return lines
+    return _LINE.findall(text)
 
 
 def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:

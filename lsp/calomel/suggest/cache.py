@@ -1,0 +1,160 @@
+"""Answers of the model, kept for the states of a document in which they still hold."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.planned import Change, Planned, edits_of
+from calomel.suggest.rebase import MAX_AGREEMENT_OFFSET, rebase, touches
+from calomel.suggest.silence import SilenceReason
+from calomel.suggest.suggestion import apply
+
+# As many as Copilot's cache of next edits has.
+_ENTRIES: Final = 50
+
+_State = tuple[str, Kind, int, int, int]
+
+
+@dataclass(slots=True)
+class Entry:
+    """One answer for one state of a document.
+
+    Attributes:
+        uri: of the document.
+        kind: `fill` or `edit`.
+        offset: of the cursor when it was made.
+        length: of the text when it was made, in characters.
+        original: its edits, of that text.
+        candidate: the model's own account.
+        probability: what the gate said.
+        truncated: the model had more to say.
+        reason: the model was asked and nothing is shown, for this reason; there are no edits then.
+        window: from where to where the cursor may be for an `edit` to be of interest.
+        edits: as they are now; None since the text disagrees.
+        agreed: every change since then was part of the answer.
+    """
+
+    uri: str
+    kind: Kind
+    offset: int
+    length: int
+    original: tuple[Planned, ...]
+    candidate: Candidate = field(default_factory=lambda: Candidate(""))
+    probability: float = 0.0
+    truncated: bool = False
+    reason: SilenceReason | None = None
+    window: tuple[int, int] = (0, 0)
+    edits: tuple[Planned, ...] | None = None
+    agreed: bool = True
+
+    def __post_init__(self) -> None:
+        if self.reason is None:
+            self.edits = self.original
+
+    def changed(self, change: Change) -> None:
+        """Rebase over one change of the document."""
+        if self.edits:
+            self.agreed = self.agreed and touches(self.edits, change)
+            self.edits = rebase(self.edits, change, max_offset=MAX_AGREEMENT_OFFSET if self.kind == "edit" else 0)
+            self.window = _moved(self.window, change)
+
+
+class Cache:
+    """The last answers. An entry is found by the very text it was made for, or because what was typed since agrees."""
+
+    def __init__(self, limit: int = _ENTRIES) -> None:
+        self._limit = limit
+        self._entries: OrderedDict[_State, Entry] = OrderedDict()
+        # What an answer leads to, to be compared with what its rebased form leads to.
+        self._goals: dict[_State, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, text: str, entry: Entry) -> None:
+        """Keep an answer for `text`, the document's."""
+        state = _state(entry.uri, entry.kind, text, entry.offset)
+        self._entries.pop(state, None)
+        self._entries[state] = entry
+        self._goals[state] = hash(apply(text, edits_of(entry.original)))
+        while len(self._entries) > self._limit:
+            oldest, _ = self._entries.popitem(last=False)
+            self._goals.pop(oldest, None)
+
+    def find(self, uri: str, kind: Kind, text: str, cursor: int) -> Entry | None:
+        """The entry for this state, its `edits` being edits of `text`; None when nothing is known.
+
+        Silent entries are found by their very state only.
+        """
+        state = _state(uri, kind, text, cursor)
+        entry = self._entries.get(state)
+        if entry is not None and all(edit.fits(text) for edit in entry.original):
+            self._entries.move_to_end(state)
+            if entry.reason is None:
+                entry.edits, entry.agreed = entry.original, True
+            return entry
+        for known, other in reversed(self._entries.items()):
+            if other.uri == uri and other.kind == kind and self._holds(known, other, text, cursor):
+                self._entries.move_to_end(known)
+                return other
+        return None
+
+    def changed(self, uri: str, change: Change) -> None:
+        """Rebase what is kept for a document over one change of it."""
+        for entry in self._of(uri):
+            entry.changed(change)
+
+    def closed(self, uri: str) -> None:
+        """Forget a document."""
+        for state in [state for state, entry in self._entries.items() if entry.uri == uri]:
+            del self._entries[state]
+            self._goals.pop(state, None)
+
+    def drop(self, entry: Entry) -> None:
+        """Forget one answer."""
+        for state in [state for state, other in self._entries.items() if other is entry]:
+            del self._entries[state]
+            self._goals.pop(state, None)
+
+    def clear(self) -> None:
+        """Forget everything: another model, other settings."""
+        self._entries.clear()
+        self._goals.clear()
+
+    def _of(self, uri: str) -> Iterator[Entry]:
+        return (entry for entry in self._entries.values() if entry.uri == uri)
+
+    def _holds(self, state: _State, entry: Entry, text: str, cursor: int) -> bool:
+        """Whether a rebased entry may be shown: it fits the text, the cursor, and leads where the original led."""
+        if not entry.edits or not all(edit.fits(text) for edit in entry.edits):
+            return False
+        if entry.kind == "fill":
+            near = len(entry.edits) == 1 and entry.edits[0].start == cursor and not entry.edits[0].removed
+        else:
+            low, high = entry.window
+            near = low <= cursor <= high or any(_beside(text, edit, cursor) for edit in entry.edits)
+        return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == self._goals[state])
+
+
+def _state(uri: str, kind: Kind, text: str, cursor: int) -> _State:
+    return uri, kind, len(text), hash(text), cursor
+
+
+def _moved(window: tuple[int, int], change: Change) -> tuple[int, int]:
+    low, high = window
+    by = len(change.inserted) - (change.end - change.start)
+    if change.end <= low:
+        return low + by, high + by
+    if change.start > high:
+        return window
+    return min(low, change.start), max(high + by, change.start)
+
+
+def _beside(text: str, edit: Planned, cursor: int) -> bool:
+    """Whether no more than two lines lie between the cursor and an edit."""
+    low, high = sorted((cursor, edit.start))
+    return low >= edit.start - len(edit.removed) and text.count("\n", low, high) <= 2  # noqa: PLR2004
