@@ -1,1 +1,1 @@
-"""What is open, changed and around in the editor: documents, diff stream, syntax, related code, and what stays private."""
+"""What is open, changed and around in the editor: documents, diff stream, syntax, related code, privacy."""

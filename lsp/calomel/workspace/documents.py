@@ -1,0 +1,259 @@
+"""Open documents, kept in step with the editor by its incremental changes. What does not fit is said, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calomel.workspace.lines import Lines, split_lines
+from calomel.workspace.position import Encoding, Position, column, units
+
+
+class ResyncNeeded(Exception):  # noqa: N818 (a state of the connection, as the door sees it)
+    """The document here is not the editor's any more: it must send the whole text again. The message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RangeChange:
+    """Replace a range by `text`, as the editor says it."""
+
+    start: Position
+    end: Position
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FullChange:
+    """Replace everything by `text`."""
+
+    text: str
+
+
+Change = RangeChange | FullChange
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """What one change did.
+
+    Attributes:
+        start, end: offsets of the replaced text, in code points of the text before the change.
+        inserted, removed: the texts.
+        start_line, end_line: lines of `start` and `end` in the text before the change.
+        start_column, end_column: code points within these lines.
+    """
+
+    start: int
+    end: int
+    inserted: str
+    removed: str
+    start_line: int
+    end_line: int
+    start_column: int
+    end_column: int
+
+
+class Document:
+    """One open document. Offsets are code points; line ends are as the editor sent them.
+
+    Attributes:
+        uri: as the editor names it.
+        path: as prompts name it; None when it has none.
+        language_id: as the editor says.
+        version: the editor's number of the text; None when it gives none.
+        revision: counts every change of the text, for caches.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        language_id: str,
+        version: int | None,
+        text: str,
+        path: str | None = None,
+        encoding: Encoding = Encoding.UTF16,
+    ) -> None:
+        self.uri = uri
+        self.path = path
+        self.language_id = language_id
+        self.version = version
+        self.encoding = encoding
+        self.revision = 0
+        self._lines = Lines(text)
+        self._text: str | None = text
+
+    @property
+    def text(self) -> str:
+        """The whole text; joined when it is first asked for after a change."""
+        if self._text is None:
+            self._text = self._lines.text()
+        return self._text
+
+    def __len__(self) -> int:
+        return self._lines.characters
+
+    @property
+    def line_count(self) -> int:
+        """Lines, of which the last one has no line end and may be empty."""
+        return self._lines.count
+
+    def line(self, number: int) -> str:
+        """The line `number` with its line end. Raises IndexError outside."""
+        return self._lines[number]
+
+    def lines(self, start: int, end: int) -> list[str]:
+        """The lines from `start` up to `end`, as far as they exist."""
+        return self._lines.slice(start, end)
+
+    def line_start(self, number: int) -> int:
+        """Where the line `number` starts; the end of the text for a line beyond it."""
+        return self._lines.start(number) if number < self._lines.count else len(self)
+
+    def line_of(self, offset: int) -> int:
+        """The line that `offset` lies in."""
+        return self._lines.line_of(offset)
+
+    def offset_at(self, position: Position, encoding: Encoding | None = None) -> int:
+        """The offset of a position; beyond the end of a line or of the text it is that end."""
+        line, inside = self.place_at(position, encoding)
+        return self._lines.start(line) + inside
+
+    def position_at(self, offset: int, encoding: Encoding | None = None) -> Position:
+        """The position of an offset."""
+        offset = max(0, min(offset, len(self)))
+        number = self._lines.line_of(offset)
+        inside = offset - self._lines.start(number)
+        return Position(number, units(self._lines[number][:inside], encoding or self.encoding))
+
+    def place_at(self, position: Position, encoding: Encoding | None = None) -> tuple[int, int]:
+        """Line and column, in code points, of a position; clamped as in `offset_at`."""
+        if position.line >= self._lines.count:
+            last = self._lines.count - 1
+            return last, len(self._lines[last])
+        number = max(0, position.line)
+        return number, column(_bare(self._lines[number]), position.character, encoding or self.encoding)
+
+    def apply(self, change: Change) -> TextChange | None:
+        """Change the text; None when the change changes nothing.
+
+        Raises ResyncNeeded for a range that ends before it starts.
+        """
+        done = self._replace_all(change.text) if isinstance(change, FullChange) else self._replace_range(change)
+        if done is not None:
+            self.revision += 1
+            self._text = None
+        return done
+
+    def _replace_range(self, change: RangeChange) -> TextChange | None:
+        if change.end < change.start:
+            raise ResyncNeeded("a change ends before it starts")
+        return self._replace(self.place_at(change.start), self.place_at(change.end), change.text)
+
+    def _replace_all(self, text: str) -> TextChange | None:
+        """As the smallest single replacement, so that the diff stream sees what changed and not a new file."""
+        before = self.text
+        prefix = common_prefix(before, text)
+        suffix = common_prefix(before[prefix:][::-1], text[prefix:][::-1])
+        start, end = prefix, len(before) - suffix
+        return self._replace(self._place(start), self._place(end), text[prefix : len(text) - suffix])
+
+    def _place(self, offset: int) -> tuple[int, int]:
+        line = self._lines.line_of(offset)
+        return line, offset - self._lines.start(line)
+
+    def _replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> TextChange | None:
+        (first, head), (last, tail) = start, end
+        old = self._lines.slice(first, last + 1)
+        before, after = old[0][:head], old[-1][tail:]
+        removed = old[0][head:tail] if first == last else "".join([old[0][head:], *old[1:-1], old[-1][:tail]])
+        if removed == text:
+            return None
+        offset = self._lines.start(first) + head
+        self._put(first, last + 1, before + text + after)
+        return TextChange(offset, offset + len(removed), text, removed, first, last, head, tail)
+
+    def _put(self, first: int, end: int, text: str) -> None:
+        """Replace lines by the lines of `text`, joining a CR and an LF that have become neighbours."""
+        if first > 0 and text.startswith("\n") and self._lines[first - 1].endswith("\r"):
+            first -= 1
+            text = self._lines[first] + text
+        if end < self._lines.count:
+            following = self._lines[end]
+            # Without a line end of its own, or with half of one, the text runs into the next line.
+            if not text.endswith("\n") and (not text.endswith("\r") or following.startswith("\n")):
+                text += following
+                end += 1
+        lines = split_lines(text)
+        if end < self._lines.count:
+            lines.pop()
+        self._lines.replace(first, end, lines)
+
+
+class Documents:
+    """All open documents, by uri."""
+
+    def __init__(self, encoding: Encoding = Encoding.UTF16) -> None:
+        self.encoding = encoding
+        self._open: dict[str, Document] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(tuple(self._open.values()))
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, uri: str) -> Document | None:
+        """The open document, or None."""
+        return self._open.get(uri)
+
+    def open(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> Document:
+        """Take over a document; one that is open already is replaced, since the editor's word counts."""
+        document = Document(uri, language_id, version, text, path, self.encoding)
+        self._open[uri] = document
+        return document
+
+    def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> Iterator[tuple[Document, TextChange]]:
+        """Apply the changes one after another, each seen in the text that the one before left.
+
+        Yields the document after each change that did something. Raises ResyncNeeded when the document is unknown, its
+        version goes backwards, or a range is wrong; changes before the wrong one have been applied.
+        """
+        document = self._open.get(uri)
+        if document is None:
+            raise ResyncNeeded("a change came for a document that is not open")
+        if version is not None and document.version is not None:
+            full = all(_replaces_all(change, document) for change in changes)
+            # Some clients repeat the whole text under the version that is known.
+            if version < document.version or (version == document.version and not full):
+                raise ResyncNeeded(f"version {version} came after version {document.version}")
+        for change in changes:
+            done = document.apply(change)
+            if done is not None:
+                yield document, done
+        if version is not None:
+            document.version = version
+
+    def close(self, uri: str) -> Document | None:
+        """Let go of a document; None when it was not open."""
+        return self._open.pop(uri, None)
+
+
+def _replaces_all(change: Change, document: Document) -> bool:
+    """Whether a change carries the whole text; some clients say so with a range beyond every end."""
+    return isinstance(change, FullChange) or (change.start == (0, 0) and change.end.line >= document.line_count)
+
+
+def _bare(line: str) -> str:
+    return line.rstrip("\r\n") if line and line[-1] in "\r\n" else line
+
+
+def common_prefix(one: str, other: str) -> int:
+    """The length of the longest common beginning, by bisection over comparisons of slices."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,204 @@
+"""The one place where the editor's news arrive, and where the rest of the program asks what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.workspace.clock import Clock
+from calomel.workspace.documents import Change, Document, Documents, TextChange
+from calomel.workspace.history import History, Origin
+from calomel.workspace.paths import file_of, prompt_name
+from calomel.workspace.position import Encoding
+from calomel.workspace.situation import Situation
+
+# An accepted suggestion reaches the document within this time, or it never does.
+_EXPECTED_SECONDS: Final = 3.0
+
+
+class Listener(Protocol):
+    """Told of everything that happens to documents, after it has happened."""
+
+    def opened(self, document: Document) -> None:
+        """The document was opened, or its text was replaced by the editor's."""
+
+    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
+        """One change was made; the document holds the text after it."""
+
+    def saved(self, document: Document) -> None:
+        """The document was written to its file."""
+
+    def closed(self, document: Document) -> None:
+        """The document is not open any more."""
+
+
+class Masking(Protocol):
+    """What the workspace needs of `calomel.workspace.privacy.Privacy`."""
+
+    def mask(self, text: str) -> str:
+        """The text with every character of a secret replaced, line ends kept."""
+
+
+class RelatedCode(Protocol):
+    """What the workspace needs of `calomel.workspace.related.Related`."""
+
+    def excerpts_for(self, document: Document, offset: int) -> tuple[Excerpt, ...]:
+        """Excerpts of other files, the most useful one last."""
+
+
+class BlockStarts(Protocol):
+    """What the workspace needs of `calomel.workspace.syntax.SyntaxTrees`."""
+
+    def block_starts(self, document: Document) -> tuple[int, ...]:
+        """Lines at which an excerpt may begin well."""
+
+
+class Workspace:
+    """Folders, open documents and the diff stream of one editor. Used from one thread."""
+
+    def __init__(
+        self,
+        folders: Sequence[Path],
+        clock: Clock,
+        *,
+        encoding: Encoding = Encoding.UTF16,
+        privacy: Masking | None = None,
+        syntax: BlockStarts | None = None,
+        related: RelatedCode | None = None,
+    ) -> None:
+        self.folders = tuple(folders)
+        self.documents = Documents(encoding)
+        self.history = History()
+        self.privacy = privacy
+        self.syntax = syntax
+        self.related = related
+        self.focused: str | None = None
+        self.listeners: list[Listener] = []
+        self._clock = clock
+        self._expected: dict[str, tuple[str, float]] = {}
+
+    def set_folders(self, folders: Sequence[Path]) -> None:
+        """Take over other folders; open documents get their names anew."""
+        self.folders = tuple(folders)
+        for document in self.documents:
+            document.path = prompt_name(document.uri, self.folders)
+
+    def open(self, uri: str, language_id: str, version: int | None, text: str) -> Document:
+        """The editor opened a document, or sends one again after it was lost."""
+        before = self.documents.get(uri)
+        if before is not None:
+            self.history.closed(before)
+        document = self.documents.open(uri, language_id, version, text, prompt_name(uri, self.folders))
+        for listener in self.listeners:
+            listener.opened(document)
+        return document
+
+    def change(
+        self, uri: str, version: int | None, changes: Sequence[Change], origin: Origin = Origin.TYPED
+    ) -> tuple[TextChange, ...]:
+        """The editor changed a document. Raises ResyncNeeded; what came before the wrong change has been applied."""
+        if uri in self._expected:
+            origin = self._expected_origin(uri, changes, origin)
+        done = []
+        for document, change in self.documents.change(uri, version, changes):
+            recognised = self.history.record(document, change, origin, self._clock())
+            done.append(change)
+            for listener in self.listeners:
+                listener.changed(document, change, recognised)
+        return tuple(done)
+
+    def save(self, uri: str) -> None:
+        """The editor wrote a document to its file."""
+        document = self.documents.get(uri)
+        if document is not None:
+            for listener in self.listeners:
+                listener.saved(document)
+
+    def close(self, uri: str) -> None:
+        """The editor closed a document."""
+        document = self.documents.close(uri)
+        self._expected.pop(uri, None)
+        if document is not None:
+            self.history.closed(document)
+            for listener in self.listeners:
+                listener.closed(document)
+
+    def focus(self, uri: str | None) -> None:
+        """The user looks at another document: what was being edited in the last one is finished."""
+        if uri != self.focused and self.focused is not None:
+            self.history.settle()
+        self.focused = uri
+
+    def expect_prediction(self, uri: str, after: str) -> None:
+        """A suggestion was accepted: the change that gives the document the text `after` comes from the model."""
+        self._expected[uri] = (after, self._clock() + _EXPECTED_SECONDS)
+
+    def file_of(self, uri: str) -> Path | None:
+        """The file of a document; None for one that has none."""
+        return file_of(uri)
+
+    def situation(self, uri: str, offset: int) -> Situation | None:
+        """What is known around a cursor; None for a document that is not open."""
+        document = self.documents.get(uri)
+        if document is None:
+            return None
+        text = self.mask(document.text)
+        return Situation(
+            uri=uri,
+            path=document.path,
+            language_id=document.language_id,
+            text=text,
+            offset=max(0, min(offset, len(document))),
+            revision=document.revision,
+            hunks=tuple(map(self._masked_hunk, self.history.settled())),
+            hops=self.history.hops,
+            related=() if self.related is None else self._masked_excerpts(document, offset, self.related),
+            blocks=() if self.syntax is None else self.syntax.block_starts(document),
+            masked=() if text is document.text else masked_spans(document.text, text),
+        )
+
+    def mask(self, text: str) -> str:
+        """The text without secrets, in the same length; the very same object when it has none."""
+        if self.privacy is None:
+            return text
+        masked = self.privacy.mask(text)
+        return text if masked == text else masked
+
+    def _masked_hunk(self, hunk: Hunk) -> Hunk:
+        if self.privacy is None:
+            return hunk
+        return Hunk(hunk.path, hunk.start_line, self.mask(hunk.before), self.mask(hunk.after), hunk.predicted)
+
+    def _masked_excerpts(self, document: Document, offset: int, related: RelatedCode) -> tuple[Excerpt, ...]:
+        found = related.excerpts_for(document, offset)
+        return tuple(Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found)
+
+    def _expected_origin(self, uri: str, changes: Sequence[Change], origin: Origin) -> Origin:
+        """PREDICTED when the changes give the document its expected text."""
+        after, until = self._expected[uri]
+        document = self.documents.get(uri)
+        if document is None or self._clock() > until:
+            del self._expected[uri]
+            return origin
+        trial = Document(uri, document.language_id, None, document.text, encoding=document.encoding)
+        for change in changes:
+            trial.apply(change)
+        if trial.text != after:
+            return origin
+        del self._expected[uri]
+        return Origin.PREDICTED
+
+
+def masked_spans(text: str, masked: str) -> tuple[tuple[int, int], ...]:
+    """Where two texts of one length differ, as spans; gaps of one equal character are bridged."""
+    spans: list[tuple[int, int]] = []
+    for at, (one, other) in enumerate(zip(text, masked, strict=True)):
+        if one == other:
+            continue
+        if spans and at - spans[-1][1] <= 1:
+            spans[-1] = (spans[-1][0], at + 1)
+        else:
+            spans.append((at, at + 1))
+    return tuple(spans)

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts.parts import Hunk
+from calomel.workspace import history as history_module
+from calomel.workspace.documents import FullChange, RangeChange
+from calomel.workspace.history import History, Origin
+from calomel.workspace.position import Position
+from calomel.workspace.workspace import Workspace
+
+URI = "file:///w/a.py"
+TEXT = "".join(f"line {number}\n" for number in range(60))
+
+
+class Desk:
+    """A workspace with one open document, and a clock that is moved by hand."""
+
+    def __init__(self, text: str = TEXT) -> None:
+        self.now = 0.0
+        self.workspace = Workspace((), lambda: self.now)
+        self.version = 1
+        self.workspace.open(URI, "python", 1, text)
+
+    @property
+    def text(self) -> str:
+        document = self.workspace.documents.get(URI)
+        assert document is not None
+        return document.text
+
+    @property
+    def history(self) -> History:
+        return self.workspace.history
+
+    def edit(
+        self, line: int, start: int, end: int, text: str, *, wait: float = 0.1, end_line: int | None = None
+    ) -> None:
+        self.now += wait
+        self.version += 1
+        last = line if end_line is None else end_line
+        self.workspace.change(URI, self.version, [RangeChange(Position(line, start), Position(last, end), text)])
+
+    def type(self, line: int, column: int, text: str) -> None:
+        for index, character in enumerate(text):
+            self.edit(line, column + index, column + index, character)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_typing_becomes_one_hunk_once_an_edit_begins_elsewhere(desk: Desk) -> None:
+    desk.type(3, 6, " more")
+    assert desk.history.settled() == ()
+    named = (Hunk("a.py", 3, "line 3\n", "line 3 more\n"),)
+    assert desk.history.open_edit() == named
+    desk.edit(40, 0, 0, "x")
+    assert desk.history.settled() == named
+
+
+def test_edits_within_eight_lines_are_one_edit_and_show_each_changed_place(desk: Desk) -> None:
+    desk.edit(3, 0, 0, "a")
+    desk.edit(11, 0, 0, "b")
+    desk.edit(30, 0, 0, "c")
+    assert desk.history.settled() == (
+        Hunk("a.py", 3, "line 3\n", "aline 3\n"),
+        Hunk("a.py", 11, "line 11\n", "bline 11\n"),
+    )
+
+
+def test_a_pause_splits_an_edit_when_it_is_read(desk: Desk) -> None:
+    desk.edit(3, 0, 4, "path")
+    desk.edit(3, 4, 4, "s", wait=1.5)
+    desk.edit(30, 0, 0, "c")
+    assert desk.history.settled() == (
+        Hunk("a.py", 3, "line 3\n", "path 3\n"),
+        Hunk("a.py", 3, "path 3\n", "paths 3\n"),
+    )
+
+
+def test_an_accepted_prediction_is_a_hunk_of_its_own_and_marked(desk: Desk) -> None:
+    desk.edit(3, 0, 4, "row")
+    desk.workspace.expect_prediction(URI, desk.text.replace("line 4\n", "row 4\n"))
+    # An editor sends the smallest change that gives the accepted text.
+    desk.edit(4, 0, 4, "row")
+    desk.edit(5, 0, 4, "row")
+    desk.history.settle()
+    assert [(hunk.after, hunk.predicted) for hunk in desk.history.settled()] == [
+        ("row 3\n", False),
+        ("row 4\n", True),
+        ("row 5\n", False),
+    ]
+
+
+def test_what_was_expected_and_did_not_come_is_forgotten(desk: Desk) -> None:
+    desk.workspace.expect_prediction(URI, desk.text.replace("line 4\n", "row 4\n"))
+    desk.edit(4, 0, 4, "row", wait=10.0)
+    desk.history.settle()
+    assert [hunk.predicted for hunk in desk.history.settled()] == [False]
+
+
+def test_an_edit_that_was_undone_leaves_no_hunk(desk: Desk) -> None:
+    desk.edit(3, 0, 6, "other")
+    desk.edit(3, 0, 5, "line 3")
+    assert [record.origin for record in desk.history.recent_edits(URI)] == [Origin.UNDO, Origin.TYPED]
+    desk.history.settle()
+    assert desk.history.settled() == ()
+
+
+def test_undoing_a_typed_run_at_once_is_an_undo_and_bringing_it_back_a_redo(desk: Desk) -> None:
+    desk.type(3, 0, "word")
+    desk.edit(3, 0, 4, "")
+    assert desk.history.recent_edits(URI)[0].origin is Origin.UNDO
+    desk.edit(3, 0, 0, "word")
+    assert desk.history.recent_edits(URI)[0].origin is Origin.REDO
+
+
+def test_a_deleted_typing_mistake_is_no_undo(desk: Desk) -> None:
+    desk.type(3, 0, "wx")
+    desk.edit(3, 1, 2, "")
+    assert desk.history.recent_edits(URI)[0].origin is Origin.TYPED
+
+
+def test_deletions_are_kept(desk: Desk) -> None:
+    desk.edit(3, 0, 0, "", end_line=5)
+    desk.history.settle()
+    assert desk.history.settled() == (Hunk("a.py", 3, "line 3\nline 4\n", ""),)
+    assert desk.history.recent_edits(URI)[0].removed == "line 3\nline 4\n"
+
+
+def test_a_change_in_blanks_alone_is_no_hunk(desk: Desk) -> None:
+    desk.edit(3, 0, 0, "    ")
+    desk.history.settle()
+    assert desk.history.settled() == ()
+
+
+def test_a_huge_change_is_counted_and_not_stored(desk: Desk) -> None:
+    desk.edit(3, 0, 4, "row")
+    desk.edit(10, 0, 0, "pasted\n" * 2000)
+    assert desk.history.settled() == (Hunk("a.py", 3, "line 3\n", "row 3\n"),)
+    assert [(large.removed_lines, large.inserted_lines) for large in desk.history.large] == [(0, 2000)]
+    assert desk.history.open_edit() == ()
+
+
+def test_another_branch_under_the_same_file_is_a_huge_change() -> None:
+    desk = Desk(TEXT * 20)
+    desk.workspace.change(URI, 2, [FullChange("".join(f"other {number}\n" for number in range(2000)))])
+    assert len(desk.history.large) == 1
+    assert desk.history.open_edit() == ()
+
+
+def test_going_to_another_file_settles_the_edit(desk: Desk) -> None:
+    desk.workspace.focus(URI)
+    desk.edit(3, 0, 4, "row")
+    desk.workspace.focus("file:///w/b.py")
+    assert len(desk.history.settled()) == 1
+
+
+def test_recent_edits_follow_the_text(desk: Desk) -> None:
+    desk.edit(5, 0, 0, "mark ")
+    desk.edit(0, 0, 0, "# a longer first line\n")
+    record = desk.history.recent_edits(URI)[1]
+    assert desk.text[record.start :].startswith("mark ")
+    assert record.intact
+
+
+def test_the_stream_lets_go_of_its_older_half_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history_module, "MAX_HUNKS", 8)
+    sizes = []
+    for step in range(12):
+        desk.edit(50 if step % 2 else 10, 0, 0, "x")
+        sizes.append(len(desk.history.settled()))
+    assert sizes == [0, 1, 2, 3, 4, 5, 6, 7, 8, 4, 5, 6]
+    assert desk.history.hops == 1
+
+
+EDITS = st.lists(
+    st.tuples(
+        st.integers(0, 30), st.integers(0, 4), st.integers(0, 3), st.sampled_from(["x", "new\n", "", "a\r\nb", "😀"])
+    ),
+    max_size=40,
+)
+
+
+@given(EDITS, st.lists(st.floats(0.0, 3.0), min_size=40, max_size=40))
+def test_the_stream_only_grows_at_its_end(edits: list[tuple[int, int, int, str]], waits: list[float]) -> None:
+    desk = Desk("".join(f"line {number}\n" for number in range(30)))
+    before: tuple[Hunk, ...] = ()
+    for (line, start, length, text), wait in zip(edits, waits, strict=False):
+        desk.edit(line, start, start + length, text, wait=wait)
+        now = desk.history.settled()
+        assert now[: len(before)] == before
+        before = now
+
+
+@given(EDITS)
+def test_the_hunks_of_an_edit_lead_from_the_old_text_to_the_new(edits: list[tuple[int, int, int, str]]) -> None:
+    from calomel.workspace.episode import text_hunks
+
+    desk = Desk("".join(f"line {number}\n" for number in range(30)))
+    old = desk.text
+    for line, start, length, text in edits:
+        desk.edit(line, start, start + length, text)
+    lines, shift = old.splitlines(keepends=True), 0
+    for hunk in text_hunks("a.py", old, desk.text):
+        at = hunk.start_line + shift
+        assert "".join(lines[at : at + _lines(hunk.before)]) == hunk.before
+        lines[at : at + _lines(hunk.before)] = hunk.after.splitlines(keepends=True)
+        shift += _lines(hunk.after) - _lines(hunk.before)
+    strip: Callable[[str], str] = lambda text: "".join(text.split())  # noqa: E731
+    assert strip("".join(lines)) == strip(desk.text)
+
+
+def _lines(text: str) -> int:
+    return len(text.splitlines())
