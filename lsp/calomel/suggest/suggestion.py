@@ -51,7 +51,7 @@ class Suggestion:
 
     id: str
     uri: str
-    version: int
+    version: int | None
     revision: int
     kind: Kind
     edits: tuple[TextEdit, ...]

@@ -1,0 +1,210 @@
+"""What became of each suggestion: told once, by the user's command or by what the text says.
+
+Editors differ: some report what they show, some the acceptance, some nothing, and most report it after the text has
+changed. So a suggestion counts as displayed from the moment it was given; a change that does all of it in one go is its
+acceptance; and an outcome that the text suggests but a late command may contradict waits a moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from calomel.suggest.completer import Kind
+from calomel.suggest.offer import Offer
+from calomel.suggest.outcome import Outcome, OutcomeKind, OutcomeSink
+from calomel.suggest.planned import Change
+from calomel.suggest.units import utf16_length
+
+# Both numbers are those of Continue, so that rates compare: less is not seen, more is no answer.
+SEEN_SECONDS: Final = 0.25
+NO_ACTION_SECONDS: Final = 10.0
+# An editor that reports an acceptance does so within a moment of changing the text.
+GRACE_SECONDS: Final = 0.5
+_REMEMBERED: Final = 64
+_SLUG: Final = re.compile(r"[^a-z0-9]+")
+
+
+class Ledger:
+    """The suggestions of one editor, the newest of each kind and document being the visible one."""
+
+    def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
+        self._clock = clock
+        self._sink = sink
+        self._offers: OrderedDict[str, Offer] = OrderedDict()
+        self.counts: Counter[str] = Counter()
+
+    def get(self, suggestion_id: str) -> Offer | None:
+        """One of the last suggestions."""
+        return self._offers.get(suggestion_id)
+
+    def visible(self, uri: str, kind: Kind) -> Offer | None:
+        """The open suggestion of a document."""
+        return next((offer for offer in self._open(uri) if offer.kind == kind), None)
+
+    def give(self, offer: Offer) -> None:
+        """A new suggestion goes to the editor and takes the place of the one that it has."""
+        self.settle()
+        for other in list(self._open(offer.uri)):
+            if other.kind == offer.kind and other.id != offer.id:
+                self._tell(other, "superseded", "")
+                other.edits = ()
+        self._offers[offer.id] = offer
+        while len(self._offers) > _REMEMBERED:
+            _, oldest = self._offers.popitem(last=False)
+            self._finish(oldest)
+
+    def changed(self, uri: str, change: Change) -> tuple[tuple[Offer, str], ...]:
+        """Go along with a change; returns the suggestions whose fate it decided, with `accepted` or `against`."""
+        decided: list[tuple[Offer, str]] = []
+        for offer in list(self._open(uri)):
+            accepting = offer.was_accepted_by(change)
+            progress = offer.changed(change)
+            if progress == "done" and accepting:
+                self._tell(offer, "accepted", "by_text")
+                decided.append((offer, "accepted"))
+            elif progress == "done":
+                offer.pending = ("ignored", "typed_out", self._clock() + GRACE_SECONDS)
+            elif progress == "against":
+                offer.pending = ("ignored", "typed_against", self._clock() + GRACE_SECONDS)
+                decided.append((offer, "against"))
+        self.settle()
+        return tuple(decided)
+
+    def shown(self, suggestion_id: str) -> None:
+        """The editor displays it now."""
+        offer = self._offers.get(suggestion_id)
+        if offer is not None and not offer.seen and offer.decided is None:
+            offer.since = self._clock()
+
+    def accepted(self, suggestion_id: str) -> Offer | None:
+        """The user took it; returns the suggestion if that is news."""
+        offer = self._offers.get(suggestion_id)
+        if offer is None or offer.decided in {"accepted", "rejected"}:
+            return None
+        offer.pending = None
+        self._tell(offer, "accepted", "by_command")
+        return offer
+
+    def partly_accepted(self, suggestion_id: str, length: int) -> Offer | None:
+        """The user took the first `length` UTF-16 units of what the editor was given last."""
+        offer = self._offers.get(suggestion_id)
+        if offer is None or offer.decided in {"accepted", "rejected"} or length <= offer.taken:
+            return None
+        if length >= offer.length:
+            return self.accepted(suggestion_id)
+        offer.taken = length
+        if offer.pending is not None and offer.pending[1] == "typed_against":
+            offer.pending = None
+        self._tell(offer, "partly_accepted", "by_command")
+        return offer
+
+    def rejected(self, suggestion_id: str, reason: str | None = None) -> Offer | None:
+        """The user dismissed it; returns the suggestion if that is news."""
+        offer = self._offers.get(suggestion_id)
+        if offer is None or offer.decided in {"accepted", "rejected"}:
+            return None
+        offer.pending = None
+        self._tell(offer, "rejected", slug(reason or ""))
+        return offer
+
+    def ignored(self, suggestion_id: str, reason: str) -> None:
+        """It went away without a decision."""
+        offer = self._offers.get(suggestion_id)
+        if offer is not None and offer.decided in {None, "partly_accepted"} and offer.pending is None:
+            self._ignore(offer, slug(reason) or "unknown")
+            offer.edits = ()
+
+    def moved_away(self, uri: str, kind: Kind) -> None:
+        """The cursor left the place of the visible suggestion."""
+        for offer in list(self._open(uri)):
+            if offer.kind == kind:
+                self._ignore(offer, "moved_away")
+                offer.edits = ()
+
+    def closed(self, uri: str) -> None:
+        """The document was closed."""
+        for offer in [offer for offer in self._offers.values() if offer.uri == uri]:
+            self._finish(offer)
+            offer.edits = ()
+
+    def settle(self) -> None:
+        """Tell what has become certain by now."""
+        now = self._clock()
+        for offer in self._offers.values():
+            if offer.pending is not None and now >= offer.pending[2]:
+                self._ignore(offer, offer.pending[1])
+                offer.pending = None
+            elif offer.is_open and offer.decided is None:
+                self._see(offer)
+                if now - offer.since >= NO_ACTION_SECONDS:
+                    self._ignore(offer, "no_action")
+
+    def close(self) -> None:
+        """The session ends: tell everything that is still open."""
+        self.settle()
+        for offer in self._offers.values():
+            self._finish(offer)
+        self._offers.clear()
+
+    def _open(self, uri: str) -> Iterator[Offer]:
+        return (offer for offer in reversed(self._offers.values()) if offer.uri == uri and offer.is_open)
+
+    def _finish(self, offer: Offer) -> None:
+        if offer.pending is not None:
+            self._ignore(offer, offer.pending[1])
+            offer.pending = None
+        elif offer.is_open and offer.decided is None:
+            self._ignore(offer, "closed")
+
+    def _see(self, offer: Offer, *, surely: bool = False) -> None:
+        """Count it as shown once it has been visible for a quarter of a second; whoever decides about it has seen it."""
+        if not offer.seen and (surely or self._clock() - offer.since >= SEEN_SECONDS):
+            offer.seen = True
+            self._send(offer, "shown", "")
+
+    def _ignore(self, offer: Offer, reason: str) -> None:
+        if offer.decided is None:
+            self._tell(offer, "ignored", reason)
+
+    def _tell(self, offer: Offer, kind: OutcomeKind, reason: str) -> None:
+        self._see(offer, surely=kind in {"accepted", "partly_accepted", "rejected"})
+        offer.decided = kind
+        if offer.seen:
+            self._send(offer, kind, reason)
+        else:
+            self.counts["unseen"] += 1
+
+    def _send(self, offer: Offer, kind: OutcomeKind, reason: str) -> None:
+        self.counts[kind] += 1
+        if self._sink is not None:
+            self._sink.record(
+                Outcome(
+                    id=offer.id,
+                    outcome=kind,
+                    reason=reason,
+                    kind=offer.kind,
+                    uri=offer.uri,
+                    language_id=offer.language_id,
+                    trigger=str(offer.trigger),
+                    model=offer.model,
+                    probability=offer.probability,
+                    visible_seconds=max(0.0, self._clock() - offer.since),
+                    length=offer.length,
+                    accepted_length=_accepted(offer, kind),
+                    text=offer.answered,
+                )
+            )
+
+
+def slug(reason: str) -> str:
+    """A client's reason as a short name: what an editor sends may be anything."""
+    return _SLUG.sub("_", reason.lower())[:32].strip("_")
+
+
+def _accepted(offer: Offer, kind: OutcomeKind) -> int:
+    if kind == "accepted":
+        return utf16_length(offer.answered)
+    return offer.taken if kind == "partly_accepted" else 0

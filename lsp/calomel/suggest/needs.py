@@ -1,0 +1,53 @@
+"""What a suggester needs of the rest of the house, so that it can be tried without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from calomel.prompts.parts import PromptParts
+from calomel.workspace.documents import Document
+from calomel.workspace.situation import Situation
+
+
+class Built(Protocol):
+    """A prompt's data; `calomel.context.builder.BuiltContext` is one."""
+
+    @property
+    def parts(self) -> PromptParts:
+        """What the model sees."""
+
+
+class Builder(Protocol):
+    """Chooses what the model sees; `calomel.context.builder.ContextBuilder` is one."""
+
+    def build(self, situation: Situation, budget: int) -> Built:
+        """The prompt's data within `budget` tokens."""
+
+
+class PathVerdict(Protocol):
+    """Whether a file may be read; `calomel.workspace.privacy.Verdict` is one."""
+
+    @property
+    def allowed(self) -> bool:
+        """It may."""
+
+    @property
+    def reason(self) -> str:
+        """By which rule not."""
+
+
+@runtime_checkable
+class PathRules(Protocol):
+    """Ignore rules; `calomel.workspace.privacy.Privacy` has them."""
+
+    def allowed(self, path: Path, language_id: str | None = None) -> PathVerdict:
+        """Whether a model may see the file."""
+
+
+@runtime_checkable
+class CommentTest(Protocol):
+    """Syntax; `calomel.workspace.syntax.SyntaxTrees` has it."""
+
+    def in_comment_or_string(self, document: Document, offset: int) -> str | None:
+        """`comment`, `string` or None."""

@@ -1,0 +1,53 @@
+"""What became of a suggestion, as it is told once to whoever keeps the outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from calomel.suggest.completer import Kind
+
+OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One event in a suggestion's life. Only `text` and `uri` hold words of the user's; neither is for a log as it is.
+
+    Attributes:
+        id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
+        outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
+        reason: a short name, empty where there is nothing to add: `by_text` or `by_command` for an acceptance,
+            `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`.
+        kind: `fill` or `edit`.
+        uri: of the document.
+        language_id: of the document.
+        trigger: what made the editor ask.
+        model: that made it.
+        probability: what the gate said.
+        visible_seconds: since it was given to the editor, or displayed where the editor says so.
+        length: of its insert text, in UTF-16 units.
+        accepted_length: how much of it the user took.
+        text: its insert text.
+    """
+
+    id: str
+    outcome: OutcomeKind
+    reason: str
+    kind: Kind
+    uri: str
+    language_id: str
+    trigger: str
+    model: str
+    probability: float
+    visible_seconds: float
+    length: int
+    accepted_length: int
+    text: str
+
+
+class OutcomeSink(Protocol):
+    """Keeps outcomes."""
+
+    def record(self, outcome: Outcome) -> None:
+        """Keep one. Fast; never raises."""
