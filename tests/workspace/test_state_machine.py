@@ -1,0 +1,129 @@
+"""Documents, diff stream and positions against a naive model, step by step."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from calomel.prompts.parts import Hunk
+from calomel.workspace.documents import FullChange, RangeChange
+from calomel.workspace.position import Encoding, Position
+from calomel.workspace.workspace import Workspace
+
+sys.path.insert(0, str(Path(__file__).parent))
+from naive import offset_of, position_of
+
+URI = "file:///w/a.py"
+TEXTS = st.text(st.sampled_from(list("ab x\t\r\n\u2028é😀")), max_size=12)
+PLACES = st.tuples(st.integers(0, 6), st.integers(0, 12))
+
+
+class Editor(RuleBasedStateMachine):
+    """A user with several cursors, an undo stack, and clients of all encodings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.version = 0.0, 1
+        self.text = ""
+        self.undo: list[str] = []
+        self.stream: tuple[Hunk, ...] = ()
+
+    @initialize(text=TEXTS, encoding=st.sampled_from(list(Encoding)))
+    def open(self, text: str, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.workspace = Workspace((Path("/w"),), lambda: self.now, encoding=encoding)
+        self.workspace.open(URI, "python", 1, text)
+        self.text = text
+
+    def send(self, changes: list[RangeChange | FullChange]) -> None:
+        self.undo.append(self.text)
+        for change in changes:
+            if isinstance(change, FullChange):
+                self.text = change.text
+            else:
+                start, end = (offset_of(self.text, *place, self.encoding) for place in (change.start, change.end))
+                self.text = self.text[:start] + change.text + self.text[end:]
+        self.version += 1
+        self.workspace.change(URI, self.version, changes)
+
+    @rule(place=PLACES, text=TEXTS)
+    def insert(self, place: tuple[int, int], text: str) -> None:
+        self.send([RangeChange(Position(*place), Position(*place), text)])
+
+    @rule(one=PLACES, other=PLACES, text=TEXTS)
+    def replace(self, one: tuple[int, int], other: tuple[int, int], text: str) -> None:
+        start, end = sorted((one, other))
+        self.send([RangeChange(Position(*start), Position(*end), text)])
+
+    @rule(one=PLACES, other=PLACES)
+    def delete(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        self.replace(one, other, "")
+
+    @rule(places=st.lists(PLACES, min_size=2, max_size=4, unique=True), text=TEXTS)
+    def type_at_several_cursors(self, places: list[tuple[int, int]], text: str) -> None:
+        # Editors send them from the last to the first, so that no change moves the next one.
+        self.send([RangeChange(Position(*place), Position(*place), text) for place in sorted(places, reverse=True)])
+
+    @rule()
+    def take_back(self) -> None:
+        if self.undo:
+            self.send([FullChange(self.undo.pop())])
+            self.undo.pop()
+
+    @rule(text=TEXTS)
+    def accept(self, text: str) -> None:
+        self.workspace.expect_prediction(URI, self.text + text)
+        end = Position(*position_of(self.text, len(self.text), self.encoding))
+        self.send([RangeChange(end, end, text)])
+
+    @rule(seconds=st.sampled_from([0.1, 2.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def look_elsewhere(self) -> None:
+        self.workspace.focus(URI)
+        self.workspace.focus("file:///w/other.py")
+
+    @rule(offset=st.integers(0, 60))
+    def ask_for_a_position(self, offset: int) -> None:
+        document = self.workspace.documents.get(URI)
+        assert document is not None
+        offset = min(offset, len(self.text))
+        assert document.position_at(offset) == position_of(self.text, offset, self.encoding)
+
+    @invariant()
+    def the_text_is_the_editors(self) -> None:
+        document = self.workspace.documents.get(URI) if hasattr(self, "workspace") else None
+        if document is not None:
+            assert document.text == self.text
+            assert len(document) == len(self.text)
+
+    @invariant()
+    def the_stream_only_grows(self) -> None:
+        if hasattr(self, "workspace"):
+            now, hops = self.workspace.history.settled(), self.workspace.history.hops
+            assert hops or now[: len(self.stream)] == self.stream
+            self.stream = now
+
+    @invariant()
+    def recent_edits_stand_where_they_say(self) -> None:
+        if hasattr(self, "workspace"):
+            for record in self.workspace.history.recent_edits(URI):
+                assert 0 <= record.start <= len(self.text)
+                if record.intact:
+                    assert self.text[record.start : record.start + len(record.inserted)] == record.inserted
+
+
+def test_a_session_of_edits_equals_the_naive_model() -> None:
+    run_state_machine_as_test(Editor, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+
+
+@pytest.mark.slow
+def test_ten_thousand_steps_equal_the_naive_model() -> None:
+    run_state_machine_as_test(Editor, settings=settings(max_examples=200, stateful_step_count=60, deadline=None))
