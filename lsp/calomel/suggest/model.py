@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from calomel.suggest.completer import Completer, CompleterError, ModelInfo
+from calomel.suggest.flight import ended
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.status import ModelState
 
@@ -73,7 +73,7 @@ class Model:
         try:
             await asyncio.wait({self._asking, timer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await stopped(timer)
+            await ended(timer)
         if self._info is not None:
             return self._info
         return (self._error[0], self._error[1]) if self._error is not None else (SilenceReason.LOADING, "")
@@ -89,7 +89,7 @@ class Model:
     async def aclose(self) -> None:
         """Stop asking."""
         if self._asking is not None:
-            await stopped(self._asking)
+            await ended(self._asking)
 
     def _told(self, asking: asyncio.Task[ModelInfo]) -> None:
         self._asking = None
@@ -102,13 +102,3 @@ class Model:
             self._error = (_REASONS.get(error.code, SilenceReason.FAILED), str(error), self._clock())
         else:
             self._error = (SilenceReason.FAILED, f"{type(error).__name__} while asking for the model.", self._clock())
-
-
-async def stopped(task: asyncio.Future[object] | asyncio.Future[None] | asyncio.Task[ModelInfo]) -> None:
-    """Cancel a task and wait until it has ended, however it ends."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
-    if not task.cancelled():
-        with contextlib.suppress(Exception):
-            task.result()

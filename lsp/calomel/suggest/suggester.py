@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
-from calomel.suggest.completer import Completer
-from calomel.suggest.gate import Gate
+from calomel.suggest import answering
+from calomel.suggest.asker import Asker
+from calomel.suggest.completer import Completer, Kind
+from calomel.suggest.cooldown import Cooldown
+from calomel.suggest.debounce import Debounce
+from calomel.suggest.flight import Ticket
+from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.ledger import Ledger
+from calomel.suggest.model import Model
+from calomel.suggest.needs import Builder, SuggestSettings
+from calomel.suggest.offer import Offer
+from calomel.suggest.outcome import OutcomeSink
+from calomel.suggest.planned import edits_of
+from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.status import Status
-from calomel.suggest.suggestion import Answer
+from calomel.suggest.suggestion import Answer, apply
+from calomel.suggest.switches import Switches
 from calomel.suggest.trigger import Diagnostic, Selected, Trigger
-
-if TYPE_CHECKING:
-    from calomel.workspace.settings import SuggestSettings
+from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.history import Origin
+from calomel.workspace.workspace import Workspace
 
 
 class Suggester:
@@ -22,23 +36,41 @@ class Suggester:
 
     def __init__(
         self,
-        workspace: Any,
-        builder: Any,
+        workspace: Workspace,
+        builder: Builder,
         completer: Completer,
         settings: SuggestSettings,
         *,
         clock: Callable[[], float],
         gate: Gate | None = None,
-        outcomes: Any = None,
+        outcomes: OutcomeSink | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        self.settings = settings
+        self._own_gate = gate is None
+        self._is_closed = False
+        self._session = Session(
+            workspace=workspace,
+            settings=settings,
+            clock=clock,
+            sleep=sleep,
+            rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
+            model=Model(completer, clock, sleep),
+            asker=Asker(builder, completer, gate or ThresholdGate(settings.aggressiveness), sleep),
+            ledger=Ledger(clock, outcomes),
+            cooldown=Cooldown(clock),
+            debounce=Debounce(clock, settings.debounce_seconds),
+            switches=Switches(clock),
+        )
+        workspace.listeners.append(self)
 
-    async def inline(
-        self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None
-    ) -> Answer:
+    # Questions.
+
+    async def inline(self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None) -> Answer:
         """Text for the cursor at `offset`. Never raises but CancelledError; cancelling reaches the model."""
-        return Silence.of(SilenceReason.NO_MODEL)
+        return await self._answer(
+            "fill", uri, lambda ticket: answering.inline(self._session, ticket, offset, trigger, selected)
+        )
 
     async def next_edit(
         self,
@@ -49,39 +81,177 @@ class Suggester:
         diagnostics: Sequence[Diagnostic] = (),
         trigger: Trigger = Trigger.EDIT,
     ) -> Answer:
-        """The next edit of the document, near the cursor or elsewhere in it. Raises as `inline` does."""
-        return Silence.of(SilenceReason.NO_MODEL)
+        """The next edit of the document, near the cursor or elsewhere in it. Raises as `inline` does.
+
+        Args:
+            uri: of the document.
+            version: that the client asks for; another one than ours is answered with `stale`, None means the newest.
+            offset: of the cursor.
+            diagnostics: problems that the editor shows, as hints.
+            trigger: what made the editor ask.
+        """
+        return await self._answer(
+            "edit",
+            uri,
+            lambda ticket: answering.next_edit(self._session, ticket, version, offset, diagnostics, trigger),
+        )
+
+    # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
     def shown(self, suggestion_id: str) -> None:
-        """The client displays it. Unknown ids are tolerated everywhere here."""
+        """The client displays it."""
+        self._session.ledger.shown(suggestion_id)
 
     def accepted(self, suggestion_id: str) -> None:
         """The user took all of it."""
+        offer = self._session.ledger.accepted(suggestion_id)
+        if offer is None:
+            return
+        document = self._session.workspace.documents.get(offer.uri)
+        if document is not None and offer.edits and all(edit.fits(document.text) for edit in offer.edits):
+            # The command came before the text; with most editors it comes behind it.
+            after = apply(document.text, edits_of(offer.edits))
+            self._session.workspace.expect_prediction(offer.uri, after)
+        self._was_accepted(offer)
 
     def partly_accepted(self, suggestion_id: str, length: int) -> None:
         """The user took the first `length` UTF-16 units of its insert text, counted from the start each time."""
+        offer = self._session.ledger.partly_accepted(suggestion_id, length)
+        if offer is not None:
+            self._was_accepted(offer)
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> None:
-        """The user dismissed it."""
+        """The user dismissed it: it does not come back before the text around it has changed."""
+        offer = self._session.ledger.rejected(suggestion_id, reason)
+        if offer is None:
+            return
+        self._session.cooldown.rejected()
+        document = self._session.workspace.documents.get(offer.uri)
+        if document is not None:
+            self._session.rejections.add(offer.uri, document.text, offer.edits)
+        offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
         """It went away without the user deciding."""
+        self._session.ledger.ignored(suggestion_id, reason)
+
+    # Settings and state.
+
+    @property
+    def settings(self) -> SuggestSettings:
+        """What the user set."""
+        return self._session.settings
 
     def apply_settings(self, settings: SuggestSettings) -> None:
         """Take over changed settings."""
+        session = self._session
+        session.settings = settings
+        session.debounce.fixed = settings.debounce_seconds
+        if self._own_gate:
+            session.asker.gate = ThresholdGate(settings.aggressiveness)
+        session.cache.clear()
 
     def toggle(
         self, scope: str = "global", *, uri: str | None = None, language: str | None = None, enabled: bool | None = None
     ) -> bool:
-        """Turn suggestions on or off for `global`, `language` or `file`; None for the opposite. Returns what it is now."""
-        return True
+        """Turn suggestions on or off for `global`, `language` or `file`; None for the opposite. Returns what it is now.
+
+        Raises ValueError for another scope, or without the name that the scope needs.
+        """
+        name = {"global": "", "language": language, "file": uri}.get(scope)
+        if name is None:
+            raise ValueError(f"the scope {scope!r} is unknown, or what it is about is missing")
+        switches, settings = self._session.switches, self.settings
+        if enabled is None:
+            default = {"global": settings.enabled, "language": settings.language_enabled(name), "file": True}
+            known = switches.by_hand(scope, name)
+            enabled = not (default[scope] if known is None else known)
+        switches.set(scope, name, enabled=enabled)
+        return enabled
 
     def snooze(self, until: float | None) -> None:
         """Be silent until the clock shows `until`; None ends it."""
+        self._session.switches.snooze(until)
 
     def status(self) -> Status:
         """How it is."""
-        return Status("unknown", None, "")
+        session = self._session
+        session.ledger.settle()
+        off = session.switches.off("", "", enabled=self.settings.enabled, language_enabled=True)
+        known, tally = session.model.known, session.tally
+        return Status(
+            state=session.model.state,
+            model=None if known is None else known.id,
+            message=session.model.message if off is None else off.message,
+            silences=dict(tally.silences),
+            outcomes=dict(session.ledger.counts),
+            requests=tally.requests,
+            asked=tally.asked,
+            cached=tally.cached,
+            latency_p50=session.latency.quantile(0.5),
+            latency_p95=session.latency.quantile(0.95),
+            off=None if off is None else str(off),
+            last=None if tally.last is None else dict(tally.last),
+        )
 
     async def aclose(self) -> None:
         """Cancel what runs, settle every outcome. The completer is not closed: it belongs to who made it."""
+        self._is_closed = True
+        if self in self._session.workspace.listeners:
+            self._session.workspace.listeners.remove(self)
+        await self._session.flight.aclose()
+        await self._session.model.aclose()
+        self._session.ledger.close()
+
+    # The workspace tells.
+
+    def opened(self, document: Document) -> None:
+        """A document was opened, or came again as a whole: what was known of its text is void."""
+        self.closed(document)
+
+    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
+        """One change was made."""
+        session, uri = self._session, document.uri
+        if origin is Origin.TYPED:
+            session.debounce.key()
+        run = session.flight.running
+        if run is not None and run.owner.uri == uri:
+            run.changes.append(change)
+        session.state(uri).changed(document.version, change)
+        session.cache.changed(uri, change)
+        session.rejections.changed(uri, change)
+        for offer, fate in session.ledger.changed(uri, change):
+            if fate == "accepted":
+                self._was_accepted(offer)
+
+    def saved(self, document: Document) -> None:
+        """Nothing follows from it."""
+
+    def closed(self, document: Document) -> None:
+        """A document was closed."""
+        session = self._session
+        session.ledger.closed(document.uri)
+        session.cache.closed(document.uri)
+        session.rejections.closed(document.uri)
+        session.states.pop(document.uri, None)
+
+    def is_acceptance(self, document: Document, change: TextChange) -> bool:
+        """Whether a change takes a visible suggestion, or whole words of it, in one go; asked before `changed`."""
+        visible = [self._session.ledger.visible(document.uri, kind) for kind in ("fill", "edit")]
+        return any(offer is not None and offer.was_accepted_by(change) for offer in visible)
+
+    def _was_accepted(self, offer: Offer) -> None:
+        self._session.cooldown.accepted()
+        self._session.state(offer.uri).extended = True
+
+    async def _answer(self, kind: Kind, uri: str, work: Callable[[Ticket], Coroutine[Any, Any, Answer]]) -> Answer:
+        session = self._session
+        session.tally.requests += 1
+        session.ledger.settle()
+        answer: Answer
+        if self._is_closed:
+            answer = Silence.of(SilenceReason.CLOSED)
+        else:
+            answer = await session.flight.answer(kind, uri, work)
+        session.tally.add(answer)
+        return answer

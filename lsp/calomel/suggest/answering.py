@@ -1,0 +1,250 @@
+"""How an answer comes about: what is known already, then a pause in the typing, then the model, then what is left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from calomel.suggest.asker import Found, Question, context_tokens
+from calomel.suggest.cache import Entry
+from calomel.suggest.checks.line_rest import splits_word
+from calomel.suggest.completer import CompleterError, Kind, ModelInfo
+from calomel.suggest.flight import Run, Ticket
+from calomel.suggest.offering import offered
+from calomel.suggest.permission import forbidden
+from calomel.suggest.rewrite import region_around
+from calomel.suggest.search import look_around
+from calomel.suggest.session import Session
+from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.suggestion import Answer, Suggestion
+from calomel.suggest.trigger import Diagnostic, Selected, Trigger
+from calomel.workspace.documents import Document
+
+# A question waits so long for a model that is still loading.
+_LOADING_PATIENCE: Final = 10.0
+# A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
+_AFTER_EDIT: Final = 10.0
+
+Search = Callable[[Run, Question, ModelInfo], Coroutine[Any, Any, Found | SilenceReason]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of the editor."""
+
+    ticket: Ticket
+    document: Document
+    offset: int
+    trigger: Trigger
+    selected: Selected | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """`fill` or `edit`."""
+        return self.ticket.kind
+
+    @property
+    def before(self) -> str:
+        """The character before the cursor, or nothing."""
+        return self.document.text[max(0, self.offset - 1) : self.offset]
+
+
+async def inline(
+    session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None
+) -> Answer:
+    """Text for the cursor."""
+    asked = _checked(session, ticket, offset, trigger, selected)
+    if isinstance(asked, Silence):
+        return asked
+    document, offset = asked.document, asked.offset
+    if selected is not None and not 0 <= selected.start <= offset <= selected.end <= len(document):
+        return Silence.of(SilenceReason.DISAGREES_WITH_SELECTED)
+    visible = session.ledger.visible(ticket.uri, "fill")
+    if visible is not None and visible.edits[0].start != offset:
+        session.ledger.moved_away(ticket.uri, "fill")
+    known = _known(session, asked)
+    if known is not None:
+        return known
+    following = document.text[offset : offset + 1]
+    if trigger is not Trigger.EXPLICIT:
+        if selected is None and splits_word(asked.before, following):
+            return Silence.of(SilenceReason.MID_WORD)
+        age = session.state(ticket.uri).recent.age
+        if trigger is Trigger.CURSOR and (age is None or age > _AFTER_EDIT):
+            return Silence.of(SilenceReason.NO_RECENT_EDIT)
+
+    async def search(_: Run, question: Question, __: ModelInfo) -> Found | SilenceReason:
+        return await session.asker.fill(question, selected)
+
+    return await _found(session, asked, search)
+
+
+async def next_edit(
+    session: Session,
+    ticket: Ticket,
+    version: int | None,
+    offset: int,
+    diagnostics: Sequence[Diagnostic],
+    trigger: Trigger,
+) -> Answer:
+    """The next edit of the document, near the cursor or elsewhere in it."""
+    asked = _checked(session, ticket, offset, trigger, None)
+    if isinstance(asked, Silence):
+        return asked
+    document = asked.document
+    if version is not None and document.version is not None and version != document.version:
+        return Silence.of(SilenceReason.STALE)
+    known = _known(session, asked)
+    if known is not None:
+        return known
+    age = session.state(ticket.uri).recent.age
+    if trigger is not Trigger.EXPLICIT and (age is None or (trigger is Trigger.CURSOR and age > _AFTER_EDIT)):
+        return Silence.of(SilenceReason.NO_RECENT_EDIT)
+
+    async def search(run: Run, question: Question, info: ModelInfo) -> Found | SilenceReason:
+        return await look_around(session, run, question, info, diagnostics)
+
+    return await _found(session, asked, search)
+
+
+def _checked(
+    session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None
+) -> Asked | Silence:
+    document = session.workspace.documents.get(ticket.uri)
+    if document is None:
+        return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
+    offset = max(0, min(offset, len(document)))
+    return forbidden(session, document, offset, trigger, ticket.kind) or Asked(
+        ticket, document, offset, trigger, selected
+    )
+
+
+def _known(session: Session, asked: Asked, waited: float = 0.0) -> Answer | None:
+    """The answer that needs no model; None when there is none."""
+    entry = session.cache.find(asked.ticket.uri, asked.kind, asked.document.text, asked.offset)
+    if entry is None:
+        return None
+    if entry.reason is not None:
+        silent = asked.trigger is not Trigger.EXPLICIT and asked.selected is None
+        return Silence.of(entry.reason, waited=waited) if silent else None
+    answer = offered(session, asked.document, asked.offset, entry, asked.trigger, asked.selected)
+    if isinstance(answer, SilenceReason):
+        return None if answer is SilenceReason.DISAGREES_WITH_SELECTED else Silence.of(answer, waited=waited)
+    return replace(answer, cached=True, waited=waited)
+
+
+async def _found(session: Session, asked: Asked, search: Search) -> Answer:
+    """Wait for a pause in the typing, ask, and offer what is found."""
+    if asked.trigger is not Trigger.EXPLICIT and session.cooldown.left:
+        return Silence.of(SilenceReason.COOLDOWN)
+    began = session.clock()
+    early = await _pause(session, asked)
+    waited = session.clock() - began
+    if early is not None:
+        return replace(early, waited=waited)
+    info = await session.model.info(_LOADING_PATIENCE)
+    if not isinstance(info, ModelInfo):
+        return Silence.of(info[0], info[1], waited=waited)
+    question = _question(session, asked, info)
+    # Whatever changed the document meanwhile will be followed by a question of its own.
+    if question is None:
+        return Silence.of(SilenceReason.STALE, waited=waited)
+    fresh: list[Entry] = []
+    detail: list[str] = []
+
+    async def work(run: Run) -> SilenceReason | None:
+        started = session.clock()
+        session.tally.asked += 1
+        try:
+            found = await search(run, question, info)
+        except CompleterError as error:
+            detail.append(str(error))
+            return session.model.failed(error)
+        except Exception as error:  # noqa: BLE001 (an answer that fails must not end the session)
+            detail.append(f"({type(error).__name__})")
+            return SilenceReason.FAILED
+        session.latency.add(session.clock() - started)
+        entry = _entry(session, asked, question, run, found)
+        if asked.selected is None:
+            session.cache.put(question.text, entry)
+        for change in run.changes:
+            entry.changed(change)
+        fresh.append(entry)
+        return entry.reason
+
+    reason = await session.flight.run(
+        asked.ticket, asked.document.revision, work, now=asked.trigger is Trigger.EXPLICIT
+    )
+    if reason is not None:
+        return Silence.of(reason, *detail[:1], waited=waited, asked=True)
+    answer = _fresh(session, asked, fresh[0] if fresh else None)
+    if isinstance(answer, SilenceReason):
+        return Silence.of(answer, waited=waited, asked=True)
+    return replace(answer, waited=waited)
+
+
+async def _pause(session: Session, asked: Asked) -> Answer | None:
+    """Wait as long as more typing is likely; an answer when the question before still found a fitting one."""
+    if asked.trigger is Trigger.EXPLICIT:
+        return None
+    wait = session.debounce.wait(asked.before, session.latency.quantile(0.5) or 0.0, session.cooldown.patience)
+    if wait <= 0.0:
+        return None
+    revision = asked.document.revision
+
+    def known() -> Answer | None:
+        return _known(session, asked) if asked.document.revision == revision else None
+
+    return await session.flight.pause(asked.ticket, session.sleep(wait), known)
+
+
+def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
+    """What the model is asked; None when the document is not the one any more."""
+    uri = asked.ticket.uri
+    if session.workspace.documents.get(uri) is not asked.document or asked.offset > len(asked.document):
+        return None
+    situation = session.workspace.situation(uri, asked.offset)
+    if situation is None:
+        return None
+    state = session.state(uri)
+    return Question(
+        text=asked.document.text,
+        situation=situation,
+        trigger=asked.trigger,
+        recent=state.recent.recent(),
+        since_edit=state.recent.age,
+        decisions=session.cooldown.counts,
+        max_tokens=session.settings.max_tokens,
+        context_tokens=context_tokens(info, session.settings.context_tokens, session.settings.max_tokens),
+        mask=session.workspace.mask,
+    )
+
+
+def _entry(session: Session, asked: Asked, question: Question, run: Run, found: Found | SilenceReason) -> Entry:
+    """What is kept of an answer."""
+    length = len(question.text)
+    if isinstance(found, SilenceReason):
+        return Entry(run.owner.uri, asked.kind, asked.offset, length, (), reason=found)
+    extended = session.state(run.owner.uri).extended
+    return Entry(
+        uri=run.owner.uri,
+        kind=asked.kind,
+        offset=asked.offset,
+        length=length,
+        original=found.edits,
+        candidate=found.candidate,
+        probability=found.probability,
+        truncated=found.truncated,
+        window=region_around(question.text, asked.offset, extended=extended),
+    )
+
+
+def _fresh(session: Session, asked: Asked, entry: Entry | None) -> Suggestion | SilenceReason:
+    """The suggestion that a new answer makes in the text as it is now."""
+    document = asked.document
+    if entry is None or not entry.edits or not all(edit.fits(document.text) for edit in entry.edits):
+        return SilenceReason.STALE
+    if session.workspace.documents.get(asked.ticket.uri) is not document:
+        return SilenceReason.STALE
+    return offered(session, document, asked.offset, entry, asked.trigger, asked.selected)

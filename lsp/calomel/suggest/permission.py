@@ -1,0 +1,45 @@
+"""Whether anything may be suggested at a place at all, before any thought is spent on it."""
+
+from __future__ import annotations
+
+from calomel.suggest.completer import Kind
+from calomel.suggest.needs import CommentTest, PathRules
+from calomel.suggest.session import Session
+from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.trigger import Trigger
+from calomel.workspace.documents import Document
+
+
+def forbidden(session: Session, document: Document, offset: int, trigger: Trigger, kind: Kind) -> Silence | None:
+    """Why nothing may be suggested there; None when something may.
+
+    An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
+    """
+    settings = session.settings
+    off = session.switches.off(
+        document.uri,
+        document.language_id,
+        enabled=settings.enabled,
+        language_enabled=settings.language_enabled(document.language_id),
+    )
+    if off is not None:
+        return Silence.of(off)
+    if kind == "edit" and not settings.next_edit:
+        return Silence.of(SilenceReason.OFF_NEXT_EDIT)
+    path = session.workspace.file_of(document.uri)
+    rules = session.workspace.privacy
+    if path is not None and isinstance(rules, PathRules):
+        verdict = rules.allowed(path, document.language_id)
+        if not verdict.allowed:
+            return Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
+    if session.state(document.uri).cursors.several:
+        return Silence.of(SilenceReason.MULTI_CURSOR)
+    if trigger is Trigger.EXPLICIT or (settings.in_comments and settings.in_strings):
+        return None
+    syntax = session.workspace.syntax
+    place = syntax.in_comment_or_string(document, offset) if isinstance(syntax, CommentTest) else None
+    if place == "comment" and not settings.in_comments:
+        return Silence.of(SilenceReason.IN_COMMENT)
+    if place == "string" and not settings.in_strings:
+        return Silence.of(SilenceReason.IN_STRING)
+    return None
