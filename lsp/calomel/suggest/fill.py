@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from calomel.prompts.fim import FimPrompt, read_answer, render
+from calomel.prompts.context import ContextRenderer
+from calomel.prompts.fim import read_answer
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.stop import cut_at_stop, settled
 
@@ -45,6 +47,7 @@ class FillRequest:
         max_context: tokens of prompt at most.
         priority: None for interactive.
         deadline: seconds from now after which what is known is the answer; None for no bound.
+        parts: everything around the hole; takes the place of prefix, suffix and path.
     """
 
     prefix: str
@@ -60,6 +63,7 @@ class FillRequest:
     priority: Priority | None = None
     min_tokens: int = 0
     deadline: float | None = None
+    parts: PromptParts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class Filler:
     def __init__(self, engine: Engine, tokenizer: Tokenizer) -> None:
         self.engine = engine
         self.tokenizer = tokenizer
+        self._renderer = ContextRenderer(tokenizer)
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
@@ -132,15 +137,8 @@ class Filler:
 
         diffusion = self.engine.config.diffusion
         positions = self.engine.config.max_position_embeddings
-        prompt = render(
-            FimPrompt(
-                prefix=request.prefix,
-                suffix=request.suffix,
-                path=request.path,
-                max_context=min(request.max_context, positions - request.max_tokens),
-            ),
-            self.tokenizer,
-        )
+        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
+        prompt = self._renderer.render(parts, min(request.max_context, positions - request.max_tokens))
         lengths = request.canvas_lengths or (min(DEFAULT_CANVAS, diffusion.max_canvas, request.max_tokens + 1),)
         return self.engine.submit(
             Request(

@@ -64,7 +64,8 @@ class PromptParts:
 
     Attributes:
         related: excerpts of other files, the most useful one last.
-        far: excerpts of the current file outside of the window, as they were at the last snapshot, in file order.
+        far: excerpts of the current file around the window, as they were at the last snapshot, in file order. The
+            window itself may be among them.
         edits: the settled edits, oldest first. Append-only between two snapshots.
         path: of the current file; None when it has none.
         prefix: the window's text before the hole (or the region).

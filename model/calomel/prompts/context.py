@@ -1,0 +1,98 @@
+"""The prompt of Calomel's own models with everything around the hole.
+
+    (<|file|> path <|prefix|> excerpt)… (<|file|> path <|prefix|> edits)… then the prompt of `calomel.prompts.fim`
+
+Related files come first, then the current file as it was at the last snapshot, then the settled edits, oldest first:
+the most stable part is the one that is cached longest. An excerpt looks like the beginning of any file; an edit is its
+old lines behind `-` and its new lines behind `+`, under the name of its file. No text can forge a marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from calomel.prompts.fim import NEAR_TOKENS, FimPrompt, FimTokens, render
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.prompts.tokenizer import Tokenizer
+
+# Excerpts and hunks hardly change from one keystroke to the next.
+_REMEMBERED: Final = 1024
+
+
+class ContextRenderer:
+    """Renders prompts with one tokenizer, and remembers the ids of parts that come again."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._excerpt = lru_cache(maxsize=_REMEMBERED)(self._encode_excerpt)
+        self._hunk = lru_cache(maxsize=_REMEMBERED)(self._encode_hunk)
+        self._heading = lru_cache(maxsize=_REMEMBERED)(self._encode_heading)
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """Token ids of at most `max_context`.
+
+        The window has all the room that it needs. What does not fit beside it is left out, whole parts at a time: first
+        related excerpts from the least useful one on, then far excerpts from the first on, then the oldest edits.
+        """
+        window = render(FimPrompt(parts.prefix, parts.suffix, parts.path, max_context), self._tokenizer)
+        room = max_context - len(window.context)
+        edits = self._edits(parts.edits, room)
+        room -= len(edits)
+        far = self._last_excerpts(parts.far, room)
+        related = self._last_excerpts(parts.related, room - len(far))
+        front = [*related, *far, *edits]
+        return FimTokens((*front, *window.context), reuse=len(front) + window.reuse)
+
+    def excerpt_tokens(self, excerpt: Excerpt) -> int:
+        """How many tokens an excerpt takes."""
+        return len(self._excerpt(excerpt))
+
+    def edits_tokens(self, hunks: Sequence[Hunk]) -> int:
+        """How many tokens a stream of edits takes."""
+        return len(self._stream(hunks))
+
+    def _last_excerpts(self, excerpts: Sequence[Excerpt], room: int) -> list[int]:
+        """The last excerpts that fit, in their order."""
+        first = len(excerpts)
+        while first and len(self._excerpt(excerpts[first - 1])) <= room:
+            first -= 1
+            room -= len(self._excerpt(excerpts[first]))
+        return [token for excerpt in excerpts[first:] for token in self._excerpt(excerpt)]
+
+    def _edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
+        first = 0
+        ids = self._stream(hunks)
+        while first < len(hunks) and len(ids) > room:
+            first += 1
+            ids = self._stream(hunks[first:])
+        return ids
+
+    def _stream(self, hunks: Sequence[Hunk]) -> list[int]:
+        ids: list[int] = []
+        path: str | None = None
+        for hunk in hunks:
+            if hunk.path != path:
+                ids += self._heading(hunk.path)
+                path = hunk.path
+            ids += self._hunk(hunk)
+        return ids
+
+    def _encode_excerpt(self, excerpt: Excerpt) -> tuple[int, ...]:
+        return (*self._heading(excerpt.path), *self._tokenizer.encode(excerpt.text))
+
+    def _encode_hunk(self, hunk: Hunk) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(diff_text(hunk)))
+
+    def _encode_heading(self, path: str) -> tuple[int, ...]:
+        return (self._tokenizer.file, *self._tokenizer.encode(path)[-NEAR_TOKENS:], self._tokenizer.prefix)
+
+
+def diff_text(hunk: Hunk) -> str:
+    """An edit as lines behind `-` and `+`, each with a line end."""
+    return "".join([*_marked("-", hunk.before), *_marked("+", hunk.after)])
+
+
+def _marked(sign: str, text: str) -> list[str]:
+    return [f"{sign}{line}\n" for line in text.splitlines()]
