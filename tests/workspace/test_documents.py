@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.workspace.naive import lines_of, offset_of, position_of
 
 from calomel.workspace.documents import Document, Documents, FullChange, RangeChange, ResyncNeeded
 from calomel.workspace.position import Encoding, Position
-
-sys.path.insert(0, str(Path(__file__).parent))
-from naive import lines_of, offset_of, position_of
 
 INT32_MAX = 2**31 - 1
 TEXTS = st.text(st.sampled_from(list("ab \t\r\n\u2028é😀")), max_size=40)

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from tests.workspace.naive import offset_of, position_of
 
 from calomel.prompts.parts import Hunk
 from calomel.workspace.documents import FullChange, RangeChange
 from calomel.workspace.position import Encoding, Position
 from calomel.workspace.workspace import Workspace
-
-sys.path.insert(0, str(Path(__file__).parent))
-from naive import offset_of, position_of
 
 URI = "file:///w/a.py"
 TEXTS = st.text(st.sampled_from(list("ab x\t\r\n\u2028é😀")), max_size=12)
