@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calomel.workspace.settings import Settings, load_settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def problems(**sources: Any) -> list[str]:
+    return [str(problem) for problem in load_settings(**sources)[1]]
+
+
+def options(section: str, **values: Any) -> Settings:
+    settings, found = load_settings(initialization_options={section: values})
+    assert found == []
+    return settings
+
+
+def test_without_any_source_there_are_the_defaults() -> None:
+    assert load_settings() == (Settings(), [])
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    user, workspace = tmp_path / "user.toml", tmp_path / "workspace.toml"
+    user.write_text('[suggest]\naggressiveness = "eager"\nmax_tokens = 32\nin_comments = false\n')
+    workspace.write_text('[suggest]\naggressiveness = "quiet"\nmax_tokens = 16\n')
+    settings, found = load_settings(
+        user_toml=user,
+        workspace_toml=workspace,
+        initialization_options={"suggest": {"max_tokens": 24}},
+        configuration={"suggest": {"max_tokens": None, "next_edit": False}},
+    )
+    assert found == []
+    suggest = settings.suggest
+    assert (suggest.aggressiveness, suggest.max_tokens, suggest.in_comments, suggest.next_edit) == (
+        "quiet",
+        24,
+        False,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "value", "allowed"),
+    [
+        ("suggest", "aggressiveness", "loud", "quiet, balanced, eager or a number from 0.0 to 1.0"),
+        ("suggest", "aggressiveness", 1.5, "from 0.0 to 1.0"),
+        ("suggest", "max_tokens", 0, "a whole number from 1 to 1024"),
+        ("suggest", "max_tokens", True, "a whole number"),
+        ("suggest", "max_tokens", 2.5, "a whole number"),
+        ("suggest", "debounce_seconds", float("nan"), "a number from 0.0 to 10.0"),
+        ("suggest", "enabled", "yes", "true or false"),
+        ("suggest", "languages", {"python": "no"}, "true or false"),
+        ("privacy", "ignore", "*.secret", "a list of strings"),
+        ("server", "model", "", "not empty"),
+        ("log", "level", 3, "debug, info, warning, error"),
+    ],
+)
+def test_a_wrong_value_is_said_by_name_and_left_at_its_default(
+    section: str, key: str, value: Any, allowed: str
+) -> None:
+    settings, found = load_settings(initialization_options={section: {key: value}})
+    assert settings == Settings()
+    assert [problem.name for problem in found] == [f"{section}.{key}"]
+    assert allowed in str(found[0])
+
+
+def test_unknown_names_are_said_with_the_known_ones() -> None:
+    assert problems(initialization_options={"sugest": {}}) == [
+        "initializationOptions: sugest: unknown; there are workspace, privacy, suggest, server, log"
+    ]
+    assert "there are enabled, languages" in problems(configuration={"suggest": {"enable": True}})[0]
+
+
+def test_a_wrong_value_leaves_the_right_ones_alone() -> None:
+    settings, found = load_settings(initialization_options={"suggest": {"max_tokens": "many", "enabled": False}})
+    assert (settings.suggest.enabled, len(found)) == (False, 1)
+
+
+def test_problems_never_repeat_a_value() -> None:
+    secret = "s3cr3t-value"
+    found = problems(initialization_options={"server": {"token": [secret], "idle_minutes": secret}, "log": secret})
+    assert len(found) == 3
+    assert not any(secret in each for each in found)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '[server]\nurl = "http://example.org"',
+        '[server]\ntoken = "x"',
+        '[server]\nmodel = "/tmp/m"',
+        "[privacy]\nmask_secrets = false",
+        "[privacy]\ngitignore = false",
+        '[privacy]\nignore = ["!.env"]',
+        "[suggest]\nmax_tokens = 512",
+        "[workspace]\nindex_files = 100000",
+        "[log]\noutcome_text = true",
+    ],
+)
+def test_a_workspace_can_not_weaken_the_users_settings(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "calomel.toml"
+    file.write_text(line)
+    settings, found = load_settings(workspace_toml=file)
+    assert settings == Settings()
+    assert len(found) == 1
+    assert load_settings(user_toml=file)[1] == []
+
+
+def test_a_workspace_can_lower_limits_and_add_patterns(tmp_path: Path) -> None:
+    user, workspace = tmp_path / "user.toml", tmp_path / "workspace.toml"
+    user.write_text('[privacy]\nignore = ["*.a"]\n')
+    workspace.write_text('[privacy]\nignore = ["*.b"]\n[suggest]\nmax_tokens = 8\ncontext_tokens = 1024\n')
+    settings, found = load_settings(user_toml=user, workspace_toml=workspace)
+    assert found == []
+    assert settings.privacy.ignore == ("*.a", "*.b")
+    assert (settings.suggest.max_tokens, settings.suggest.context_tokens) == (8, 1024)
+
+
+@pytest.mark.parametrize("content", [b"not = = toml", b"\xff\xfe", b"x" * 300_000])
+def test_a_broken_file_is_said_and_the_rest_goes_on(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "calomel.toml"
+    file.write_bytes(content)
+    settings, found = load_settings(user_toml=file, configuration={"suggest": {"enabled": False}})
+    assert len(found) == 1
+    assert not settings.suggest.enabled
+
+
+def test_languages_can_be_denied_or_allowed() -> None:
+    assert not options("suggest", languages={"markdown": False}).suggest.language_enabled("markdown")
+    only = options("suggest", languages={"*": False, "python": True}).suggest
+    assert (only.language_enabled("python"), only.language_enabled("go")) == (True, False)
+
+
+def test_every_setting_has_a_reason_and_stands_in_the_documentation() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    for section in fields(Settings):
+        for each in fields(getattr(Settings(), section.name)):
+            assert each.metadata["why"].endswith(".")
+            assert f"| `{section.name}.{each.name}` |" in page
+            assert each.metadata["why"] in page.replace("\\|", "|")
