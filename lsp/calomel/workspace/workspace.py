@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -76,6 +76,8 @@ class Workspace:
         self.related = related
         self.focused: str | None = None
         self.listeners: list[Listener] = []
+        # Whether a typed change takes a visible suggestion: most editors report an acceptance behind its change, or never.
+        self.is_acceptance: Callable[[Document, TextChange], bool] | None = None
         self._clock = clock
         self._expected: dict[str, tuple[str, float]] = {}
 
@@ -103,7 +105,9 @@ class Workspace:
             origin = self._expected_origin(uri, changes, origin)
         done = []
         for document, change in self.documents.change(uri, version, changes):
-            recognised = self.history.record(document, change, origin, self._clock())
+            accepts = origin is Origin.TYPED and self.is_acceptance is not None and self.is_acceptance(document, change)
+            source = Origin.PREDICTED if accepts else origin
+            recognised = self.history.record(document, change, source, self._clock())
             done.append(change)
             for listener in self.listeners:
                 listener.changed(document, change, recognised)
