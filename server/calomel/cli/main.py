@@ -12,6 +12,7 @@ from calomel.cli.bench import bench
 from calomel.cli.corpus import corpus
 from calomel.cli.errors import CommandError
 from calomel.cli.fill import fill
+from calomel.cli.lsp import lsp
 from calomel.cli.serve import serve
 from calomel.cli.train import train
 from calomel.cli.tryout import tryout
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command("try")(tryout)
 app.command()(fill)
+app.command()(lsp)
 app.command()(serve)
 app.add_typer(bench, name="bench")
 app.command()(corpus)

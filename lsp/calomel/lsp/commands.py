@@ -1,0 +1,144 @@
+"""`workspace/executeCommand`: what the user does to suggestions, and what the user asks the server itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from lsprotocol import types
+
+from calomel.lsp.configuration import Configuration
+from calomel.lsp.context_view import ContextView
+from calomel.lsp.model_link import ModelLink
+from calomel.lsp.protocol import InvalidParamsError
+from calomel.suggest.suggester import Suggester
+
+SECONDS_PER_MINUTE: Final = 60.0
+MAX_SNOOZE_MINUTES: Final = 7 * 24 * 60
+
+Arguments = list[Any]
+
+
+class Commands:
+    """One handler for all commands. Arguments of a wrong form are answered with -32602."""
+
+    def __init__(
+        self,
+        suggester: Suggester,
+        model: ModelLink,
+        configuration: Configuration,
+        context: ContextView,
+        log: Path,
+        clock: Callable[[], float],
+    ) -> None:
+        self._suggester = suggester
+        self._model = model
+        self._configuration = configuration
+        self._context = context
+        self._log = log
+        self._clock = clock
+        self.changed: Callable[[], None] = lambda: None
+        self._table: dict[str, Callable[[Arguments], Any]] = {
+            "calomel.accept": self._accept,
+            "calomel.reject": self._reject,
+            "calomel.ignore": self._ignore,
+            "calomel.status": self._status,
+            "calomel.toggle": self._toggle,
+            "calomel.snooze": self._snooze,
+            "calomel.showContext": self._show_context,
+            "calomel.showLog": self._show_log,
+            "calomel.reloadSettings": self._reload,
+            # Clients of Copilot's protocol say these on their own, whatever command an item carried.
+            "github.copilot.didAcceptCompletionItem": self._accept,
+            "github.copilot.didAcceptNextEditSuggestionItem": self._accept,
+            "github.copilot.didRejectNextEditSuggestionItem": self._reject,
+            "github.copilot.didIgnoreNextEditSuggestionItem": self._ignore,
+        }
+
+    async def execute(self, params: types.ExecuteCommandParams) -> Any:
+        """Handle `workspace/executeCommand`, as a request or as a notification."""
+        command = self._table.get(params.command)
+        if command is None:
+            raise InvalidParamsError("There is no such command.")
+        value = command(list(params.arguments or []))
+        return await value if isinstance(value, Awaitable) else value
+
+    def _accept(self, arguments: Arguments) -> bool:
+        self._suggester.accepted(_text(arguments, 0, "the id of a suggestion"))
+        return True
+
+    def _reject(self, arguments: Arguments) -> bool:
+        self._suggester.rejected(_text(arguments, 0, "the id of a suggestion"), _optional_text(arguments, 1))
+        return True
+
+    def _ignore(self, arguments: Arguments) -> bool:
+        reason = _optional_text(arguments, 1) or "unsaid"
+        self._suggester.ignored(_text(arguments, 0, "the id of a suggestion"), reason)
+        return True
+
+    def _status(self, _: Arguments) -> dict[str, Any]:
+        status = self._suggester.status()
+        return {
+            "state": "off" if status.off else self._model.state,
+            "model": self._model.known.id if self._model.known else status.model,
+            "message": self._model.message,
+            "silences": dict(status.silences),
+            "outcomes": dict(status.outcomes),
+            "requests": status.requests,
+            "asked": status.asked,
+            "cached": status.cached,
+            "latency_ms": {"p50": _milliseconds(status.latency_p50), "p95": _milliseconds(status.latency_p95)},
+            "off": status.off,
+            "last": None if status.last is None else dict(status.last),
+            "last_request": self._model.last_request,
+        }
+
+    def _toggle(self, arguments: Arguments) -> dict[str, Any]:
+        wish = arguments[0] if arguments else {}
+        if not isinstance(wish, dict):
+            raise InvalidParamsError("calomel.toggle takes an object.")
+        scope = wish.get("scope", "global")
+        needed = {"global": None, "language": "language", "file": "uri"}
+        if scope not in needed:
+            raise InvalidParamsError("The scope is global, language or file.")
+        uri, language, enabled = wish.get("uri"), wish.get("language"), wish.get("enabled")
+        for name, value in (("uri", uri), ("language", language)):
+            if not isinstance(value, str | None) or (value is None and needed[scope] == name):
+                raise InvalidParamsError(f"The scope {scope} needs a {name}.")
+        if not isinstance(enabled, bool | None):
+            raise InvalidParamsError("enabled is true or false.")
+        now = self._suggester.toggle(scope, uri=uri, language=language, enabled=enabled)
+        self.changed()
+        return {"scope": scope, "enabled": now}
+
+    def _snooze(self, arguments: Arguments) -> dict[str, Any]:
+        minutes = arguments[0] if arguments else 0
+        if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not 0 <= minutes <= MAX_SNOOZE_MINUTES:
+            raise InvalidParamsError("calomel.snooze takes minutes, from 0 to a week.")
+        self._suggester.snooze(self._clock() + SECONDS_PER_MINUTE * minutes if minutes else None)
+        self.changed()
+        return {"minutes": minutes}
+
+    async def _show_context(self, arguments: Arguments) -> dict[str, Any]:
+        return await self._context.show(arguments[0] if arguments else None)
+
+    def _show_log(self, _: Arguments) -> dict[str, str]:
+        return {"path": str(self._log)}
+
+    async def _reload(self, _: Arguments) -> dict[str, Any]:
+        return {"problems": await self._configuration.reload()}
+
+
+def _text(arguments: Arguments, at: int, what: str) -> str:
+    if len(arguments) <= at or not isinstance(arguments[at], str):
+        raise InvalidParamsError(f"The argument is {what}.")
+    return str(arguments[at])
+
+
+def _optional_text(arguments: Arguments, at: int) -> str | None:
+    return arguments[at] if len(arguments) > at and isinstance(arguments[at], str) else None
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1000 * seconds, 2)

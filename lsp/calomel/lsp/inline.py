@@ -1,0 +1,87 @@
+"""`textDocument/inlineCompletion`, and `textDocument/completion` for clients that know nothing better."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from calomel.lsp.cursor import Cursors
+from calomel.lsp.notices import Notices
+from calomel.lsp.offers import completion_item, inline_item
+from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.suggester import Suggester
+from calomel.suggest.suggestion import Suggestion
+from calomel.suggest.trigger import Selected, Trigger
+from calomel.workspace.documents import Document
+from calomel.workspace.position import Position
+
+
+class InlineCompletions:
+    """Answers with one item or with null, never with an error: clients log errors, or pop them up, at each key."""
+
+    def __init__(self, cursors: Cursors, suggester: Suggester, notices: Notices) -> None:
+        self._cursors = cursors
+        self._suggester = suggester
+        self._notices = notices
+
+    async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+        """Handle `textDocument/inlineCompletion`."""
+        invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+        found = await self._ask(params.text_document.uri, params.position, params.context, invoked=invoked)
+        if found is None:
+            return None
+        suggestion, document = found
+        item = inline_item(suggestion, document, self._cursors.encoding)
+        if item is None:
+            # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
+            self._silent(document.uri, Silence.of(SilenceReason.STALE))
+            return None
+        return types.InlineCompletionList(items=[item])
+
+    async def popup(self, params: types.CompletionParams) -> types.CompletionList:
+        """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""
+        nothing = types.CompletionList(is_incomplete=True, items=[])
+        # Editors say "invoked" for typing, too.
+        found = await self._ask(params.text_document.uri, params.position, None, invoked=False)
+        if found is None:
+            return nothing
+        suggestion, document = found
+        item = completion_item(suggestion, document, self._cursors.encoding)
+        if item is None:
+            return nothing
+        return types.CompletionList(is_incomplete=True, items=[item])
+
+    async def _ask(
+        self,
+        uri: str,
+        position: types.Position,
+        context: types.InlineCompletionContext | None,
+        *,
+        invoked: bool,
+    ) -> tuple[Suggestion, Document] | None:
+        cursor = self._cursors.find(uri, position.line, position.character)
+        if isinstance(cursor, Silence):
+            return self._silent(uri, cursor)
+        trigger: Trigger = self._cursors.trigger(cursor.document, invoked=invoked)
+        answer = await self._suggester.inline(
+            uri, cursor.offset, trigger, selected=self._selected(cursor.document, context)
+        )
+        if isinstance(answer, Silence):
+            return self._silent(uri, answer)
+        if not self._cursors.fits(answer, cursor.document):
+            return self._silent(uri, Silence.of(SilenceReason.STALE))
+        return answer, cursor.document
+
+    def _silent(self, uri: str, silence: Silence) -> None:
+        self._notices.silence(uri, "fill", silence)
+
+    def _selected(self, document: Document, context: types.InlineCompletionContext | None) -> Selected | None:
+        chosen = context.selected_completion_info if context is not None else None
+        if chosen is None:
+            return None
+        start, end = chosen.range.start, chosen.range.end
+        encoding = self._cursors.encoding
+        return Selected(
+            document.offset_at(Position(start.line, start.character), encoding),
+            document.offset_at(Position(end.line, end.character), encoding),
+            chosen.text,
+        )

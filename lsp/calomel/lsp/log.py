@@ -1,0 +1,91 @@
+"""The log: a file of the user's own and stderr. It never holds text of the user's documents.
+
+Messages of exceptions can quote what they stumbled over, so that an exception is logged by its type and its place.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Final
+
+MAX_BYTES: Final = 1_000_000
+KEPT_FILES: Final = 2
+FRAMES: Final = 6
+
+# The libraries log whole messages of the protocol, and addresses with tokens.
+_LOUD: Final = ("pygls", "asyncio", "httpx", "httpcore", "watchdog")
+
+
+class _PrivateFile(RotatingFileHandler):
+    """Readable by the user alone, from its first byte on."""
+
+    def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the base class's own return type is private
+        descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+        os.fchmod(descriptor, 0o600)
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
+class _Terse(logging.Formatter):
+    """One line a record; of an exception its type and place."""
+
+    def formatException(self, ei) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN001, N802
+        return describe(ei[1])
+
+
+def describe(error: BaseException | None) -> str:
+    """Type and innermost places of an exception, without its message."""
+    if error is None:
+        return "no exception"
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in reversed(frames))
+    return f"{type(error).__name__} at {places}" if places else type(error).__name__
+
+
+def log_path() -> Path:
+    """Where this user's log lies, in the state folder of XDG."""
+    import platformdirs
+
+    return platformdirs.user_state_path("calomel") / "lsp.log"
+
+
+def open_log(path: Path, level: str = "INFO") -> None:
+    """Log to `path` from `level` on, warnings to stderr too. A folder that cannot be written leaves stderr alone."""
+    root = logging.getLogger("calomel")
+    close_log()
+    formatter = _Terse("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.setLevel(logging.WARNING)
+    handlers: list[logging.Handler] = [to_stderr]
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handlers.append(_PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES))
+    except OSError as error:
+        print(f"calomel: no log file: {error.strerror}", file=sys.stderr)  # noqa: T201 - stderr is all there is
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    root.propagate = False
+    set_level(level)
+    for name in _LOUD:
+        library = logging.getLogger(name)
+        library.setLevel(logging.CRITICAL)
+        library.propagate = False
+        library.addHandler(logging.NullHandler())
+
+
+def set_level(level: str) -> None:
+    """Log from `level` on; an unknown name counts as INFO."""
+    logging.getLogger("calomel").setLevel(logging.getLevelNamesMapping().get(level.upper(), logging.INFO))
+
+
+def close_log() -> None:
+    """Detach and close what `open_log` has attached."""
+    root = logging.getLogger("calomel")
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,157 @@
+"""`textDocument/copilotInlineEdit`, and the code action "Apply predicted edit" for clients that do not speak it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lsprotocol import types
+
+from calomel.lsp.client import Client
+from calomel.lsp.cursor import Cursor, Cursors
+from calomel.lsp.notices import Notices
+from calomel.lsp.offers import code_action, copilot_edit
+from calomel.lsp.protocol import InvalidParamsError
+from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.suggester import Suggester
+from calomel.suggest.suggestion import Suggestion
+from calomel.suggest.trigger import Diagnostic, Trigger
+from calomel.workspace.documents import Document
+from calomel.workspace.position import Position
+
+# A menu of code actions opens when every server has answered.
+MENU_SECONDS: Final = 1.5
+MAX_DIAGNOSTICS: Final = 32
+
+_SEVERITIES: Final = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+
+
+class NextEdits:
+    """Answers with no edit or one: some clients apply every edit of an answer, others look at the first alone."""
+
+    def __init__(self, client: Client, cursors: Cursors, suggester: Suggester, notices: Notices) -> None:
+        self._client = client
+        self._cursors = cursors
+        self._suggester = suggester
+        self._notices = notices
+        self._last: Suggestion | None = None
+
+    async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Handle `textDocument/copilotInlineEdit`. Never null, never an error about the state of things."""
+        uri, version = document_of(params)
+        line, character = position_of(params.get("position"))
+        cursor = self._cursors.find(uri, line, character)
+        if isinstance(cursor, Silence):
+            return self._silent(uri, cursor)
+        if version is not None and cursor.document.version is not None and version != cursor.document.version:
+            return self._silent(uri, Silence.of(SilenceReason.STALE))
+        context = params.get("context")
+        invoked = isinstance(context, dict) and context.get("triggerKind") == 1
+        diagnostics = self._diagnostics(cursor.document, params.get("diagnostics"))
+        suggestion = await self._ask(cursor, version, diagnostics, Trigger.EXPLICIT if invoked else Trigger.EDIT)
+        if suggestion is None:
+            return {"edits": []}
+        return {"edits": [copilot_edit(suggestion, cursor.document, self._cursors.encoding)]}
+
+    async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        """Handle `textDocument/codeAction`.
+
+        The model is asked only when the user opened the menu and the client has no better way to ask; a client that
+        asks at each move of its cursor is offered what is known.
+        """
+        uri, start = params.text_document.uri, params.range.start
+        cursor = self._cursors.find(uri, start.line, start.character)
+        if isinstance(cursor, Silence) or not self._client.code_action_literals or not _wanted(params.context.only):
+            return []
+        known = self._last
+        if known is None or known.uri != uri or not self._cursors.fits(known, cursor.document):
+            automatic = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
+            if automatic or self._client.inline_completion:
+                return []
+            diagnostics = [
+                Diagnostic(*self._span(cursor.document, one.range), one.message, _SEVERITIES.get(one.severity or 1, "error"))
+                for one in params.context.diagnostics[:MAX_DIAGNOSTICS]
+            ]
+            try:
+                async with asyncio.timeout(MENU_SECONDS):
+                    known = await self._ask(cursor, None, diagnostics, Trigger.EXPLICIT)
+            except TimeoutError:
+                self._silent(uri, Silence.of(SilenceReason.TIMEOUT))
+                return []
+            if known is None:
+                return []
+        versioned = self._client.document_changes
+        return [code_action(known, cursor.document, self._cursors.encoding, versioned=versioned)]
+
+    async def _ask(
+        self, cursor: Cursor, version: int | None, diagnostics: list[Diagnostic], trigger: Trigger
+    ) -> Suggestion | None:
+        uri = cursor.document.uri
+        answer = await self._suggester.next_edit(
+            uri, version, cursor.offset, diagnostics=diagnostics, trigger=trigger
+        )
+        if not isinstance(answer, Silence) and not self._cursors.fits(answer, cursor.document):
+            answer = Silence.of(SilenceReason.STALE)
+        if isinstance(answer, Silence):
+            self._silent(uri, answer)
+            return None
+        self._last = answer
+        return answer
+
+    def _silent(self, uri: str, silence: Silence) -> dict[str, Any]:
+        self._notices.silence(uri, "edit", silence)
+        return {"edits": []}
+
+    def _span(self, document: Document, where: types.Range) -> tuple[int, int]:
+        start, end = where.start, where.end
+        encoding = self._cursors.encoding
+        return (
+            document.offset_at(Position(start.line, start.character), encoding),
+            document.offset_at(Position(end.line, end.character), encoding),
+        )
+
+    def _diagnostics(self, document: Document, raw: object) -> list[Diagnostic]:
+        """Those of the request that can be read; they are hints, so that a wrong one is left out."""
+        found = []
+        for one in raw[:MAX_DIAGNOSTICS] if isinstance(raw, list) else []:
+            try:
+                where = one["range"]
+                first, last = position_of(where["start"]), position_of(where["end"])
+                message, severity = one["message"], one.get("severity", "error")
+            except (KeyError, TypeError, AttributeError, InvalidParamsError):
+                continue
+            encoding = self._cursors.encoding
+            start, end = (document.offset_at(Position(*place), encoding) for place in (first, last))
+            name = _SEVERITIES.get(severity, "error") if isinstance(severity, int) else str(severity)
+            if isinstance(message, str):
+                found.append(Diagnostic(start, end, message, name))
+        return found
+
+
+def _wanted(only: object) -> bool:
+    """Whether our kind, or a kind above it, is among those that the client wants."""
+    if not isinstance(only, list) or not only:
+        return True
+    return any(kind in {"", "refactor", "refactor.rewrite"} for kind in only)
+
+
+def document_of(params: Mapping[str, Any]) -> tuple[str, int | None]:
+    """URI and version of `textDocument`. Raises InvalidParamsError."""
+    document = params.get("textDocument")
+    uri = document.get("uri") if isinstance(document, dict) else None
+    if not isinstance(uri, str):
+        raise InvalidParamsError("textDocument.uri is a string.")
+    version = document.get("version") if isinstance(document, dict) else None
+    # A client that does not know the version asks about the text as it is.
+    return uri, version if isinstance(version, int) and not isinstance(version, bool) else None
+
+
+def position_of(value: object) -> tuple[int, int]:
+    """Line and character of a position. Raises InvalidParamsError."""
+    place = value if isinstance(value, dict) else {}
+    line, character = place.get("line"), place.get("character")
+    for number in (line, character):
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise InvalidParamsError("A position has a line and a character, both whole numbers from 0 on.")
+    return int(line or 0), int(character or 0)

@@ -1,0 +1,104 @@
+"""The rooms behind this door: workspace, context and suggestions of one editor, furnished from the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from calomel.context.builder import ContextBuilder
+from calomel.context.counter import EstimateCounter, ExactCounter
+from calomel.lsp.model_link import ModelLink
+from calomel.prompts.tokenizer import Tokenizer, TokenizerError
+from calomel.suggest.completer import ModelInfo
+from calomel.suggest.suggester import Suggester
+from calomel.workspace.position import Encoding
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.related import Related
+from calomel.workspace.settings import Settings
+from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.workspace import Workspace
+
+LOG: Final = logging.getLogger(__name__)
+
+# While no model has said its own.
+DEFAULT_CONTEXT: Final = 2048
+
+
+class Rooms:
+    """Makes them, and hands changed settings on to each."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        folders: tuple[Path, ...],
+        encoding: Encoding,
+        model: ModelLink,
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._model = model
+        self._privacy = Privacy(folders, settings.privacy)
+        self._syntax = SyntaxTrees(clock)
+        self._related = Related(self._syntax, self._privacy, clock=clock)
+        self.workspace = Workspace(
+            folders, clock, encoding=encoding, privacy=self._privacy, syntax=self._syntax, related=self._related
+        )
+        self.workspace.listeners += [self._syntax, self._related]
+        self.builder = ContextBuilder(EstimateCounter())
+        self.suggester = Suggester(self.workspace, self.builder, model, settings.suggest, clock=clock)
+
+    def budget(self) -> int:
+        """Tokens that a context gets."""
+        known = self._model.known
+        wanted = self._settings.suggest.context_tokens
+        if wanted is None:
+            return DEFAULT_CONTEXT if known is None else known.default_context
+        return wanted if known is None else min(wanted, known.max_context)
+
+    def apply(self, settings: Settings) -> bool:
+        """Take over changed settings; whether they want another server."""
+        before, self._settings = self._settings, settings
+        if settings.suggest != before.suggest:
+            self.suggester.apply_settings(settings.suggest)
+        if settings.privacy != before.privacy:
+            self._privacy.configure(self.workspace.folders, settings.privacy)
+        return settings.server != before.server
+
+    async def model_is(self, info: ModelInfo) -> None:
+        """Count tokens exactly from now on, when the model's tokenizer lies on this machine."""
+        if info.tokenizer is None:
+            return
+        try:
+            tokenizer = await asyncio.to_thread(Tokenizer.from_file, Path(info.tokenizer))
+        except TokenizerError:
+            LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
+        else:
+            self.builder.counter = ExactCounter(tokenizer)
+
+    async def index(self, folders: tuple[Path, ...], report: Callable[[float], None]) -> None:
+        """Read the folders in the background; returns when all of them are read."""
+        if not (folders and self._settings.workspace.index):
+            return
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+
+        def progress(read: int, found: int) -> None:
+            loop.call_soon_threadsafe(report, read / found if found else 1.0)
+            if self._related.ready or read >= found:
+                loop.call_soon_threadsafe(done.set)
+
+        self._privacy.configure(folders, self._settings.privacy)
+        self._related.start(folders, progress)
+        await done.wait()
+
+    def files_changed(self, paths: tuple[Path, ...]) -> None:
+        """The editor says that these files changed."""
+        self._related.refresh(paths)
+
+    async def aclose(self) -> None:
+        """Settle outcomes, end threads."""
+        await self.suggester.aclose()
+        self._related.stop()

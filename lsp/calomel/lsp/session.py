@@ -1,0 +1,271 @@
+"""One editor's session: the parts of the house put together, and each method given to the part that serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lsprotocol import types
+
+from calomel.lsp import account
+from calomel.lsp.client import Client, local_path
+from calomel.lsp.commands import Commands
+from calomel.lsp.configuration import Configuration
+from calomel.lsp.context_view import ContextView
+from calomel.lsp.cursor import Cursors
+from calomel.lsp.feedback import Feedback
+from calomel.lsp.figures import Figures
+from calomel.lsp.inline import InlineCompletions
+from calomel.lsp.jsonrpc import Message
+from calomel.lsp.log import set_level
+from calomel.lsp.model_link import Connect, ModelLink
+from calomel.lsp.next_edit import NextEdits
+from calomel.lsp.notices import Notices, State
+from calomel.lsp.progress import Progress
+from calomel.lsp.protocol import EditorLink, Handler, InvalidParamsError
+from calomel.lsp.rooms import Rooms
+from calomel.lsp.server import CompleterFactory
+from calomel.lsp.text_sync import TextSync
+from calomel.lsp.watch import SettingsWatch
+from calomel.suggest.completer import Completer, CompleterError
+from calomel.workspace.position import Encoding
+from calomel.workspace.settings import Settings, user_settings_path
+
+LOG: Final = logging.getLogger(__name__)
+
+
+class Session:
+    """Everything between `initialize` and `exit`.
+
+    Args:
+        client: who is there.
+        send: sends a message to it.
+        completer_factory: makes the completer; None for the shared engine server.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        send: Callable[[Message], None],
+        *,
+        completer_factory: CompleterFactory | None,
+        clock: Callable[[], float],
+        log: Path,
+        version: str,
+    ) -> None:
+        self.figures = Figures()
+        self._client = client
+        self._clock = clock
+        self._factory = completer_factory
+        self._begun = False
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._link = EditorLink(version, send)
+        self._notices = Notices(self._link, client)
+        self._folders = client.folders
+        self._configuration = Configuration(
+            self._link, client, self._notices, lambda: self._folders, user_settings_path()
+        )
+        self._model = ModelLink(self._connect(), self._state, clock)
+        encoding = Encoding(client.encoding)
+        self._rooms = Rooms(self._configuration.settings, self._folders, encoding, self._model, clock)
+        workspace, suggester = self._rooms.workspace, self._rooms.suggester
+        self._sync = TextSync(workspace, self._notices.warn)
+        self._sync.folders_changed = self._folders_changed
+        self._cursors = Cursors(workspace, self._sync, encoding)
+        self._inline = InlineCompletions(self._cursors, suggester, self._notices)
+        self._edits = NextEdits(client, self._cursors, suggester, self._notices)
+        self._feedback = Feedback(workspace, suggester)
+        context = ContextView(workspace, self._cursors, self._rooms.builder, self._rooms.budget)
+        self._commands = Commands(suggester, self._model, self._configuration, context, log, clock)
+        self._commands.changed = self._tell_state
+        self._configuration.applied = self._apply
+        self._watch = SettingsWatch()
+        self._link.protocol.handlers = self._handlers()
+        set_level(self._configuration.settings.log.level)
+
+    def receive(self, message: Message) -> None:
+        """Handle one message."""
+        self._link.protocol.receive(message)
+
+    def note(self, what: str) -> None:
+        """To the log."""
+        LOG.warning("%s", what)
+
+    async def stop(self) -> None:
+        """The client asked for the end: what is being served is cancelled, and answered so."""
+        self._link.protocol.cancel_all()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    async def aclose(self) -> None:
+        """Settle outcomes, let go of files, threads and connections."""
+        self._link.protocol.cancel_all()
+        for task in self._tasks:
+            task.cancel()
+        self._watch.stop()
+        await self._rooms.aclose()
+        await self._model.aclose()
+
+    def _handlers(self) -> dict[str, Handler]:
+        sync, feedback = self._sync, self._feedback
+        handlers: dict[str, Handler] = {
+            types.INITIALIZED: self._initialized,
+            types.SET_TRACE: account.nothing,
+            types.WINDOW_WORK_DONE_PROGRESS_CANCEL: account.nothing,
+            types.TEXT_DOCUMENT_DID_OPEN: self._opened,
+            types.TEXT_DOCUMENT_DID_CHANGE: sync.changed,
+            types.TEXT_DOCUMENT_DID_SAVE: sync.saved,
+            types.TEXT_DOCUMENT_DID_CLOSE: self._closed,
+            types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: sync.folders,
+            types.WORKSPACE_DID_CHANGE_CONFIGURATION: self._configuration.changed,
+            types.WORKSPACE_DID_CHANGE_WATCHED_FILES: self._files_changed,
+            types.TEXT_DOCUMENT_INLINE_COMPLETION: self._inline.inline,
+            types.TEXT_DOCUMENT_CODE_ACTION: self._edits.actions,
+            types.WORKSPACE_EXECUTE_COMMAND: self._commands.execute,
+            "textDocument/copilotInlineEdit": self._edits.copilot,
+            "textDocument/didShowCompletion": feedback.did_show,
+            "textDocument/didShowInlineEdit": feedback.did_show,
+            "textDocument/didPartiallyAcceptCompletion": feedback.did_partially_accept,
+            "textDocument/didFocus": feedback.did_focus,
+            "checkStatus": account.check_status,
+            "signIn": account.sign_in,
+            "signInInitiate": account.sign_in,
+            "signInConfirm": account.check_status,
+            "signOut": account.sign_out,
+            "getVersion": self._version,
+            "setEditorInfo": account.ok,
+            "didChangeStatus": account.nothing,
+            "notifyShown": account.ok,
+            "notifyAccepted": account.ok,
+            "notifyRejected": account.ok,
+        }
+        if self._client.completion_item:
+            handlers[types.TEXT_DOCUMENT_COMPLETION] = self._inline.popup
+        if self._client.debug:
+            handlers["calomel/debug/document"] = self._debug_document
+            handlers["calomel/debug/figures"] = lambda _: self.figures.report()
+        return handlers
+
+    # The session's beginning.
+
+    async def _initialized(self, _: object) -> None:
+        await self._begin()
+
+    async def _begin(self) -> None:
+        """Settings first, since they say which server; then the model and the index, in the background."""
+        if self._begun:
+            return
+        self._begun = True
+        await self._configuration.pull()
+        self._spawn(self._load_model())
+        self._spawn(self._index())
+        self._watch.start(self._configuration.files, self._settings_changed)
+
+    async def _load_model(self) -> None:
+        progress = Progress(self._link, self._client, "Calomel")
+        self._model.start()
+        await progress.begin("loading the model")
+        try:
+            info = await self._model.info()
+        except CompleterError as error:
+            progress.end(str(error))
+            return
+        progress.end(f"{info.id} is ready")
+        self._tell_state()
+        await self._rooms.model_is(info)
+
+    async def _index(self) -> None:
+        """Read the workspace, and tell the client how far it is."""
+        progress = Progress(self._link, self._client, "Calomel: reading the workspace")
+        await progress.begin(measured=True)
+        try:
+            await self._rooms.index(self._folders, progress.report)
+        finally:
+            progress.end()
+
+    # Changes of what surrounds the documents.
+
+    def _apply(self, settings: Settings) -> None:
+        set_level(settings.log.level)
+        server_changed = self._rooms.apply(settings)
+        if server_changed and self._begun:
+            self._spawn(self._model.reconnect(self._connect()))
+        self._tell_state()
+
+    def _settings_changed(self, paths: set[Path]) -> None:
+        self._configuration.files_changed(paths)
+
+    def _files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
+        paths = {path for change in params.changes if (path := local_path(change.uri)) is not None}
+        self._configuration.files_changed(paths)
+        self._rooms.files_changed(tuple(paths))
+
+    def _folders_changed(self, folders: tuple[Path, ...]) -> None:
+        self._folders = folders
+        self._rooms.workspace.set_folders(folders)
+        self._configuration.folders_changed()
+        self._watch.start(self._configuration.files, self._settings_changed)
+        if self._begun:
+            self._spawn(self._index())
+
+    def _opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        # No coroutine: the next message may be about this document already.
+        self._sync.opened(params)
+        # A client may never say `initialized`.
+        if not self._begun:
+            self._spawn(self._begin())
+
+    def _closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        self._sync.closed(params)
+        self._cursors.forget(params.text_document.uri)
+
+    # The model.
+
+    def _connect(self) -> Connect:
+        server = self._configuration.settings.server
+
+        async def connect() -> Completer:
+            if self._factory is not None:
+                return await self._factory(server)
+            from calomel.suggest.launch import connect as find_or_start
+
+            return await find_or_start(server)
+
+        return connect
+
+    def _state(self, state: State, message: str) -> None:
+        off = self._rooms.suggester.status().off if hasattr(self, "_rooms") else None
+        self._notices.status("off" if off else state, message)
+
+    def _tell_state(self) -> None:
+        status = self._rooms.suggester.status()
+        if status.off:
+            self._notices.status("off", status.message)
+        else:
+            self._notices.status(self._model.state, self._model.message)
+
+    # Small answers.
+
+    def _version(self, _: Mapping[str, Any]) -> dict[str, str]:
+        return {"version": self._link.version, "buildType": "prod", "runtimeVersion": "python"}
+
+    def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        document = self._rooms.workspace.documents.get(str(params.get("uri")))
+        if document is None:
+            raise InvalidParamsError("The document is not open.")
+        return {"text": document.text, "version": document.version, "lost": self._sync.lost(document.uri)}
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            from calomel.lsp.log import describe
+
+            LOG.error("%s failed: %s", task.get_name(), describe(error))

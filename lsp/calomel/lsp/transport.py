@@ -1,0 +1,96 @@
+"""The bytes of a connection: standard input and output kept for the protocol alone, or one TCP connection."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Final
+
+CHUNK_BYTES: Final = 1 << 16
+# A client that sends faster than its messages are handled waits in the pipe, not in memory.
+MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
+
+
+class Transport:
+    """Reads in a thread of its own, so that no pool, no slow handler and no odd kind of pipe can hold it up.
+
+    Args:
+        read: blocks until there are bytes; empty at the end of the stream.
+        write: blocks until all bytes are written.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
+        self._read = read
+        self._write = write
+        self._closed = False
+
+    def start(self, arrived: Callable[[bytes], None]) -> None:
+        """Call `arrived` on the running event loop with each chunk, at last with an empty one."""
+        loop = asyncio.get_running_loop()
+        room = threading.Semaphore(MAX_PENDING_BYTES // CHUNK_BYTES)
+
+        def deliver(data: bytes) -> None:
+            room.release()
+            arrived(data)
+
+        def pump() -> None:
+            data = b"."
+            while data:
+                try:
+                    data = self._read(CHUNK_BYTES)
+                except OSError:
+                    data = b""
+                room.acquire()
+                try:
+                    loop.call_soon_threadsafe(deliver, data)
+                except RuntimeError:
+                    return  # the loop is closed: nobody listens any more
+
+        threading.Thread(target=pump, name="calomel-read", daemon=True).start()
+
+    def write(self, data: bytes) -> bool:
+        """Send `data`; False when nobody reads any more."""
+        if not self._closed:
+            try:
+                self._write(data)
+            except (OSError, ValueError):
+                self._closed = True
+        return not self._closed
+
+
+def claim_stdio() -> Transport:
+    """Take standard input and output away from everything else in this process and its children.
+
+    Whatever prints, prints to stderr; whatever reads standard input, finds it empty. Call it before anything else can
+    print.
+    """
+    reading, writing = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a stderr
+        os.dup2(nothing, 2)
+        os.dup2(nothing, 1)
+    os.close(nothing)
+    sys.stdout = sys.stderr
+    return Transport(lambda size: os.read(reading, size), lambda data: _write_all(writing, data))
+
+
+def accept_one(port: int, listening: Callable[[int], None]) -> Transport:
+    """Wait on the loopback address for one client. `listening` learns the port, which 0 leaves to the system."""
+    with socket.create_server(("127.0.0.1", port)) as server:
+        listening(int(server.getsockname()[1]))
+        connection, _ = server.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Transport(connection.recv, connection.sendall)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
