@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from calomel.suggest.completer import Candidate, Kind
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.trigger import Trigger
-
-Aggressiveness = Literal["quiet", "balanced", "eager"] | float
+from calomel.workspace.preferences import Aggressiveness
 
 # The geometric mean of the tokens' probabilities that a suggestion must reach.
 THRESHOLDS: Final[dict[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}

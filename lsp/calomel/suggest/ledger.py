@@ -1,8 +1,8 @@
 """What became of each suggestion: told once, by the user's command or by what the text says.
 
 Editors differ: some report what they show, some the acceptance, some nothing, and most report it after the text has
-changed. So a suggestion counts as displayed from the moment it was given; a change that does all of it in one go is its
-acceptance; and an outcome that the text suggests but a late command may contradict waits a moment.
+changed. So a change that does all of a suggestion in one go is its acceptance, and an outcome that the text tells but a
+late command may contradict waits a moment. What was never displayed, or not long enough to be noticed, is only counted.
 """
 
 from __future__ import annotations
@@ -56,27 +56,25 @@ class Ledger:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
 
-    def changed(self, uri: str, change: Change) -> tuple[tuple[Offer, str], ...]:
-        """Go along with a change; returns the suggestions whose fate it decided, with `accepted` or `against`."""
-        decided: list[tuple[Offer, str]] = []
+    def changed(self, uri: str, change: Change) -> tuple[Offer, ...]:
+        """Go along with a change; returns the suggestions that it accepts."""
+        accepted: list[Offer] = []
         for offer in list(self._open(uri)):
             accepting = offer.was_accepted_by(change)
             progress = offer.changed(change)
             if progress == "done" and accepting:
                 self._tell(offer, "accepted", "by_text")
-                decided.append((offer, "accepted"))
-            elif progress == "done":
-                offer.pending = ("ignored", "typed_out", self._clock() + GRACE_SECONDS)
-            elif progress == "against":
-                offer.pending = ("ignored", "typed_against", self._clock() + GRACE_SECONDS)
-                decided.append((offer, "against"))
+                accepted.append(offer)
+            elif progress in {"done", "against"}:
+                offer.gone = self._clock()
+                offer.pending = "typed_out" if progress == "done" else "typed_against"
         self.settle()
-        return tuple(decided)
+        return tuple(accepted)
 
     def shown(self, suggestion_id: str) -> None:
         """The editor displays it now."""
         offer = self._offers.get(suggestion_id)
-        if offer is not None and not offer.seen and offer.decided is None:
+        if offer is not None and offer.since is None:
             offer.since = self._clock()
 
     def accepted(self, suggestion_id: str) -> Offer | None:
@@ -96,8 +94,7 @@ class Ledger:
         if length >= offer.length:
             return self.accepted(suggestion_id)
         offer.taken = length
-        if offer.pending is not None and offer.pending[1] == "typed_against":
-            offer.pending = None
+        offer.pending = offer.gone = None
         self._tell(offer, "partly_accepted", "by_command")
         return offer
 
@@ -134,10 +131,10 @@ class Ledger:
         """Tell what has become certain by now."""
         now = self._clock()
         for offer in self._offers.values():
-            if offer.pending is not None and now >= offer.pending[2]:
-                self._ignore(offer, offer.pending[1])
+            if offer.pending is not None and offer.gone is not None and now - offer.gone >= GRACE_SECONDS:
+                self._ignore(offer, offer.pending)
                 offer.pending = None
-            elif offer.is_open and offer.decided is None:
+            elif offer.is_open and offer.decided is None and offer.since is not None:
                 self._see(offer)
                 if now - offer.since >= NO_ACTION_SECONDS:
                     self._ignore(offer, "no_action")
@@ -154,16 +151,20 @@ class Ledger:
 
     def _finish(self, offer: Offer) -> None:
         if offer.pending is not None:
-            self._ignore(offer, offer.pending[1])
+            self._ignore(offer, offer.pending)
             offer.pending = None
         elif offer.is_open and offer.decided is None:
             self._ignore(offer, "closed")
 
     def _see(self, offer: Offer, *, surely: bool = False) -> None:
         """Count it as shown once it has been visible for a quarter of a second; whoever decides about it has seen it."""
-        if not offer.seen and (surely or self._clock() - offer.since >= SEEN_SECONDS):
+        if not offer.seen and (surely or self._visible_seconds(offer) >= SEEN_SECONDS):
             offer.seen = True
             self._send(offer, "shown", "")
+
+    def _visible_seconds(self, offer: Offer) -> float:
+        until = self._clock() if offer.gone is None else offer.gone
+        return 0.0 if offer.since is None else max(0.0, until - offer.since)
 
     def _ignore(self, offer: Offer, reason: str) -> None:
         if offer.decided is None:
@@ -191,7 +192,7 @@ class Ledger:
                     trigger=str(offer.trigger),
                     model=offer.model,
                     probability=offer.probability,
-                    visible_seconds=max(0.0, self._clock() - offer.since),
+                    visible_seconds=self._visible_seconds(offer),
                     length=offer.length,
                     accepted_length=_accepted(offer, kind),
                     text=offer.answered,

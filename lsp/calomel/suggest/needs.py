@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from calomel.prompts.parts import PromptParts
 from calomel.workspace.documents import Document
@@ -51,42 +51,3 @@ class CommentTest(Protocol):
 
     def in_comment_or_string(self, document: Document, offset: int) -> str | None:
         """`comment`, `string` or None."""
-
-
-class SuggestSettings(Protocol):
-    """What the user set; `calomel.workspace.settings.SuggestSettings` has the defaults and the reasons."""
-
-    @property
-    def enabled(self) -> bool:
-        """Suggest anything at all."""
-
-    @property
-    def next_edit(self) -> bool:
-        """Suggest next edits."""
-
-    @property
-    def in_comments(self) -> bool:
-        """Suggest within comments."""
-
-    @property
-    def in_strings(self) -> bool:
-        """Suggest within strings."""
-
-    @property
-    def aggressiveness(self) -> Literal["quiet", "balanced", "eager"] | float:
-        """How sure the model must be."""
-
-    @property
-    def debounce_seconds(self) -> float | None:
-        """Wait after a keystroke; None to learn it."""
-
-    @property
-    def max_tokens(self) -> int:
-        """Of an answer."""
-
-    @property
-    def context_tokens(self) -> int | None:
-        """Of a prompt; None for what the model is quick with."""
-
-    def language_enabled(self, language_id: str) -> bool:
-        """Suggest in documents of this language."""

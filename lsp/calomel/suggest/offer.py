@@ -25,11 +25,12 @@ class Offer:
         id: the same as long as the user types into it.
         edits: what is left of it, of the text as it is now; empty when all is done.
         answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
-        since: when it was given, or, if the editor says so, displayed.
+        since: when the editor displayed it; None while that is not known.
+        gone: when it was not there any more; None as long as it may be.
         seen: it was visible long enough to be noticed, and that was told.
         taken: UTF-16 units of `answered` that were accepted in parts.
         decided: the last outcome that was told; None while it is open.
-        pending: an outcome to be told at a time, unless the user's decision comes before.
+        pending: why it will count as ignored in a moment, unless the user's decision comes before.
     """
 
     id: str
@@ -41,12 +42,13 @@ class Offer:
     model: str
     edits: tuple[Planned, ...]
     answered: str
-    since: float
+    since: float | None = None
+    gone: float | None = None
     candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
     seen: bool = False
     taken: int = 0
     decided: str | None = None
-    pending: tuple[str, str, float] | None = None
+    pending: str | None = None
 
     @property
     def is_open(self) -> bool:

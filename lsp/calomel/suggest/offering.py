@@ -9,7 +9,7 @@ from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.replacement import may_replace
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import Suggestion, TextEdit
+from calomel.suggest.suggestion import Suggestion, TextEdit, apply
 from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.documents import Document
 
@@ -38,11 +38,12 @@ def offered(
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
-    answered = delivered[-1].text
+    low, high = delivered[0].start, delivered[-1].end
+    answered = apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in delivered])
     if visible is not None and visible.edits == chosen:
         offer = visible
-        offer.answered = answered
-        offer.taken = 0
+        if offer.answered != answered:
+            offer.answered, offer.taken = answered, 0
     else:
         offer = Offer(
             id=f"{session.rng.getrandbits(64):016x}",
@@ -54,7 +55,6 @@ def offered(
             model=session.asker.model_id,
             edits=chosen,
             answered=answered,
-            since=session.clock(),
             candidate=entry.candidate,
         )
         session.ledger.give(offer)

@@ -25,7 +25,7 @@ class Outcome:
         trigger: what made the editor ask.
         model: that made it.
         probability: what the gate said.
-        visible_seconds: since it was given to the editor, or displayed where the editor says so.
+        visible_seconds: since the editor displayed it; 0 when that is not known.
         length: of its insert text, in UTF-16 units.
         accepted_length: how much of it the user took.
         text: its insert text.

@@ -16,11 +16,11 @@ from calomel.suggest.flight import Flight
 from calomel.suggest.latency import Latency
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
-from calomel.suggest.needs import SuggestSettings
 from calomel.suggest.rejected import Rejections
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import Answer
 from calomel.suggest.switches import Switches
+from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
 

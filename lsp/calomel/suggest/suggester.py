@@ -16,7 +16,7 @@ from calomel.suggest.flight import Ticket
 from calomel.suggest.gate import Gate, ThresholdGate
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
-from calomel.suggest.needs import Builder, SuggestSettings
+from calomel.suggest.needs import Builder
 from calomel.suggest.offer import Offer
 from calomel.suggest.outcome import OutcomeSink
 from calomel.suggest.planned import edits_of
@@ -28,6 +28,7 @@ from calomel.suggest.switches import Switches
 from calomel.suggest.trigger import Diagnostic, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Origin
+from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
 
@@ -63,6 +64,7 @@ class Suggester:
             switches=Switches(clock),
         )
         workspace.listeners.append(self)
+        workspace.is_acceptance = self.is_acceptance
 
     # Questions.
 
@@ -199,6 +201,7 @@ class Suggester:
         self._is_closed = True
         if self in self._session.workspace.listeners:
             self._session.workspace.listeners.remove(self)
+            self._session.workspace.is_acceptance = None
         await self._session.flight.aclose()
         await self._session.model.aclose()
         self._session.ledger.close()
@@ -220,9 +223,8 @@ class Suggester:
         session.state(uri).changed(document.version, change)
         session.cache.changed(uri, change)
         session.rejections.changed(uri, change)
-        for offer, fate in session.ledger.changed(uri, change):
-            if fate == "accepted":
-                self._was_accepted(offer)
+        for offer in session.ledger.changed(uri, change):
+            self._was_accepted(offer)
 
     def saved(self, document: Document) -> None:
         """Nothing follows from it."""

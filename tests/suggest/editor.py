@@ -1,0 +1,231 @@
+"""An editor, a model that says what it is told to, and a clock that moves when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from calomel.prompts.parts import PromptParts
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
+from calomel.suggest.outcome import Outcome
+from calomel.suggest.suggester import Suggester
+from calomel.suggest.suggestion import Answer
+from calomel.suggest.trigger import Trigger
+from calomel.workspace.documents import Document, RangeChange
+from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Masking, Workspace
+
+URI = "file:///work/a.py"
+
+
+class Time:
+    """Seconds that pass by `advance` alone."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.sleeping: list[tuple[float, asyncio.Future[None]]] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (self.now + seconds, future)
+        self.sleeping.append(entry)
+        try:
+            await future
+        finally:
+            self.sleeping.remove(entry)
+
+    async def advance(self, seconds: float) -> None:
+        self.now += seconds
+        for when, future in list(self.sleeping):
+            if when <= self.now and not future.done():
+                future.set_result(None)
+        await settle()
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+@dataclass
+class ScriptedModel:
+    """Answers by a function of the request; `hold` keeps answers back until `release`."""
+
+    reply: Callable[[CompleteRequest], str | CompleterError | Exception] = lambda _: "done()"
+    kinds: tuple[Kind, ...] = ("fill", "edit")
+    log_prob: float = -0.1
+    finish_reason: Literal["stop", "length", "deadline"] = "stop"
+    loading: bool = False
+    hold: bool = False
+    requests: list[CompleteRequest] = field(default_factory=list)
+    running: int = 0
+    most_running: int = 0
+    cancelled: int = 0
+    _release: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        self.requests.append(request)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            if self.hold:
+                await self._release.wait()
+            else:
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.running -= 1
+        said = self.reply(request)
+        if isinstance(said, Exception):
+            raise said
+        return CompleteAnswer(
+            (Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),), model="scripted"
+        )
+
+    def release(self) -> None:
+        self.hold = False
+        self._release.set()
+
+    async def info(self) -> ModelInfo:
+        if self.loading:
+            await asyncio.Event().wait()
+        return ModelInfo("scripted", "0", self.kinds, 8192, 2048, None, "1")
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Built:
+    parts: PromptParts
+
+
+class WholeFile:
+    """Shows the model the whole file."""
+
+    def build(self, situation: Situation, budget: int) -> Built:
+        text, at = situation.text, situation.offset
+        return Built(PromptParts(path=situation.path, prefix=text[:at], suffix=text[at:]))
+
+
+class Outcomes:
+    """Keeps outcomes in a list."""
+
+    def __init__(self) -> None:
+        self.all: list[Outcome] = []
+
+    def record(self, outcome: Outcome) -> None:
+        self.all.append(outcome)
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        return [(outcome.outcome, outcome.reason) for outcome in self.all]
+
+
+class Editor:
+    """One document in one editor."""
+
+    def __init__(self, model: ScriptedModel, settings: SuggestSettings, privacy: Masking | None) -> None:
+        self.time = Time()
+        self.model = model
+        self.outcomes = Outcomes()
+        self.workspace = Workspace([], self.time.clock, privacy=privacy)
+        self.suggester = Suggester(
+            self.workspace,
+            WholeFile(),
+            model,
+            settings,
+            clock=self.time.clock,
+            sleep=self.time.sleep,
+            outcomes=self.outcomes,
+            rng=random.Random(1),
+        )
+        self.cursor = 0
+        self._version = 1
+
+    def open(self, text: str) -> Editor:
+        """`|` is the cursor."""
+        self.cursor = text.index("|")
+        self.workspace.open(URI, "python", self._version, text.replace("|", "", 1))
+        return self
+
+    @property
+    def document(self) -> Document:
+        document = self.workspace.documents.get(URI)
+        assert document is not None
+        return document
+
+    @property
+    def text(self) -> str:
+        return self.document.text[: self.cursor] + "|" + self.document.text[self.cursor :]
+
+    def change(self, *edits: tuple[int, int, str]) -> None:
+        """One message with changes that the editor applies one after the other."""
+        self._version += 1
+        changes = []
+        for start, end, text in edits:
+            # Offsets of several changes are given as if each were sent alone, later ones of the text so far.
+            before = self.document if not changes else None
+            assert before is not None, "use several()"
+            changes.append(RangeChange(before.position_at(start), before.position_at(end), text))
+            self.cursor = start + len(text)
+        self.workspace.change(URI, self._version, changes)
+
+    def several(self, *changes: RangeChange) -> None:
+        self._version += 1
+        self.workspace.change(URI, self._version, changes)
+
+    def type(self, text: str) -> None:
+        self.change((self.cursor, self.cursor, text))
+
+    def backspace(self, count: int = 1) -> None:
+        self.change((self.cursor - count, self.cursor, ""))
+
+    async def inline(self, trigger: Trigger = Trigger.EDIT, *, wait: float = 1.2) -> Answer:
+        """Ask, and let so much time pass that any pause ends."""
+        asking = asyncio.ensure_future(self.suggester.inline(URI, self.cursor, trigger))
+        return await self._answered(asking, wait)
+
+    async def next_edit(self, trigger: Trigger = Trigger.EDIT, *, wait: float = 1.2) -> Answer:
+        asking = asyncio.ensure_future(self.suggester.next_edit(URI, None, self.cursor, trigger=trigger))
+        return await self._answered(asking, wait)
+
+    async def _answered(self, asking: asyncio.Future[Answer], wait: float) -> Answer:
+        await settle()
+        if not asking.done():
+            await self.time.advance(wait)
+        return await asking
+
+
+@asynccontextmanager
+async def editing(
+    text: str,
+    reply: Callable[[CompleteRequest], str | CompleterError | Exception] | str = "done()",
+    *,
+    settings: SuggestSettings | None = None,
+    privacy: Masking | None = None,
+    model: ScriptedModel | None = None,
+) -> AsyncIterator[Editor]:
+    """An editor with `text`, whose model says `reply`; in the end no task is left."""
+    model = model or ScriptedModel()
+    model.reply = (lambda _: reply) if isinstance(reply, str) else reply
+    before = asyncio.all_tasks()
+    editor = Editor(model, settings or SuggestSettings(debounce_seconds=0.1), privacy).open(text)
+    yield editor
+    await editor.suggester.aclose()
+    await settle()
+    assert asyncio.all_tasks() - before == set()
+    assert editor.time.sleeping == []
