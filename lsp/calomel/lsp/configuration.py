@@ -19,8 +19,7 @@ from pygls.exceptions import JsonRpcException
 from calomel.lsp.client import Client, own_options, settings_in
 from calomel.lsp.notices import Notices
 from calomel.lsp.protocol import EditorLink
-from calomel.workspace.settings import Settings
-from calomel.workspace.settings_file import load_settings
+from calomel.workspace.settings import Settings, load_settings
 
 LOG: Final = logging.getLogger(__name__)
 

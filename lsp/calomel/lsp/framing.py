@@ -17,6 +17,13 @@ MAX_HEADER_BYTES: Final = 16 * 1024
 
 _LENGTH = re.compile(rb"content-length[ \t]*:[ \t]*(\d{1,12})[ \t]*\r?\n", re.IGNORECASE)
 _NAME = b"content-length"
+# The same, cut off anywhere: what a body may end in whose length was a little too large.
+_CUT_LENGTH = re.compile(
+    rb"(?:content-length[ \t]*(?::[ \t]*\d*[ \t]*\r?)?|"
+    + b"|".join(_NAME[:size] for size in range(len(_NAME) - 1, 0, -1))
+    + rb")\Z",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class Framer:
         A length that is too large swallows the next message's beginning; JSON itself never contains such a line,
         because line ends inside of its strings are escaped.
         """
-        found = _LENGTH.search(body)
+        found = _LENGTH.search(body) or _CUT_LENGTH.search(body)
         if found:
             self._buffer[:0] = body[found.start() :]
 

@@ -12,15 +12,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from enum import Enum
 from functools import partial
 from typing import Any, Final
 
-import attrs
 from cattrs import Converter
 from lsprotocol import types
+from lsprotocol.converters import get_converter
 from pygls.exceptions import JsonRpcException, PyglsError
 from pygls.lsp.server import LanguageServer
-from pygls.protocol import LanguageServerProtocol, default_converter
+from pygls.protocol import LanguageServerProtocol
 
 from calomel.lsp import jsonrpc
 from calomel.lsp.jsonrpc import ErrorCode, Id, Message
@@ -40,13 +41,16 @@ class InvalidParamsError(JsonRpcException):
 
 def strict_converter() -> Converter:
     """lsprotocol's converter, without the conversions of primitives that would turn any value into a text."""
-    converter: Converter = default_converter()
-    # By identity: enumerations are subclasses of these, and have hooks of their own.
-    converter.register_structure_hook_func(lambda kind: kind in (str, int, float, bool), _strict)
-    return converter
+    converter = Converter()
+    # Before lsprotocol's hooks, which look up what they need when they are made.
+    for kind in (str, int, float, bool):
+        converter.register_structure_hook(kind, _strict)
+    return get_converter(converter)
 
 
 def _strict(value: Any, kind: type) -> Any:
+    if issubclass(kind, Enum):  # enumerations of texts or numbers come here too
+        return kind(value)
     fits = isinstance(value, (int, float) if kind is float else kind)
     if not fits or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"not a {kind.__name__}")
@@ -229,11 +233,6 @@ class EditorProtocol(LanguageServerProtocol):
             future.set_exception(JsonRpcException("The client's answer has a wrong form.", ErrorCode.INTERNAL_ERROR))
             return
         future.set_result(message.get("result") if whole is None else whole.result)
-
-
-@attrs.define
-class _Nothing:
-    """A writer for pygls, which asks for one before it sends; ours is `EditorProtocol.send`."""
 
 
 class EditorLink(LanguageServer):

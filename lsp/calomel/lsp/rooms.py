@@ -14,6 +14,7 @@ from calomel.lsp.model_link import ModelLink
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.suggester import Suggester
+from calomel.lsp.present_privacy import PresentPrivacy
 from calomel.workspace.position import Encoding
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
@@ -40,7 +41,7 @@ class Rooms:
     ) -> None:
         self._settings = settings
         self._model = model
-        self._privacy = Privacy(folders, settings.privacy)
+        self._privacy = PresentPrivacy(Privacy(folders, settings.privacy))
         self._syntax = SyntaxTrees(clock)
         self._related = Related(self._syntax, self._privacy, clock=clock)
         self.workspace = Workspace(
@@ -64,7 +65,7 @@ class Rooms:
         if settings.suggest != before.suggest:
             self.suggester.apply_settings(settings.suggest)
         if settings.privacy != before.privacy:
-            self._privacy.configure(self.workspace.folders, settings.privacy)
+            self._privacy.rules = Privacy(self.workspace.folders, settings.privacy)
         return settings.server != before.server
 
     async def model_is(self, info: ModelInfo) -> None:
@@ -90,9 +91,13 @@ class Rooms:
             if self._related.ready or read >= found:
                 loop.call_soon_threadsafe(done.set)
 
-        self._privacy.configure(folders, self._settings.privacy)
         self._related.start(folders, progress)
         await done.wait()
+
+    def folders_changed(self, folders: tuple[Path, ...]) -> None:
+        """The editor has other folders."""
+        self._privacy.rules = Privacy(folders, self._settings.privacy)
+        self.workspace.set_folders(folders)
 
     def files_changed(self, paths: tuple[Path, ...]) -> None:
         """The editor says that these files changed."""

@@ -205,7 +205,7 @@ class Session:
 
     def _folders_changed(self, folders: tuple[Path, ...]) -> None:
         self._folders = folders
-        self._rooms.workspace.set_folders(folders)
+        self._rooms.folders_changed(folders)
         self._configuration.folders_changed()
         self._watch.start(self._configuration.files, self._settings_changed)
         if self._begun:

@@ -1,0 +1,205 @@
+"""An editor for the tests: the real server in the same process, over a pipe of the operating system."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from calomel.lsp.framing import Framer
+from calomel.lsp.jsonrpc import encode
+from calomel.lsp.server import create_server
+from calomel.lsp.transport import Transport
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+
+URI = "file:///workspace/a.py"
+SECONDS = 10.0
+
+
+class Script:
+    """A model that does as it is told."""
+
+    def __init__(self) -> None:
+        self.fill: str | None = "return a + b"
+        self.edit: dict[str, str] = {}
+        self.error: str | None = None
+        self.hold: asyncio.Event | None = None
+        self.loading: asyncio.Event | None = None
+        self.broken = False
+        self.requests: list[CompleteRequest] = []
+        self.cancelled = 0
+        self.closed = 0
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        self.requests.append(request)
+        if self.hold is not None:
+            try:
+                await self.hold.wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if self.error:
+            raise CompleterError(self.error, "as the script says")
+        text = self.fill
+        if request.kind == "edit":
+            text = request.parts.region.text if request.parts.region else ""
+            for before, after in self.edit.items():
+                text = text.replace(before, after)
+        if text is None:
+            return CompleteAnswer((), reason="empty", model="scripted")
+        candidate = Candidate(text, log_probs=(-0.01,), entropies=(0.01,), end_log_prob=-0.01)
+        return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=90, model="scripted")
+
+    async def info(self) -> ModelInfo:
+        if self.loading is not None:
+            await self.loading.wait()
+        if self.broken:
+            raise CompleterError("failed", "The weights are damaged.")
+        return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0")
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Editor:
+    """Sends what it is told to, answers the server's own requests, and remembers everything that came."""
+
+    def __init__(self, log: Path, script: Script) -> None:
+        self.script = script
+        self.messages: list[dict[str, Any]] = []
+        self.exit_code: int | None = None
+        self.answers: dict[str, Callable[[Any], Any]] = {}
+        self._came = asyncio.Event()
+        self._numbers = itertools.count(1)
+        self._framer = Framer()
+        self._reading, self._writing = os.pipe()
+
+        async def factory(_: object) -> Script:
+            return script
+
+        server = create_server(factory, log=log)
+        self._task = asyncio.create_task(server.serve(Transport(lambda size: os.read(self._reading, size), self._take)))
+
+    def raw(self, data: bytes) -> None:
+        os.write(self._writing, data)
+
+    def send(self, message: Any) -> None:
+        self.raw(encode(message))
+
+    def notify(self, method: str, params: Any = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))
+
+    def start(self, method: str, params: Any = None) -> int:
+        number = next(self._numbers)
+        self.send({"jsonrpc": "2.0", "id": number, "method": method} | ({} if params is None else {"params": params}))
+        return number
+
+    async def answer(self, number: int | str | None) -> dict[str, Any]:
+        return await self.until(lambda message: "method" not in message and message.get("id") == number)
+
+    async def ask(self, method: str, params: Any = None) -> Any:
+        answer = await self.answer(self.start(method, params))
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    async def error(self, method: str, params: Any = None) -> int:
+        answer = await self.answer(self.start(method, params))
+        assert "error" in answer, answer
+        return int(answer["error"]["code"])
+
+    async def until(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                for message in self.messages:
+                    if wanted(message):
+                        self.messages.remove(message)
+                        return message
+                self._came.clear()
+                await self._came.wait()
+
+    async def notice(self, method: str) -> Any:
+        return (await self.until(lambda message: message.get("method") == method)).get("params")
+
+    async def until_asked(self, times: int = 1) -> None:
+        async with asyncio.timeout(SECONDS):
+            while len(self.script.requests) < times:
+                await asyncio.sleep(0.002)
+
+    async def initialize(self, capabilities: Any = None, options: Any = None, **more: Any) -> Any:
+        params = {"processId": None, "rootUri": None, "capabilities": capabilities or {}, **more}
+        if options is not None:
+            params["initializationOptions"] = options
+        result = await self.ask("initialize", params)
+        self.notify("initialized", {})
+        return result
+
+    def open(self, text: str, uri: str = URI, language: str = "python", version: int = 1) -> None:
+        document = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": document})
+
+    def change(self, version: int, *changes: dict[str, Any], uri: str = URI) -> None:
+        self.notify(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": list(changes)},
+        )
+
+    async def inline(self, line: int, character: int, kind: int = 1, uri: str = URI) -> Any:
+        return await self.ask("textDocument/inlineCompletion", inline_params(line, character, kind, uri))
+
+    async def next_edit(self, line: int, character: int, version: int | None = 1, uri: str = URI) -> Any:
+        return await self.ask("textDocument/copilotInlineEdit", edit_params(line, character, version, uri))
+
+    async def command(self, name: str, *arguments: Any) -> Any:
+        return await self.ask("workspace/executeCommand", {"command": name, "arguments": list(arguments)})
+
+    async def text(self, uri: str = URI) -> str:
+        return str((await self.ask("calomel/debug/document", {"uri": uri}))["text"])
+
+    async def alive(self) -> bool:
+        return "version" in await self.ask("getVersion")
+
+    def hang_up(self) -> None:
+        if self._writing >= 0:
+            os.close(self._writing)
+            self._writing = -1
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(SECONDS):
+            self.exit_code = await self._task
+        return self.exit_code
+
+    async def aclose(self) -> None:
+        self.hang_up()
+        await self.ended()
+        os.close(self._reading)
+
+    def _take(self, data: bytes) -> None:
+        self._framer.feed(data)
+        while isinstance(body := self._framer.next(), bytes):
+            message = json.loads(body)
+            if "method" in message and "id" in message:
+                reply = self.answers.get(message["method"], lambda params: None)(message.get("params"))
+                self.send({"jsonrpc": "2.0", "id": message["id"], "result": reply})
+            self.messages.append(message)
+            self._came.set()
+
+
+def at(line: int, character: int) -> dict[str, int]:
+    return {"line": line, "character": character}
+
+
+def span(line: int, start: int, end: int) -> dict[str, Any]:
+    return {"start": at(line, start), "end": at(line, end)}
+
+
+def inline_params(line: int, character: int, kind: int = 1, uri: str = URI) -> dict[str, Any]:
+    return {"textDocument": {"uri": uri}, "position": at(line, character), "context": {"triggerKind": kind}}
+
+
+def edit_params(line: int, character: int, version: int | None = 1, uri: str = URI) -> dict[str, Any]:
+    document = {"uri": uri} if version is None else {"uri": uri, "version": version}
+    return {"textDocument": document, "position": at(line, character)}
