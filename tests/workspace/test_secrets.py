@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import random
+import string
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.workspace.secrets import mask, spans
+
+RNG = random.Random(80)
+
+
+def some(count: int, letters: str = string.ascii_letters + string.digits) -> str:
+    return "".join(RNG.choice(letters) for _ in range(count))
+
+
+HEX = "0123456789abcdef"
+# Put together here, so that the file itself holds none.
+PEM = "-----BEGIN RSA " + "PRIVATE KEY-----"
+PEM_END = "-----END RSA " + "PRIVATE KEY-----"
+BODY = "\n".join(some(64) for _ in range(6))
+SECRETS = {
+    "aws": "AK" + "IA" + some(16, string.ascii_uppercase + string.digits),
+    "github": "gh" + "p_" + some(36),
+    "github fine-grained": "github" + "_pat_" + some(60),
+    "gitlab": "gl" + "pat-" + some(20),
+    "slack": "xo" + "xb-" + some(40, string.digits),
+    "model": "sk" + "-ant-" + some(40),
+    "google": "AI" + "za" + some(35),
+    "stripe": "sk" + "_live_" + some(24),
+    "npm": "np" + "m_" + some(36),
+    "pypi": "py" + "pi-" + some(60),
+    "sendgrid": "S" + "G." + some(22) + "." + some(43),
+    "twilio": "A" + "C" + some(32, HEX),
+    "huggingface": "h" + "f_" + some(34),
+    "jwt": "ey" + "J" + some(20) + "." + some(40) + "." + some(43),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("around", ["key = '{}'\n", "{}", "# {}\n", "curl -H 'X: {}' http://a\n", "KEY={}\n"])
+def test_a_token_of_a_known_shape_is_masked(name: str, around: str) -> None:
+    secret = SECRETS[name]
+    masked = mask(around.format(secret))
+    assert masked == around.format("*" * len(secret))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password = "hunter2-{}"',
+        "DB_PASSWORD={}9f",
+        'api_key: "{}"',
+        '"clientSecret": "{}",',
+        "const authToken: string = `{}`;",
+        'config["secret_key"] = "{}"',
+        "export SECRET_TOKEN='{}'",
+        'let signing_key: &str = "{}";',
+    ],
+)
+def test_a_random_value_behind_a_telling_name_is_masked(line: str) -> None:
+    value = "q7Zp" + some(20) + "4xV0"
+    assert value not in mask(line.format(value))
+    assert len(mask(line.format(value))) == len(line.format(value))
+
+
+def test_a_password_inside_of_a_url_is_masked_and_the_rest_is_not() -> None:
+    text = "postgres://" + "app:" + "s3cretpw" + "@db.example.org/x"
+    assert mask(text) == "postgres://" + "*" * len("app:s3cretpw") + "@db.example.org/x"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PEM}\n{BODY}\n{PEM_END}\n",
+        f"{PEM}\n{BODY}\n",
+        f"{BODY}\n{PEM_END}\n",
+        f'KEY = """{PEM}\n{BODY}\n{PEM_END}"""\n',
+        "".join(f"+{line}\n" for line in f"{PEM}\n{BODY}\n{PEM_END}".splitlines()),
+    ],
+    ids=["whole", "end cut", "beginning cut", "in source", "in a diff"],
+)
+def test_a_private_key_is_masked_even_when_it_is_cut(text: str) -> None:
+    masked = mask(text)
+    assert not any(line in masked for line in BODY.splitlines())
+    assert masked.count("\n") == text.count("\n")
+
+
+def test_line_ends_stay_where_they_are() -> None:
+    text = f"a\r\n{PEM}\r\n" + BODY.replace("\n", "\r\n") + f"\r\n{PEM_END}\r\nb\r\n"
+    masked = mask(text)
+    assert [at for at, character in enumerate(masked) if character in "\r\n"] == [
+        at for at, character in enumerate(text) if character in "\r\n"
+    ]
+
+
+def test_a_token_is_masked_while_it_is_being_typed() -> None:
+    secret = SECRETS["github"]
+    seen = [mask(f"token = '{secret[:count]}") for count in range(12, len(secret) + 1)]
+    assert all(secret[4:10] not in masked for masked in seen)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "token = tokens[index - 1]",
+        "password = getpass.getpass()",
+        "self.api_key = settings.api_key",
+        'parser.add_argument("--token", help="access token")',
+        "const secret = process.env.SECRET_KEY;",
+        'password: "password"',
+        'TOKEN = "<your token here>"',
+        'api_key = "your_api_key"',
+        "def check_token(token: str) -> bool:",
+        "private_key = ed25519.Ed25519PrivateKey.generate()",
+        'secret = "changeme"',
+        "tokenizer = Qwen2Tokenizer.from_pretrained(path)",
+        "max_tokens: 8192",
+        'url = "https://example.org/a@b"',
+        "sha256 = 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "import tokenize, secrets",
+    ],
+)
+def test_ordinary_code_is_left_alone(line: str) -> None:
+    assert mask(line) == line
+
+
+@given(st.text(max_size=200))
+def test_masking_keeps_the_length_and_masks_nothing_twice(text: str) -> None:
+    masked = mask(text)
+    assert len(masked) == len(text)
+    assert len(mask(masked)) == len(text)
+
+
+def test_spans_do_not_overlap_and_come_in_order() -> None:
+    text = "\n".join(f'token = "{secret}"' for secret in SECRETS.values())
+    found = spans(text)
+    assert len(found) == len(SECRETS)
+    assert all(one[1] <= other[0] for one, other in pairwise(found))
