@@ -271,7 +271,7 @@ def _note_reuse(times: _Times, name: str, status: dict[str, Any]) -> None:
 
 async def _initialize(session: LspSession, workspace: Path, budget: int, model: Path | None) -> None:
     options: dict[str, Any] = {
-        "suggest": {"debounce_ms": 0, "context_tokens": budget, "aggressiveness": 0.0},
+        "suggest": {"debounce_seconds": 0, "context_tokens": budget, "aggressiveness": 0.0},
         "server": {"idle_minutes": 2, **({"model": str(model)} if model else {})},
     }
     await session.request(
