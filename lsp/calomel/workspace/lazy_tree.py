@@ -1,0 +1,149 @@
+"""One document's syntax tree, which follows the edits and is parsed when it is asked for.
+
+The parser reads two bytes a code point, always: what UTF-16 would write in four is replaced by a stand-in, so that a
+byte of the tree is twice an offset of the text. A lone CR becomes LF, so that both count the same lines.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tree_sitter import Parser, Point, Tree
+
+from calomel.workspace.clock import Clock
+from calomel.workspace.documents import Document, TextChange
+
+# Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
+LONGEST_TEXT: Final = 1_000_000
+_UNUSUAL: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]|\r(?!\n)")
+# What the parser gets at a time; more calls cost more than the copies save.
+_PIECE: Final = 1 << 16
+# Edits that a parse in progress may still be told of; then it starts anew.
+_MOST_EDITS: Final = 512
+
+Edit = tuple[int, int, int, tuple[int, int], tuple[int, int], tuple[int, int]]
+
+
+def parser_text(text: str) -> bytes:
+    """What the parser reads: two bytes for each code point of the text."""
+    if not text.isascii() or "\r" in text:
+        text = _UNUSUAL.sub(_stand_in, text)
+    return text.encode("utf-16-le")
+
+
+def _stand_in(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == "\r":
+        return "\n"
+    return "\u0101" if character.isalnum() else "\ufffd"
+
+
+def parse_within(parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Clock) -> Tree | None:
+    """The tree of `data`; None when the deadline came first: the same call again goes on where it was."""
+    view = memoryview(data)
+
+    def read(at: int, _point: Point) -> memoryview:
+        return view[at : at + _PIECE]
+
+    def late(_at: int, _error: bool) -> bool:  # noqa: FBT001 (the library's signature)
+        return clock() > deadline
+
+    try:
+        if old is None:
+            return parser.parse(read, encoding="utf16le", progress_callback=late)
+        return parser.parse(read, old, "utf16le", late)
+    except ValueError:
+        return None
+
+
+class LazyTree:
+    """The tree of one document."""
+
+    def __init__(self, parser: Parser, clock: Clock) -> None:
+        self._parser = parser
+        self._clock = clock
+        # The last finished tree, moved along with every edit since.
+        self._tree: Tree | None = None
+        self._fresh = False
+        # A parse that was interrupted: its text, and what has been edited since it began.
+        self._unfinished: bytes | None = None
+        self._since: list[Edit] = []
+
+    @classmethod
+    def beginning_with(cls, tree: Tree, parser: Parser, clock: Clock) -> LazyTree:
+        """A tree that is there already and will be changed here."""
+        made = cls(parser, clock)
+        made._tree, made._fresh = tree, True
+        return made
+
+    def edit(self, document: Document, change: TextChange) -> None:
+        """Take note of a change that the document has seen. Costs microseconds; nothing is parsed."""
+        self._fresh = False
+        if self._tree is None and self._unfinished is None:
+            return
+        if _touches_cr(document, change) or len(self._since) > _MOST_EDITS:
+            self._forget()
+            return
+        edit = _edit(change)
+        if self._tree is not None:
+            self._tree.edit(*edit)
+        if self._unfinished is not None:
+            self._since.append(edit)
+
+    def get(self, text: str, seconds: float) -> Tree | None:
+        """The tree of the text as it is now; None when it could not be had within the time. The next call goes on."""
+        if self._fresh:
+            return self._tree
+        deadline = self._clock() + seconds
+        while not self._fresh:
+            if self._unfinished is None:
+                self._unfinished = parser_text(text)
+                self._since = []
+            tree = parse_within(self._parser, self._unfinished, self._tree, deadline, self._clock)
+            if tree is None:
+                return None
+            for edit in self._since:
+                tree.edit(*edit)
+            self._fresh = not self._since
+            self._tree, self._unfinished = tree, None
+        return self._tree
+
+    def _forget(self) -> None:
+        self._tree = None
+        self._unfinished = None
+        self._since = []
+        self._parser.reset()
+
+
+def _edit(change: TextChange) -> Edit:
+    lines, column = _extent(change.inserted)
+    if lines == 0:
+        column += change.start_column
+    return (
+        2 * change.start,
+        2 * change.end,
+        2 * (change.start + len(change.inserted)),
+        (change.start_line, 2 * change.start_column),
+        (change.end_line, 2 * change.end_column),
+        (change.start_line + lines, 2 * column),
+    )
+
+
+def _extent(text: str) -> tuple[int, int]:
+    """Line ends in a text, and the characters behind the last one."""
+    if "\r" in text:
+        text = re.sub(r"\r(?!\n)", "\n", text)
+    return text.count("\n"), len(text) - text.rfind("\n") - 1
+
+
+def _touches_cr(document: Document, change: TextChange) -> bool:
+    """Whether the change may have made a lone CR of a CRLF or the other way round, outside of its own range."""
+    if change.inserted.endswith("\r") or change.removed.endswith("\r"):
+        return True
+    if change.start == 0:
+        return False
+    number = change.start_line if change.start_column else change.start_line - 1
+    line = document.line(number)
+    before = change.start - document.line_start(number) - 1
+    return line[before : before + 1] == "\r"

@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.workspace.editing import Editor
+from tests.workspace.programs import PROGRAMS
+from tree_sitter import Node
+
+from calomel.workspace.languages import GRAMMARS, grammar_of, load, parser_for
+from calomel.workspace.lazy_tree import LONGEST_TEXT, parser_text
+from calomel.workspace.node_kinds import DEFINITIONS
+from calomel.workspace.syntax import SyntaxTrees
+
+PIECES = [
+    "",
+    "x",
+    "(",
+    ")",
+    "{",
+    "}",
+    "\n",
+    '"',
+    "é",
+    "😀",
+    "\r",
+    "\r\n",
+    "    ",
+    "def f():\n",
+    "/*",
+    "*/",
+    "# c",
+    "\ud800",
+]
+EDITS = st.lists(
+    st.tuples(st.integers(0, 400), st.integers(0, 30), st.sampled_from(PIECES), st.booleans()), min_size=1, max_size=12
+)
+
+
+class Steps:
+    """A clock that goes on by one at every look."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def patient() -> SyntaxTrees:
+    return SyntaxTrees(lambda: 0.0)
+
+
+def nodes(root: Node) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    left = [root]
+    while left:
+        node = left.pop()
+        found.append((node.type, node.byte_range, node.start_point, node.end_point, node.is_missing))
+        left.extend(node.children)
+    return found
+
+
+def fresh(text: str, language_id: str) -> list[tuple[object, ...]]:
+    grammar = grammar_of(language_id)
+    assert grammar is not None
+    parser = parser_for(grammar)
+    assert parser is not None
+    return nodes(parser.parse(parser_text(text), encoding="utf16le").root_node)
+
+
+@settings(max_examples=15, deadline=None)
+@given(edits=EDITS)
+@pytest.mark.parametrize("language_id", PROGRAMS)
+def test_a_tree_after_any_edits_is_the_tree_of_the_text(
+    language_id: str, edits: list[tuple[int, int, str, bool]]
+) -> None:
+    syntax = patient()
+    editor = Editor(PROGRAMS[language_id], language_id, [syntax])
+    assert syntax.tree(editor.document) is not None
+    for start, length, text, ask in edits:
+        first = min(start, len(editor.document))
+        editor.replace(first, min(first + length, len(editor.document)), text)
+        if ask:
+            syntax.tree(editor.document)
+    tree = syntax.tree(editor.document)
+    assert tree is not None
+    assert nodes(tree.root_node) == fresh(editor.document.text, language_id)
+
+
+def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_user_types() -> None:
+    clock = Steps()
+    syntax = SyntaxTrees(clock, parse_seconds=3)
+    editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
+    asked = 0
+    while (tree := syntax.tree(editor.document)) is None:
+        asked += 1
+        if asked < 20:
+            editor.type("import", "a")
+        assert asked < 1000
+    assert asked > 5
+    assert nodes(tree.root_node) == fresh(editor.document.text, "python")
+
+
+def test_a_huge_document_has_no_tree_and_still_answers() -> None:
+    syntax = patient()
+    editor = Editor("def f():\n    return 1\n" * (LONGEST_TEXT // 20), "python", [syntax])
+    assert syntax.tree(editor.document) is None
+    assert [scope.signature for scope in syntax.scopes(editor.document, 20)] == ["def f():"]
+
+
+def test_changes_that_nobody_told_are_noticed() -> None:
+    syntax = patient()
+    editor = Editor("def f(): pass\n", "python", [syntax])
+    assert syntax.tree(editor.document) is not None
+    editor.listeners = []
+    editor.replace(4, 5, "other")
+    assert [item.name for item in syntax.outline(editor.document)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("language_id", "names"),
+    [
+        ("python", ["LIMIT", "area", "Box", "sides", "grow"]),
+        ("javascript", ["Box", "grow"]),
+        ("typescript", ["area", "Shape", "sides", "Box", "grow"]),
+        ("typescriptreact", ["App"]),
+        ("go", ["Limit", "Box", "Grow"]),
+        ("rust", ["Box", "Box", "grow"]),
+        ("java", ["Box", "grow", "Box"]),
+        ("c", ["LIMIT", "box", "grow"]),
+        ("cpp", ["n", "Box", "grow"]),
+        ("csharp", ["N", "Box", "Sides", "Grow"]),
+        ("ruby", ["M", "Box", "grow"]),
+        ("shellscript", ["grow"]),
+        ("json", []),
+    ],
+)
+def test_an_outline_names_what_a_file_defines(language_id: str, names: list[str]) -> None:
+    editor = Editor(PROGRAMS[language_id], language_id)
+    assert [item.name for item in patient().outline(editor.document)] == names
+
+
+def test_a_signature_ends_where_the_body_begins() -> None:
+    outline = patient().outline(Editor(PROGRAMS["python"]).document)
+    area = next(item for item in outline if item.name == "area")
+    assert area.signature == "def area(width,\n         height):"
+    assert (area.start_line, area.body_line, area.end_line, area.depth) == (5, 8, 10, 0)
+    grow = patient().outline(Editor(PROGRAMS["go"], "go").document)[-1]
+    assert grow.signature == "func (b *Box) Grow(by int) error"
+
+
+@pytest.mark.parametrize("language_id", ["python", "brainfuck"])
+def test_scopes_enclose_the_cursor_with_and_without_a_grammar(language_id: str) -> None:
+    text = "class Box:\n    def grow(self, by):\n        \n\ndef other():\n    pass\n"
+    editor = Editor(text, language_id)
+    scopes = patient().scopes(editor.document, text.index("\n\ndef"))
+    assert [(scope.kind, scope.name) for scope in scopes] == [("class", "Box"), ("function", "grow")]
+    assert scopes[-1].signature == "def grow(self, by):"
+
+
+@pytest.mark.parametrize(("column", "names"), [(8, ["Box", "grow"]), (4, ["Box"]), (0, [])])
+def test_the_column_on_an_empty_line_says_which_block_goes_on(column: int, names: list[str]) -> None:
+    editor = Editor("class Box:\n    def grow(self):\n        return 1\n" + " " * column)
+    assert [scope.name for scope in patient().scopes(editor.document, len(editor.document))] == names
+
+
+@pytest.mark.parametrize(
+    ("language_id", "text", "names"),
+    [
+        (
+            "python",
+            "class Box:\n    def grow(self, by):\n        x = call(|\n\n    def other(self):\n        pass\n",
+            "grow",
+        ),
+        ("javascript", "class Box {\n  grow(by) {}\n}\nfunction later(x) {\n  if (x) {\n    call(|\n", "later"),
+    ],
+)
+def test_scopes_are_known_while_a_statement_is_unfinished(language_id: str, text: str, names: str) -> None:
+    editor = Editor(text.replace("|", ""), language_id)
+    assert patient().scopes(editor.document, text.index("|"))[-1].name == names
+
+
+def test_scopes_in_braces_end_with_the_brace() -> None:
+    text = "function one() {\n  a();\n}\n\nfunction two() {\n  b();\n}\n"
+    editor = Editor(text, "javascript")
+    assert [s.name for s in patient().scopes(editor.document, text.index("b()"))] == ["two"]
+    assert patient().scopes(editor.document, text.index("\n\nfunction two") + 1) == ()
+
+
+def test_identifiers_come_nearest_first_without_keywords_comments_and_strings() -> None:
+    text = 'far = 1\n\ndef outer(argument):\n    # remark\n    if alpha and "text":\n        return beta(|)\n'
+    editor = Editor(text.replace("|", ""))
+    found = patient().identifiers_near(editor.document, text.index("|"))
+    assert found == ("beta", "alpha", "argument", "outer", "far")
+
+
+def test_identifiers_without_a_grammar_leave_common_keywords_out() -> None:
+    editor = Editor("function alpha() return beta end\n", "lua")
+    assert patient().identifiers_near(editor.document, 0) == ("alpha", "beta")
+
+
+@pytest.mark.parametrize(
+    ("language_id", "text", "expected"),
+    [
+        ("python", "x = 1  # why|", "comment"),
+        ("python", "x = 'te|xt'", "string"),
+        ("python", "x = 'text'|", None),
+        ("python", "x = |'text'", None),
+        ("python", "x = f'te{va|lue}xt'", None),
+        ("python", "x = 'open|\ny = 1\n", "string"),
+        ("python", '"""doc\n\nmore|\n"""\n', "string"),
+        ("typescript", "/* a\n | */ let x;", "comment"),
+        ("typescript", "/* a */| let x;", None),
+        ("typescript", "const x = `a${b|}c`;", None),
+        ("typescript", "const x = `a${b}c|`;", "string"),
+        ("go", "// why|\n", "comment"),
+        ("rust", 'let x = "a|b";', "string"),
+        ("c", "#include <a.h>\nint x|;", None),
+        ("lua", "x = 1 -- why|", "comment"),
+        ("lua", "x = 'te|xt'", "string"),
+        ("plaintext", "don't stop|", None),
+        ("zig", "/* a\n |", "comment"),
+    ],
+)
+def test_comments_and_strings_are_known_from_code(language_id: str, text: str, expected: str | None) -> None:
+    editor = Editor(text.replace("|", ""), language_id)
+    assert patient().in_comment_or_string(editor.document, text.index("|")) == expected
+
+
+def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
+    text = (
+        "import a\nimport b\n\nx = 1\n\n\n# about f\ndef f():\n    pass\n\n\nclass C:\n    y = 1\n\n"
+        "    @decorated\n    def m(self):\n        pass\n"
+    )
+    editor = Editor(text)
+    assert patient().block_starts(editor.document) == (0, 3, 6, 11, 12, 14)
+    assert patient().block_ranges(editor.document, 5, 12) == ((5, 6), (6, 11), (11, 12))
+
+
+def test_blocks_without_a_grammar_begin_behind_empty_lines() -> None:
+    editor = Editor("a\nb\n\nc\n    d\n\n        deep\n\n                    deeper\n", "unknown")
+    assert patient().block_starts(editor.document) == (0, 3, 6)
+
+
+def test_typing_within_a_line_moves_no_block_and_a_new_line_does() -> None:
+    syntax = patient()
+    editor = Editor("def f():\n    pass\n\n\ndef g():\n    pass\n", "python", [syntax])
+    assert syntax.block_starts(editor.document) == (0, 4)
+    editor.type("pass", "abc")
+    assert syntax.block_starts(editor.document) == (0, 4)
+    editor.type("def g", "x\n")
+    assert syntax.block_starts(editor.document) == (0, 4, 5)
+
+
+def test_errors_are_counted_before_and_after_an_edit() -> None:
+    syntax = patient()
+    editor = Editor("x = (1)\ny = 2\n", "python", [syntax])
+    assert syntax.error_count("x = (1)\n", "python") == 0
+    assert syntax.error_count("x = (\n\n", "python") == 1
+    assert syntax.error_count("x = (", "cobol") is None
+    before, after = syntax.errors_after(editor.document, 6, 7, "") or (-1, -1)
+    assert before == 0
+    assert after > 0
+    assert syntax.errors_after(editor.document, 12, 13, "3") == (0, 0)
+
+
+@pytest.mark.parametrize("grammar", GRAMMARS, ids=lambda grammar: grammar.name)
+def test_grammars_know_the_kinds_of_nodes_that_are_asked_for(grammar: object) -> None:
+    found = next(each for each in GRAMMARS if each is grammar)
+    language = load(found)
+    assert language is not None
+    assert [kind for kind in DEFINITIONS[found.name] if language.id_for_node_kind(kind, True) is None] == []
+
+
+def test_a_grammar_is_chosen_by_id_then_by_suffix() -> None:
+    assert [
+        found.name
+        for found in (grammar_of("typescriptreact"), grammar_of("unknown", "a/b.RS"), grammar_of(None, "x.h"))
+        if found is not None
+    ] == ["tsx", "rust", "c"]
+    assert grammar_of("unknown", "Makefile") is None
+
+
+def test_importing_the_syntax_imports_no_grammar_and_no_torch() -> None:
+    code = (
+        "import sys, calomel.workspace.syntax, calomel.workspace.related\n"
+        "print([name for name in sys.modules if name.startswith('tree_sitter_') or name == 'torch'])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == "[]"
