@@ -6,19 +6,18 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from calomel.context.budget import MARKS, Budget, share_out
+from calomel.context.budget import Budget, share_out
 from calomel.context.counter import TokenCounter
-from calomel.context.snapshot import Snapshot, changed, take
-from calomel.context.window import Window, carry_over, place
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.context.front import Front, choose
+from calomel.context.window import Window, carry_over, changed, place
+from calomel.prompts.parts import PromptParts
 from calomel.workspace.situation import Situation
 
 Part = Literal["related", "far", "edits", "suffix", "prefix"]
 
-# Documents whose window and snapshot are remembered.
+# Documents that are remembered; of each, places that the cursor goes back to.
 _DOCUMENTS: Final = 32
-# When the stream of edits has outgrown its room, the older ones go at once, down to this share.
-_KEPT_EDITS: Final = 0.5
+_WINDOWS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class BuiltContext:
     """A prompt's data, and an account of each part in the order in which a model reads them.
 
     Attributes:
-        rebuilt: the front (everything before the window) is another one than before.
+        rebuilt: the front (everything before the window) was chosen anew.
     """
 
     parts: PromptParts
@@ -49,16 +48,39 @@ class BuiltContext:
         return sum(account.tokens for account in self.accounts)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Memory:
-    """What the last context of a document was made of."""
+    """What the last contexts of a document were made of.
+
+    Attributes:
+        windows: the latest first, each with the number of its front.
+        fronts: by number.
+    """
 
     text: str
-    window: Window
-    snapshot: Snapshot | None
-    first_edit: int
-    hops: int
     budget: int
+    windows: tuple[tuple[Window, int], ...]
+    fronts: dict[int, Front]
+
+    def now(self, text: str) -> _Memory:
+        """The same, where it is in the current text."""
+        if self.text is text or self.text == text:
+            return self
+        change = changed(self.text, text)
+        moved = ((carry_over(window, change), front) for window, front in self.windows)
+        return _Memory(
+            text,
+            self.budget,
+            tuple((window, front) for window, front in moved if window is not None),
+            {number: front.after(change) for number, front in self.fronts.items()},
+        )
+
+    def with_use(self, window: Window, number: int, front: Front) -> _Memory:
+        """With the newest window and front in the first place; what has not been used for long is let go."""
+        windows = ((window, number), *(known for known in self.windows if known[0] != window))[:_WINDOWS]
+        used = dict.fromkeys(at for _, at in windows)
+        fronts = {**self.fronts, number: front}
+        return _Memory(self.text, self.budget, windows, {at: fronts[at] for at in used})
 
 
 class ContextBuilder:
@@ -70,121 +92,86 @@ class ContextBuilder:
 
     def build(self, situation: Situation, budget: int) -> BuiltContext:
         """The context for a cursor, of about `budget` tokens at most (exactly so when the counter is exact)."""
+        text, offset, counter = situation.text, situation.offset, self.counter
         shares = share_out(budget, has_edits=bool(situation.hunks), has_related=bool(situation.related))
-        memory = self._memories.get(situation.uri)
-        if memory is not None and memory.budget != budget:
-            memory = None
-        window = self._window(situation, memory, shares)
-        prefix, suffix = situation.text[window.start : situation.offset], situation.text[situation.offset : window.end]
-        snapshot, rebuilt = self._snapshot(situation, memory, window, shares)
-        first = self._first_edit(situation, memory, shares, rebuilt=rebuilt)
-        edits = situation.hunks[first:]
-        far = () if snapshot is None else (Excerpt(situation.path or "", snapshot.start_line, snapshot.text),)
-        tokens = {
-            "far": sum(map(self.counter.excerpt, far)),
-            "edits": self.counter.edits(edits),
-            "suffix": self.counter.text(suffix),
-            "prefix": self.counter.text(prefix),
-        }
-        room = budget - sum(tokens.values()) - MARKS
-        related, left_out = self._related(situation.related, room)
-        self._remember(situation.uri, _Memory(situation.text, window, snapshot, first, situation.hops, budget))
-        accounts = (
-            PartAccount("related", sum(map(self.counter.excerpt, related)), _why_related(related, left_out)),
-            PartAccount("far", tokens["far"], _why_far(snapshot, shares, rebuilt=rebuilt)),
-            PartAccount("edits", tokens["edits"], _why_edits(edits, first)),
-            PartAccount("suffix", tokens["suffix"], _why_window(window.end == len(situation.text), shares.suffix)),
-            PartAccount("prefix", tokens["prefix"], _why_window(window.start == 0, shares.prefix)),
+        memory = self._memory(situation, budget)
+        known = dict(reversed(memory.windows))
+        window = place(text, offset, tuple(reversed(known)), (shares.prefix, shares.suffix), counter, situation.blocks)
+        # The front that went with this window goes first.
+        numbers = list(dict.fromkeys([known[window], *memory.fronts] if window in known else memory.fronts))
+        fronts = [memory.fronts[number] for number in numbers]
+        front = choose(fronts, situation, window, shares, counter, stays=window in known)
+        number = next((at for at, each in zip(numbers, fronts, strict=True) if each is front), None)
+        rebuilt = number is None
+        if number is None:
+            number = max(memory.fronts, default=0) + 1
+        self._memories[situation.uri] = memory.with_use(window, number, front)
+        parts = PromptParts(
+            front.related,
+            front.far,
+            situation.hunks[front.first_edit :],
+            situation.path,
+            text[window.start : offset],
+            text[offset : window.end],
         )
-        parts = PromptParts(related, far, edits, situation.path, prefix, suffix)
-        return BuiltContext(parts, accounts, budget, rebuilt)
+        return BuiltContext(parts, self._accounts(parts, front, window, shares, text), budget, rebuilt)
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
         self._memories.pop(uri, None)
 
-    def _window(self, situation: Situation, memory: _Memory | None, shares: Budget) -> Window:
-        previous = None
-        if memory is not None:
-            previous = memory.window
-            if memory.text is not situation.text and memory.text != situation.text:
-                previous = carry_over(previous, changed(memory.text, situation.text))
-        return place(
-            situation.text,
-            situation.offset,
-            previous,
-            shares.prefix,
-            shares.suffix,
-            self.counter,
-            situation.blocks,
-        )
+    def clear(self) -> None:
+        """What was chosen before may not be shown any more: the rules about secrets or ignored files have changed."""
+        self._memories.clear()
 
-    def _snapshot(
-        self, situation: Situation, memory: _Memory | None, window: Window, shares: Budget
-    ) -> tuple[Snapshot | None, bool]:
-        """The far parts, and whether they are other ones than before.
-
-        This is the one place where the front is rebuilt: when the window holds the whole file or has left the snapshot,
-        when the stream of edits has lost the beginning that belongs to the snapshot, and when a quarter of the snapshot
-        was rewritten.
-        """
-        if not shares.far or (window.start == 0 and window.end == len(situation.text)):
-            return None, memory is not None and memory.snapshot is not None
-        old = None if memory is None else memory.snapshot
-        if (
-            old is not None
-            and memory is not None
-            and memory.hops == situation.hops
-            and old.serves(situation.text, window)
-        ):
-            return old, False
-        return take(situation.text, window, shares.far, self.counter, situation.blocks), True
-
-    def _first_edit(self, situation: Situation, memory: _Memory | None, shares: Budget, *, rebuilt: bool) -> int:
-        """From which hunk on the stream is shown: it only grows, until it is too long and loses its older half."""
-        first = 0 if memory is None or memory.hops != situation.hops else min(memory.first_edit, len(situation.hunks))
-        room = shares.edits
-        if self.counter.edits(situation.hunks[first:]) <= room and not (rebuilt and memory is None):
-            return first
-        wanted = room if memory is None else int(room * _KEPT_EDITS)
-        while first < len(situation.hunks) and self.counter.edits(situation.hunks[first:]) > wanted:
-            first += 1
-        return first
-
-    def _related(self, excerpts: tuple[Excerpt, ...], room: int) -> tuple[tuple[Excerpt, ...], int]:
-        """The most useful excerpts that fit (they come last), and how many do not."""
-        kept: list[Excerpt] = []
-        for excerpt in reversed(excerpts):
-            tokens = self.counter.excerpt(excerpt)
-            if tokens <= room:
-                kept.append(excerpt)
-                room -= tokens
-        return tuple(reversed(kept)), len(excerpts) - len(kept)
-
-    def _remember(self, uri: str, memory: _Memory) -> None:
-        self._memories[uri] = memory
-        self._memories.move_to_end(uri)
+    def _memory(self, situation: Situation, budget: int) -> _Memory:
+        memory = self._memories.get(situation.uri)
+        if memory is None or memory.budget != budget:
+            memory = _Memory(situation.text, budget, (), {})
+        self._memories[situation.uri] = memory
+        self._memories.move_to_end(situation.uri)
         while len(self._memories) > _DOCUMENTS:
             self._memories.popitem(last=False)
+        return memory.now(situation.text)
+
+    def _accounts(
+        self, parts: PromptParts, front: Front, window: Window, shares: Budget, text: str
+    ) -> tuple[PartAccount, ...]:
+        counter = self.counter
+        return (
+            PartAccount("related", counter.excerpts(parts.related), _why_related(front)),
+            PartAccount("far", counter.excerpts(parts.far), _why_far(front, shares)),
+            PartAccount("edits", counter.edits(parts.edits), _why_edits(parts, front)),
+            PartAccount("suffix", counter.suffix(parts.suffix), _why_suffix(parts, window, text, counter)),
+            PartAccount("prefix", counter.text(parts.prefix), _why_prefix(window, shares)),
+        )
 
 
-def _why_related(kept: tuple[Excerpt, ...], left_out: int) -> str:
-    if not kept and not left_out:
-        return "nothing found"
-    return f"{len(kept)} excerpts" + (f", {left_out} left out: no room" if left_out else "")
+def _why_related(front: Front) -> str:
+    if not front.related:
+        return f"left out: no room for {front.left_out} excerpts" if front.left_out else "nothing found"
+    left_out = f", {front.left_out} left out: no room" if front.left_out else ""
+    return f"{len(front.related)} excerpts{left_out}; chosen: {front.why}"
 
 
-def _why_far(snapshot: Snapshot | None, shares: Budget, *, rebuilt: bool) -> str:
-    if snapshot is None:
-        return "the window holds the whole file" if shares.far else "the budget is too small for more than the window"
-    return f"lines {snapshot.start_line + 1} to {snapshot.end_line}" + (", taken anew" if rebuilt else ", as before")
+def _why_far(front: Front, shares: Budget) -> str:
+    if not front.far:
+        return "the window holds the whole file" if shares.far else "left out: the budget is small, the window has it"
+    first, last = front.far[0], front.far[-1]
+    lines = last.start_line + len(last.text.splitlines())
+    return f"lines {first.start_line + 1} to {lines}, cut at blocks; taken: {front.why}"
 
 
-def _why_edits(edits: tuple[Hunk, ...], first: int) -> str:
-    if not edits and not first:
+def _why_edits(parts: PromptParts, front: Front) -> str:
+    if not parts.edits and not front.first_edit:
         return "no settled edit yet"
-    return f"{len(edits)} edits" + (f", {first} older ones left out: no room" if first else "")
+    return f"{len(parts.edits)} edits" + (f", {front.first_edit} older ones left out: no room" * bool(front.first_edit))
 
 
-def _why_window(whole: bool, room: int) -> str:  # noqa: FBT001
-    return "up to the end of the file" if whole else f"cut at a line: room for {room}"
+def _why_suffix(parts: PromptParts, window: Window, text: str, counter: TokenCounter) -> str:
+    whole = window.end == len(text) and counter.suffix(parts.suffix) >= counter.text(parts.suffix)
+    return "up to the end of the file" if whole else "cut at a line: what is near the cursor, and lines behind it"
+
+
+def _why_prefix(window: Window, shares: Budget) -> str:
+    return "from the beginning of the file" if window.start == 0 else f"cut at a line: room for {shares.prefix}"

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from calomel.prompts.context import ContextRenderer
+from calomel.prompts.fim import FAR_TOKENS, NEAR_TOKENS, split_suffix
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
 
@@ -25,8 +26,11 @@ class TokenCounter(Protocol):
     def text(self, text: str) -> int:
         """Tokens of a text."""
 
-    def excerpt(self, excerpt: Excerpt) -> int:
-        """Tokens of an excerpt with its heading."""
+    def suffix(self, text: str) -> int:
+        """Tokens that a prompt has of the text behind the cursor."""
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """Tokens of excerpts that stand one behind another, with the headings that they need."""
 
     def edits(self, hunks: Sequence[Hunk]) -> int:
         """Tokens of a stream of edits with its headings."""
@@ -47,9 +51,14 @@ class ExactCounter:
         cut = text.rfind("\n") + 1
         return self._counted(text[:cut]) + (self._counted(text[cut:]) if cut < len(text) else 0)
 
-    def excerpt(self, excerpt: Excerpt) -> int:
-        """Tokens of an excerpt with its heading."""
-        return self._renderer.excerpt_tokens(excerpt)
+    def suffix(self, text: str) -> int:
+        """Tokens that a prompt has of the text behind the cursor: what is near, and lines from the next anchor on."""
+        near, far = split_suffix(text, self._tokenizer)
+        return len(near) + min(FAR_TOKENS, self.text(far))
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """Tokens of excerpts, with the headings that they need."""
+        return self._renderer.excerpts_tokens(excerpts)
 
     def edits(self, hunks: Sequence[Hunk]) -> int:
         """Tokens of a stream of edits with its headings."""
@@ -65,9 +74,13 @@ class EstimateCounter:
         """About how many tokens a text has."""
         return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
-    def excerpt(self, excerpt: Excerpt) -> int:
-        """About how many tokens an excerpt has."""
-        return self.text(excerpt.text) + _HEADING_TOKENS
+    def suffix(self, text: str) -> int:
+        """About how many tokens a prompt has of the text behind the cursor."""
+        return min(NEAR_TOKENS + FAR_TOKENS, self.text(text))
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """About how many tokens the excerpts have."""
+        return sum(self.text(excerpt.text) + _HEADING_TOKENS for excerpt in excerpts)
 
     def edits(self, hunks: Sequence[Hunk]) -> int:
         """About how many tokens the edits have."""

@@ -9,12 +9,13 @@ from typing import Final
 
 from calomel.context.counter import TokenCounter
 from calomel.context.window import Window
-from calomel.workspace.documents import common_prefix
+from calomel.prompts.parts import Excerpt
 
-# A snapshot of which more than this was rewritten misleads more than its cached tokens save.
-_REWRITTEN: Final = 0.25
 _CHARACTERS: Final = 5
 _BLOCK_REACH: Final = 12
+# The snapshot goes into the prompt in pieces of about so many characters, so that not all of it is left out when
+# tokens were only estimated.
+_PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,61 +23,55 @@ class Snapshot:
     """Whole lines of the file.
 
     Attributes:
-        start_line, end_line: lines [start_line, end_line) at that moment.
-        start: offset of `start_line` at that moment.
-        base: the whole file at that moment.
+        excerpts: the lines, in pieces that follow one another.
+        span: where these lines are now.
     """
 
-    text: str
-    start_line: int
-    end_line: int
-    start: int
-    base: str
+    excerpts: tuple[Excerpt, ...]
+    span: Window
 
-    def serves(self, text: str, window: Window) -> bool:
-        """Whether the snapshot still tells what is around the window."""
-        if self.base is text:
-            return self._holds(window.start, window.end)
-        low, high, new_high = changed(self.base, text)
-        start, end = (at if at <= low else max(low, at - new_high + high) for at in (window.start, window.end))
-        return self._holds(start, end) and self._lost(text) <= _REWRITTEN
+    def __len__(self) -> int:
+        """In characters."""
+        return sum(len(excerpt.text) for excerpt in self.excerpts)
 
-    def _holds(self, start: int, end: int) -> bool:
-        return self.start <= start and end <= self.start + len(self.text)
-
-    def _lost(self, text: str) -> float:
-        """The share of the snapshot's lines that are nowhere in the text any more."""
-        lines = self.text.splitlines()
-        now = set(text.splitlines())
-        return sum(line not in now for line in lines) / max(1, len(lines))
+    def is_whole(self, text: str) -> bool:
+        """Whether it is all of `text`."""
+        return self.span.start == 0 and self.span.end == len(text)
 
 
-def take(text: str, window: Window, room: int, counter: TokenCounter, blocks: Sequence[int]) -> Snapshot:
+def take(
+    path: str, text: str, window: Window, room: int, counter: TokenCounter, blocks: Sequence[int]
+) -> Snapshot | None:
     """The lines around the window that fit into `room` tokens, twice as many above as below, cut at blocks.
 
-    The window is part of it, so that the window can move without the snapshot changing.
+    The window is part of it, so that the window can move without the snapshot changing. None when it does not fit.
     """
-    if len(text) <= room * _CHARACTERS and counter.text(text) <= room:
-        return Snapshot(text, 0, _lines(text), 0, text)
+    size = min(len(text), room * _CHARACTERS)
     middle = (window.start + window.end) // 2
-    size = room * _CHARACTERS
-    while True:
+    while size > _CHARACTERS:
         start = max(0, min(middle - size * 2 // 3, len(text) - size))
-        start = _block_start(text, start, blocks)
-        end = _line_end(text, start + size)
-        piece = text[start:end]
-        count = counter.text(piece)
-        if count <= room or size <= _CHARACTERS:
-            first = text.count("\n", 0, start)
-            return Snapshot(piece, first, first + _lines(piece), start, text)
+        start = min(_block_start(text, start, blocks), window.start)
+        end = max(_line_end(text, start + size), window.end)
+        pieces = _pieces(path, text, start, end)
+        count = counter.excerpts(pieces)
+        if count <= room:
+            return Snapshot(pieces, Window(start, end))
         size = min(size - _CHARACTERS, int(size * room / count * 0.97))
+        if start == window.start and end == window.end:
+            break
+    return None
 
 
-def changed(old: str, new: str) -> tuple[int, int, int]:
-    """The span of `old` that became another one in `new`: (start, end, new end)."""
-    prefix = common_prefix(old, new)
-    suffix = common_prefix(old[prefix:][::-1], new[prefix:][::-1])
-    return prefix, len(old) - suffix, len(new) - suffix
+def _pieces(path: str, text: str, start: int, end: int) -> tuple[Excerpt, ...]:
+    """The lines from `start` to `end`, in excerpts of whole lines."""
+    pieces: list[Excerpt] = []
+    line = text.count("\n", 0, start)
+    while start < end:
+        cut = text.find("\n", min(start + _PIECE, end) - 1, end) + 1 or end
+        pieces.append(Excerpt(path, line, text[start:cut]))
+        line += pieces[-1].text.count("\n")
+        start = cut
+    return tuple(pieces)
 
 
 def _block_start(text: str, start: int, blocks: Sequence[int]) -> int:
@@ -95,7 +90,3 @@ def _block_start(text: str, start: int, blocks: Sequence[int]) -> int:
 def _line_end(text: str, end: int) -> int:
     """The end of the last whole line before `end`; the end of the text when that is nearer."""
     return len(text) if end >= len(text) else text.rfind("\n", 0, end) + 1
-
-
-def _lines(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))

@@ -11,15 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.context.budget import HOP_TOKENS
 from calomel.context.counter import TokenCounter
+from calomel.workspace.documents import common_prefix
 
-HOP_TOKENS: Final = 512
 # In a small window a hop is a quarter of it.
 _HOP_SHARE: Final = 1 / 4
 # Characters that a token of code hardly exceeds on average: so much text is looked at, and no more.
 _CHARACTERS: Final = 5
 # How far a window's end is moved to meet the beginning of a block, in lines.
 _BLOCK_REACH: Final = 5
+
+# (start, end, new end): what stood in [start, end) of a text stands in [start, new end) of the next one.
+Change = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +37,57 @@ class Window:
 def place(
     text: str,
     offset: int,
-    previous: Window | None,
-    prefix_room: int,
-    suffix_room: int,
+    known: Sequence[Window],
+    rooms: tuple[int, int],
     counter: TokenCounter,
     blocks: Sequence[int] = (),
 ) -> Window:
-    """The window for a cursor at `offset`: `previous`, already carried over into `text`, as long as it serves."""
-    start = None if previous is None else previous.start
-    if start is None or start > offset or not _serves_prefix(text, start, offset, prefix_room, counter):
-        start = _new_start(text, offset, prefix_room, counter, blocks)
-    end = None if previous is None else previous.end
-    if end is None or end < offset or not _serves_suffix(text, offset, end, suffix_room, counter):
-        end = _new_end(text, offset, suffix_room, counter)
-    return Window(start, end)
+    """The window for a cursor at `offset`: one of `known` that serves, the latest first, else a new one.
 
-
-def carry_over(window: Window, change: tuple[int, int, int]) -> Window | None:
-    """The same lines after a change; None when an end of the window was rewritten.
-
-    `change` is (start, end, new end): what stood in [start, end) stands in [start, new end) now.
+    Args:
+        text: of the document.
+        offset: of the cursor.
+        known: windows of before, carried over into `text`.
+        rooms: tokens for what stands before the cursor, and behind it.
+        counter: counts them.
+        blocks: lines at which a window begins well.
     """
+    for window in known:
+        if window.start <= offset <= window.end and _serves(text, offset, window, rooms, counter):
+            return window
+    latest = known[0] if known else None
+    start = end = None
+    if latest is not None and latest.start <= offset and _serves_prefix(text, latest.start, offset, rooms[0], counter):
+        start = latest.start
+    if latest is not None and latest.end >= offset and _serves_suffix(text, offset, latest.end, rooms[1], counter):
+        end = latest.end
+    return Window(
+        _new_start(text, offset, rooms[0], counter, blocks) if start is None else start,
+        _new_end(text, offset, rooms[1], counter) if end is None else end,
+    )
+
+
+def _serves(text: str, offset: int, window: Window, rooms: tuple[int, int], counter: TokenCounter) -> bool:
+    return _serves_prefix(text, window.start, offset, rooms[0], counter) and _serves_suffix(
+        text, offset, window.end, rooms[1], counter
+    )
+
+
+def carry_over(window: Window, change: Change) -> Window | None:
+    """The same lines after a change, with what was typed at their end; None when an end of them was rewritten."""
     low, high, new_high = change
-    moved = [_carried(at, low, high, new_high) for at in (window.start, window.end)]
-    if moved[0] is None or moved[1] is None:
-        return None
-    return Window(moved[0], moved[1])
+    if window.start <= low <= window.end and high <= window.end:
+        return Window(window.start, window.end + new_high - high)
+    if high <= window.start:
+        return Window(window.start + new_high - high, window.end + new_high - high)
+    return window if window.end < low else None
 
 
-def _carried(at: int, low: int, high: int, new_high: int) -> int | None:
-    if at <= low:
-        return at
-    return at + new_high - high if at >= high else None
+def changed(old: str, new: str) -> Change:
+    """The span of `old` that became another one in `new`."""
+    prefix = common_prefix(old, new)
+    suffix = common_prefix(old[prefix:][::-1], new[prefix:][::-1])
+    return prefix, len(old) - suffix, len(new) - suffix
 
 
 def _hop(room: int) -> int:

@@ -3,8 +3,9 @@
     (<|file|> path <|prefix|> excerpt)… (<|file|> path <|prefix|> edits)… then the prompt of `calomel.prompts.fim`
 
 Related files come first, then the current file as it was at the last snapshot, then the settled edits, oldest first:
-the most stable part is the one that is cached longest. An excerpt looks like the beginning of any file; an edit is its
-old lines behind `-` and its new lines behind `+`, under the name of its file. No text can forge a marker.
+the most stable part is the one that is cached longest. An excerpt looks like the beginning of any file, and one that
+goes on where the last one ended needs no heading. An edit is its old lines behind `-` and its new lines behind `+`,
+under the name of its file. No text can forge a marker.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ class ContextRenderer:
         front = [*related, *far, *edits]
         return FimTokens((*front, *window.context), reuse=len(front) + window.reuse)
 
-    def excerpt_tokens(self, excerpt: Excerpt) -> int:
-        """How many tokens an excerpt takes."""
-        return len(self._excerpt(excerpt))
+    def excerpts_tokens(self, excerpts: Sequence[Excerpt]) -> int:
+        """How many tokens excerpts take that stand one behind another."""
+        return sum(map(len, self._pieces(excerpts)))
 
     def edits_tokens(self, hunks: Sequence[Hunk]) -> int:
         """How many tokens a stream of edits takes."""
@@ -56,10 +57,25 @@ class ContextRenderer:
     def _last_excerpts(self, excerpts: Sequence[Excerpt], room: int) -> list[int]:
         """The last excerpts that fit, in their order."""
         first = len(excerpts)
-        while first and len(self._excerpt(excerpts[first - 1])) <= room:
+        while first:
+            excerpt = excerpts[first - 1]
+            room -= len(self._excerpt(excerpt))
+            if first < len(excerpts) and _continues(excerpt, excerpts[first]):
+                room += len(self._heading(excerpt.path))
+            if room < 0:
+                break
             first -= 1
-            room -= len(self._excerpt(excerpts[first]))
-        return [token for excerpt in excerpts[first:] for token in self._excerpt(excerpt)]
+        return [token for piece in self._pieces(excerpts[first:]) for token in piece]
+
+    def _pieces(self, excerpts: Sequence[Excerpt]) -> list[tuple[int, ...]]:
+        """The ids of each; one that goes on where the last one ends needs no heading."""
+        pieces: list[tuple[int, ...]] = []
+        before: Excerpt | None = None
+        for excerpt in excerpts:
+            ids = self._excerpt(excerpt)
+            pieces.append(ids[len(self._heading(excerpt.path)) :] if before and _continues(before, excerpt) else ids)
+            before = excerpt
+        return pieces
 
     def _edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
         first = 0
@@ -87,6 +103,10 @@ class ContextRenderer:
 
     def _encode_heading(self, path: str) -> tuple[int, ...]:
         return (self._tokenizer.file, *self._tokenizer.encode(path)[-NEAR_TOKENS:], self._tokenizer.prefix)
+
+
+def _continues(before: Excerpt, excerpt: Excerpt) -> bool:
+    return before.path == excerpt.path and before.start_line + before.text.count("\n") == excerpt.start_line
 
 
 def diff_text(hunk: Hunk) -> str:
