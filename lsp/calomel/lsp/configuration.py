@@ -63,7 +63,7 @@ class Configuration:
             except (TimeoutError, JsonRpcException):
                 LOG.info("the editor did not say its configuration")
             else:
-                answer = answers[0] if isinstance(answers, list) and answers else None
+                answer = answers[0] if answers else None
                 self._editor = answer if isinstance(answer, dict) else {}
         self._apply()
 

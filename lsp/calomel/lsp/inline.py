@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from lsprotocol import types
 
 from calomel.lsp.cursor import Cursors
+from calomel.lsp.log import describe
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import completion_item, inline_item
 from calomel.suggest.silence import Silence, SilenceReason
@@ -13,6 +17,9 @@ from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.position import Position
+
+
+LOG: Final = logging.getLogger(__name__)
 
 
 class InlineCompletions:
@@ -62,9 +69,12 @@ class InlineCompletions:
         if isinstance(cursor, Silence):
             return self._silent(uri, cursor)
         trigger: Trigger = self._cursors.trigger(cursor.document, invoked=invoked)
-        answer = await self._suggester.inline(
-            uri, cursor.offset, trigger, selected=self._selected(cursor.document, context)
-        )
+        selected = self._selected(cursor.document, context)
+        try:
+            answer = await self._suggester.inline(uri, cursor.offset, trigger, selected=selected)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is a silence for the user, and a line in the log
+            LOG.error("a question failed: %s", describe(error))
+            answer = Silence.of(SilenceReason.FAILED)
         if isinstance(answer, Silence):
             return self._silent(uri, answer)
         if not self._cursors.fits(answer, cursor.document):

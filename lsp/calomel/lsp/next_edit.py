@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lsprotocol import types
 
+from calomel.lsp.capabilities import CODE_ACTION_KIND
 from calomel.lsp.client import Client
 from calomel.lsp.cursor import Cursor, Cursors
+from calomel.lsp.log import describe
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import code_action, copilot_edit
 from calomel.lsp.protocol import InvalidParamsError
@@ -19,6 +22,8 @@ from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Diagnostic, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.position import Position
+
+LOG: Final = logging.getLogger(__name__)
 
 # A menu of code actions opens when every server has answered.
 MENU_SECONDS: Final = 1.5
@@ -88,9 +93,13 @@ class NextEdits:
         self, cursor: Cursor, version: int | None, diagnostics: list[Diagnostic], trigger: Trigger
     ) -> Suggestion | None:
         uri = cursor.document.uri
-        answer = await self._suggester.next_edit(
-            uri, version, cursor.offset, diagnostics=diagnostics, trigger=trigger
-        )
+        try:
+            answer = await self._suggester.next_edit(
+                uri, version, cursor.offset, diagnostics=diagnostics, trigger=trigger
+            )
+        except Exception as error:  # noqa: BLE001 - a fault of ours is a silence for the user, and a line in the log
+            LOG.error("a question failed: %s", describe(error))
+            answer = Silence.of(SilenceReason.FAILED)
         if not isinstance(answer, Silence) and not self._cursors.fits(answer, cursor.document):
             answer = Silence.of(SilenceReason.STALE)
         if isinstance(answer, Silence):
@@ -129,11 +138,13 @@ class NextEdits:
         return found
 
 
-def _wanted(only: object) -> bool:
+def _wanted(only: Sequence[str] | None) -> bool:
     """Whether our kind, or a kind above it, is among those that the client wants."""
-    if not isinstance(only, list) or not only:
-        return True
-    return any(kind in {"", "refactor", "refactor.rewrite"} for kind in only)
+    return not only or any(f"{CODE_ACTION_KIND}.".startswith(f"{kind}.") or not kind for kind in map(_name, only))
+
+
+def _name(kind: str) -> str:
+    return str(kind.value) if isinstance(kind, types.CodeActionKind) else kind
 
 
 def document_of(params: Mapping[str, Any]) -> tuple[str, int | None]:

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.lsp.editor import URI, Editor, at, inline_params, span
+
+EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
+
+
+async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None:
+    result = await editor.initialize()
+    assert {"workDoneProgress": False} == result["capabilities"]["inlineCompletionProvider"]
+    assert "completionProvider" not in result["capabilities"]
+
+
+async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: Editor) -> None:
+    await editor.initialize()
+    editor.open("def add(a, b):\n    \n")
+    answer = await editor.inline(1, 4)
+    (item,) = answer["items"]
+    assert "return a + b" == item["insertText"]
+    assert span(1, 4, 4) == item["range"]
+    assert "calomel.accept" == item["command"]["command"]
+    assert [True] == [await editor.command("calomel.accept", *item["command"]["arguments"])]
+
+
+async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor) -> None:
+    await editor.initialize()
+    editor.open("def add(a, b):\n    \n")
+    await editor.inline(1, 4)
+    editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})
+    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+
+
+async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> None:
+    editor.script.hold = asyncio.Event()
+    await editor.initialize(options=EXTENSIONS)
+    editor.open("x = \n")
+    first = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
+    await editor.until_asked()
+    editor.change(2, {"range": span(0, 4, 4), "text": "("})
+    second = editor.start("textDocument/inlineCompletion", inline_params(0, 5))
+    assert (await editor.answer(first))["result"] is None
+    editor.script.hold.set()
+    assert (await editor.answer(second))["result"]["items"]
+    silences = [message for message in editor.messages if message.get("method") == "calomel/silence"]
+    assert [] == silences
+
+
+async def test_a_question_is_about_the_text_as_it_was_when_it_came(editor: Editor) -> None:
+    """A question and the next keystrokes arrive in one piece: the question is not about the newer text."""
+    await editor.initialize(options=EXTENSIONS)
+    editor.open("def add(a, b):\n    \n")
+    await editor.inline(1, 4)
+    number = editor.start("textDocument/inlineCompletion", inline_params(1, 4))
+    editor.change(2, {"range": span(0, 0, 0), "text": "# above\n"})
+    answer = (await editor.answer(number))["result"]
+    assert answer is None or span(1, 4, 4) == answer["items"][0]["range"]
+
+
+async def test_a_document_that_was_never_opened_is_answered_with_null(editor: Editor) -> None:
+    await editor.initialize(options=EXTENSIONS)
+    assert await editor.inline(0, 0) is None
+    notice = await editor.notice("calomel/silence")
+    assert ("fill", "unknown_document", URI) == (notice["kind"], notice["reason"], notice["uri"])
+    assert notice["message"]
+
+
+async def test_a_position_beyond_the_text_is_its_end(editor: Editor) -> None:
+    await editor.initialize()
+    editor.open("x = ")
+    answer = await editor.inline(99, 99)
+    assert at(0, 4) == answer["items"][0]["range"]["start"]
+
+
+async def test_a_failing_model_is_silence_not_an_error(editor: Editor) -> None:
+    editor.script.error = "failed"
+    await editor.initialize(options=EXTENSIONS)
+    editor.open("x = \n")
+    assert await editor.inline(0, 4) is None
+    assert "failed" == (await editor.notice("calomel/silence"))["reason"]
+
+
+async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None:
+    editor.script.fill = "d(a, b)"
+    await editor.initialize()
+    editor.open("import math\nmath.\n")
+    params = inline_params(1, 5)
+    params["context"]["selectedCompletionInfo"] = {"range": span(1, 5, 5), "text": "gc"}
+    answer = await editor.ask("textDocument/inlineCompletion", params)
+    assert answer is None or answer["items"][0]["insertText"].startswith("gc")
+    assert editor.script.requests[-1].parts.prefix.endswith("math.gc")
+
+
+async def test_silences_are_told_only_to_clients_that_know_them(editor: Editor) -> None:
+    await editor.initialize()
+    await editor.inline(0, 0)
+    assert [] == [message for message in editor.messages if message.get("method", "").startswith("calomel/")]
+
+
+async def test_the_popup_item_is_an_option(editor: Editor) -> None:
+    result = await editor.initialize(options={"calomel": {"completion_item": True}})
+    assert "completionProvider" in result["capabilities"]
+    editor.open("def add(a, b):\n    \n")
+    editor.change(2, {"range": span(1, 4, 4), "text": "r"})
+    editor.script.fill = "eturn a + b"
+    params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(1, 5), "context": {"triggerKind": 1}}
+    answer = await editor.ask("textDocument/completion", params)
+    (item,) = answer["items"]
+    assert "eturn a + b" == item["textEdit"]["newText"]
+    assert "calomel.accept" == item["command"]["command"]
+
+
+async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None:
+    await editor.initialize()
+    assert -32601 == await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)})

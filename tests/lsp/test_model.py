@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+
+from tests.lsp.editor import Editor, inline_params
+
+EXTENSIONS = {"calomel": {"extensions": True}}
+PROGRESS = {"window": {"workDoneProgress": True}}
+
+
+async def test_the_client_learns_how_the_model_is(editor: Editor) -> None:
+    editor.script.loading = asyncio.Event()
+    await editor.initialize(options=EXTENSIONS)
+    assert "loading" == (await editor.notice("calomel/status"))["state"]
+    assert "loading" == (await editor.command("calomel.status"))["state"]
+    editor.script.loading.set()
+    notice = await editor.notice("calomel/status")
+    assert ("ready", "scripted is ready.") == (notice["state"], notice["message"])
+
+
+async def test_a_client_of_copilots_protocol_learns_it_in_its_words(editor: Editor) -> None:
+    await editor.initialize(options={"editorInfo": {"name": "x"}, "editorPluginInfo": {"name": "y"}})
+    kinds = [(await editor.notice("didChangeStatus")) for _ in range(2)]
+    assert [(True, "Normal"), (False, "Normal")] == [(each["busy"], each["kind"]) for each in kinds]
+
+
+async def test_other_clients_are_told_nothing(editor: Editor) -> None:
+    await editor.initialize()
+    editor.open("x = \n")
+    await editor.inline(0, 4)
+    assert [] == editor.messages
+
+
+async def test_loading_is_shown_as_progress(editor: Editor) -> None:
+    editor.script.loading = asyncio.Event()
+    await editor.initialize(PROGRESS)
+    created = await editor.notice("window/workDoneProgress/create")
+    begun = await editor.notice("$/progress")
+    assert created["token"] == begun["token"]
+    assert "begin" == begun["value"]["kind"]
+    editor.script.loading.set()
+    ended = await editor.notice("$/progress")
+    assert ("end", "scripted is ready") == (ended["value"]["kind"], ended["value"]["message"])
+
+
+async def test_a_question_is_answered_once_the_model_is_there(editor: Editor) -> None:
+    editor.script.loading = asyncio.Event()
+    await editor.initialize()
+    editor.open("x = \n")
+    number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
+    assert await editor.alive()
+    editor.script.loading.set()
+    assert (await editor.answer(number))["result"]["items"]
+
+
+async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: Editor) -> None:
+    editor.script.broken = True
+    await editor.initialize(options=EXTENSIONS)
+    await editor.notice("calomel/status")
+    notice = await editor.notice("calomel/status")
+    assert ("error", "The weights are damaged.") == (notice["state"], notice["message"])
+    editor.open("x = \n")
+    assert await editor.inline(0, 4) is None
+
+
+async def test_a_server_that_died_is_found_again(editor: Editor) -> None:
+    await editor.initialize(options=EXTENSIONS)
+    editor.open("x = \n")
+    assert await editor.inline(0, 4) is not None
+    editor.script.error = "unreachable"
+    editor.change(2, {"range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}, "text": "("})
+    assert await editor.inline(0, 5) is None
+    assert "no_model" == (await editor.notice("calomel/silence"))["reason"]
+    editor.script.error = None
+    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
+    async with asyncio.timeout(10):
+        while await editor.inline(0, 5) is None:
+            await asyncio.sleep(0.05)
+
+
+async def test_the_connection_is_let_go_at_the_end(editor: Editor) -> None:
+    await editor.initialize()
+    await editor.alive()
+    await editor.ask("shutdown")
+    editor.notify("exit")
+    await editor.ended()
+    assert 1 == editor.script.closed
+
+
+async def test_another_server_in_the_settings_is_connected_to(editor: Editor) -> None:
+    await editor.initialize(options=EXTENSIONS)
+    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    settings = {"calomel": {"server": {"url": "http://127.0.0.1:9"}}}
+    editor.notify("workspace/didChangeConfiguration", {"settings": settings})
+    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
+    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    assert 1 == editor.script.closed

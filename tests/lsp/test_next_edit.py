@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.lsp.editor import URI, Editor, edit_params, span
+
+EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
+TEXT = "old = 1\nprint(old)\n"
+
+
+async def edited(editor: Editor, options: Any = EXTENSIONS, capabilities: Any = None) -> None:
+    """The user renamed the first `old`; the model would rename the second."""
+    editor.script.edit = {"print(old)": "print(new)"}
+    await editor.initialize(capabilities, options)
+    editor.open(TEXT)
+    editor.change(2, {"range": span(0, 0, 3), "text": "new"})
+
+
+async def test_an_edit_names_document_version_range_and_command(editor: Editor) -> None:
+    await edited(editor)
+    answer = await editor.next_edit(0, 3, version=2)
+    (edit,) = answer["edits"]
+    assert {"uri": URI, "version": 2} == edit["textDocument"]
+    assert 1 == edit["range"]["start"]["line"]
+    assert "calomel.accept" == edit["command"]["command"]
+    start, end = edit["range"]["start"]["character"], edit["range"]["end"]["character"]
+    line = "print(old)"
+    assert "print(new)" == line[:start] + edit["text"] + line[end:]
+
+
+async def test_there_is_never_more_than_one_edit(editor: Editor) -> None:
+    await edited(editor)
+    editor.script.edit = {"old": "new", "1": "2"}
+    assert len((await editor.next_edit(0, 3, version=2))["edits"]) <= 1
+
+
+async def test_a_client_may_leave_the_version_out(editor: Editor) -> None:
+    await edited(editor)
+    (edit,) = (await editor.next_edit(0, 3, version=None))["edits"]
+    assert 2 == edit["textDocument"]["version"]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+async def test_another_version_than_ours_gets_no_edit(editor: Editor, version: int) -> None:
+    await edited(editor)
+    assert {"edits": []} == await editor.next_edit(0, 3, version=version)
+    assert "stale" == (await editor.notice("calomel/silence"))["reason"]
+
+
+async def test_no_edit_is_an_empty_list_never_null_or_an_error(editor: Editor) -> None:
+    editor.script.error = "failed"
+    await editor.initialize(options=EXTENSIONS)
+    assert {"edits": []} == await editor.next_edit(0, 0)
+    editor.open(TEXT)
+    assert {"edits": []} == await editor.next_edit(0, 0)
+    editor.change(2, {"range": span(0, 0, 3), "text": "new"})
+    assert {"edits": []} == await editor.next_edit(0, 3, version=2)
+
+
+async def test_a_superseded_question_gets_an_empty_list(editor: Editor) -> None:
+    editor.script.hold = asyncio.Event()
+    await edited(editor)
+    first = editor.start("textDocument/copilotInlineEdit", edit_params(0, 3, 2))
+    await editor.until_asked()
+    editor.change(3, {"range": span(0, 3, 3), "text": "er"})
+    second = editor.start("textDocument/copilotInlineEdit", edit_params(0, 5, 3))
+    assert {"edits": []} == (await editor.answer(first))["result"]
+    editor.script.hold.set()
+    await editor.answer(second)
+
+
+async def test_diagnostics_of_every_form_are_hints_not_errors(editor: Editor) -> None:
+    await edited(editor)
+    params = edit_params(0, 3, 2)
+    good = {"severity": "error", "message": "undefined: old", "range": span(1, 6, 9), "code": "E1", "source": "x"}
+    params["diagnostics"] = [good, good | {"severity": 1}, 5, None, {}, {"range": 5, "message": "x"}]
+    assert len((await editor.ask("textDocument/copilotInlineEdit", params))["edits"]) == 1
+
+
+async def test_the_action_applies_the_edit_in_clients_that_know_nothing_else(editor: Editor) -> None:
+    capabilities = {
+        "workspace": {"workspaceEdit": {"documentChanges": True}},
+        "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},
+    }
+    await edited(editor, None, capabilities)
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 1}}
+    (action,) = await editor.ask("textDocument/codeAction", params)
+    assert "Apply predicted edit" == action["title"]
+    (change,) = action["edit"]["documentChanges"]
+    assert {"uri": URI, "version": 2} == change["textDocument"]
+    assert "calomel.accept" == action["command"]["command"]
+
+
+@pytest.mark.parametrize("context", [{"triggerKind": 2}, {"only": ["quickfix"]}])
+async def test_a_menu_that_nobody_opened_asks_no_model(editor: Editor, context: dict[str, Any]) -> None:
+    await edited(editor, None, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
+    assert [] == await editor.ask("textDocument/codeAction", params)
+    assert [] == editor.script.requests
+
+
+async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
+    await edited(editor, EXTENSIONS, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
+    await editor.next_edit(0, 3, version=2)
+    asked = len(editor.script.requests)
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 2}}
+    (action,) = await editor.ask("textDocument/codeAction", params)
+    assert [URI] == list(action["edit"]["changes"])
+    assert asked == len(editor.script.requests)
+
+
+async def test_what_was_shown_and_rejected_does_not_come_back(editor: Editor) -> None:
+    await edited(editor)
+    (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]
+    (name,) = edit["command"]["arguments"]
+    editor.notify("textDocument/didShowInlineEdit", {"item": {"command": {"arguments": [name]}}})
+    assert await editor.command("calomel.reject", name)
+    assert {"edits": []} == await editor.next_edit(0, 3, version=2)
+    assert 1 == (await editor.command("calomel.status"))["outcomes"]["rejected"]

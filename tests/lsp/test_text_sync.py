@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.lsp.editor import URI, Editor, at, span
+
+DEBUG = {"calomel": {"debug": True, "extensions": True}}
+
+
+def replace(line: int, start: int, end: int, text: str) -> dict[str, Any]:
+    return {"range": span(line, start, end), "text": text}
+
+
+async def test_changes_are_applied_in_their_order(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\ntwo\n")
+    editor.change(2, replace(0, 0, 3, "1"), replace(1, 3, 3, "!"), replace(0, 1, 1, "st"))
+    assert "1st\ntwo!\n" == await editor.text()
+
+
+@pytest.mark.parametrize(("line", "character"), [(0, 99), (0, 2**31 - 1)])
+async def test_a_character_beyond_the_line_is_the_lines_end(editor: Editor, line: int, character: int) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\r\ntwo")
+    editor.change(2, replace(line, character, character, "!"))
+    assert "one!\r\ntwo" == await editor.text()
+
+
+async def test_positions_count_utf16(editor: Editor) -> None:
+    await editor.initialize({"general": {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}}, DEBUG)
+    editor.open("a😀b")
+    editor.change(2, replace(0, 3, 4, "c"))
+    assert "a😀c" == await editor.text()
+
+
+@pytest.mark.parametrize(("encoding", "start"), [("utf-8", 5), ("utf-32", 2), ("utf-16", 3)])
+async def test_other_encodings_are_a_setting(editor: Editor, encoding: str, start: int) -> None:
+    capabilities = {"general": {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}}
+    result = await editor.initialize(capabilities, {"calomel": {"debug": True, "position_encoding": encoding}})
+    assert encoding == result["capabilities"]["positionEncoding"]
+    editor.open("a😀b\n")
+    editor.change(2, replace(0, start, start + 1, "c"))
+    assert "a😀c\n" == await editor.text()
+    answer = await editor.inline(0, start + 1)
+    assert at(0, start + 1) == answer["items"][0]["range"]["start"]
+
+
+async def test_an_encoding_that_the_client_does_not_offer_is_not_chosen(editor: Editor) -> None:
+    options = {"calomel": {"position_encoding": "utf-8"}}
+    result = await editor.initialize({"general": {"positionEncodings": ["utf-16"]}}, options)
+    assert "utf-16" == result["capabilities"]["positionEncoding"]
+
+
+WRONG = {
+    "a range that ends before it starts": (2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}),
+    "a version that goes backwards": (0, replace(0, 0, 1, "x")),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_a_document_out_of_step_is_silent_until_its_text_comes_again(editor: Editor, name: str) -> None:
+    version, change = WRONG[name]
+    await editor.initialize(options=DEBUG)
+    editor.open("one\n")
+    editor.change(version, change)
+    shown = await editor.notice("window/showMessage")
+    assert 2 == shown["type"]
+    assert "lost track" in shown["message"]
+    editor.change(5, replace(0, 0, 0, "ignored"))
+    assert await editor.inline(0, 0) is None
+    assert "stale" == (await editor.notice("calomel/silence"))["reason"]
+    assert {"edits": []} == await editor.next_edit(0, 0, version=None)
+    editor.change(6, {"text": "anew\n"})
+    assert "anew\n" == await editor.text()
+    assert await editor.inline(0, 4) is not None
+
+
+async def test_opening_again_brings_a_document_back(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\n")
+    editor.change(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"})
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+    editor.open("two\n", version=1)
+    assert "two\n" == await editor.text()
+    assert await editor.inline(0, 3) is not None
+
+
+async def test_the_user_is_told_once(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    for number in range(3):
+        uri = f"file:///workspace/{number}.py"
+        editor.open("one\n", uri=uri)
+        editor.change(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}, uri=uri)
+    assert await editor.alive()
+    assert 1 == sum(message.get("method") == "window/showMessage" for message in editor.messages)
+
+
+async def test_a_change_of_a_document_that_is_not_open_waits_for_its_text(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.change(2, replace(0, 0, 0, "x"))
+    assert -32602 == await editor.error("calomel/debug/document", {"uri": URI})
+    editor.change(3, replace(0, 0, 0, "x"), {"text": "whole"}, replace(0, 5, 5, "!"))
+    assert "whole!" == await editor.text()
+
+
+async def test_the_whole_text_under_the_known_version_is_taken(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\ntwo\n", version=3)
+    editor.change(3, {"range": {"start": at(0, 0), "end": at(2147483647, 0)}, "text": "one\n2\n"})
+    assert "one\n2\n" == await editor.text()
+
+
+async def test_lone_surrogates_are_replaced_one_for_one(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("a\ud800b")
+    editor.change(2, replace(0, 2, 3, "c\udc00"))
+    assert "a\ufffdc\ufffd" == await editor.text()
+
+
+@pytest.mark.parametrize("uri", ["", "http://[", "untitled:Untitled-1", "vscode-notebook-cell:/a#b", "file:///a%00b"])
+async def test_strange_uris_break_nothing(editor: Editor, uri: str) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("a = 1\n", uri=uri)
+    editor.change(2, replace(0, 0, 0, "b"), uri=uri)
+    await editor.ask(
+        "textDocument/inlineCompletion",
+        {"textDocument": {"uri": uri}, "position": at(0, 0), "context": {"triggerKind": 1}},
+    )
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+    assert await editor.alive()
+
+
+async def test_folders_come_and_go(editor: Editor, tmp_path: Any) -> None:
+    await editor.initialize(options=DEBUG, workspaceFolders=[{"uri": tmp_path.as_uri(), "name": "one"}])
+    added, removed = [{"uri": "file:///other", "name": "other"}], [{"uri": tmp_path.as_uri(), "name": "one"}]
+    editor.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": removed}})
+    editor.open("a = 1\n", uri="file:///other/x/y.py")
+    assert await editor.inline(0, 5, uri="file:///other/x/y.py") is not None
+    assert "x/y.py" == editor.script.requests[-1].parts.path
+
+
+async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("")
+    for number in range(1000):
+        editor.change(number + 2, replace(0, number, number, "abcdefghij"[number % 10]))
+    assert "abcdefghij" * 100 == await editor.text()
