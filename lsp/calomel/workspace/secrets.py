@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from itertools import accumulate
 from typing import Final
 
-from calomel.workspace.secret_blocks import Mark, find_blocks, mark
+from calomel.workspace.secret_blocks import SHORTEST_MARKED, Mark, find_blocks, mark
 from calomel.workspace.secret_shapes import find_schemes, find_shapes
 from calomel.workspace.secret_values import find_values
 
@@ -74,22 +74,37 @@ class SecretFinder:
         ]
         marks = [(number, at) for number, (_, at) in known if at is not None]
         if marks:
-            found += [(starts[n] + start, starts[n] + end, "private_key") for n, start, end in find_blocks(lines, marks)]
+            found += [
+                (starts[n] + start, starts[n] + end, "private_key") for n, start, end in find_blocks(lines, marks)
+            ]
         return joined(found)
 
     def _known(self, lines: list[str]) -> list[tuple[int, _Known]] | None:
         """What is known about those lines that are not clean; None when all of them are."""
         cache = self._lines
         each = list(map(cache.get, lines))
-        if None in each:
-            new = {line for line, known in zip(lines, each, strict=True) if known is None}
-            learned = dict(_learn(list(new)))
-            if len(cache) + len(learned) > _KEPT_LINES:
-                cache.clear()
-            cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
-            each = [learned[line] if known is None else known for line, known in zip(lines, each, strict=True)]
-        notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN and known is not None]
-        return notable or None
+        if each.count(_CLEAN) == len(each):
+            return None
+        notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN]
+        learned = learn({lines[number] for number, known in notable if known is None})
+        if len(cache) + len(learned) > _KEPT_LINES:
+            cache.clear()
+        cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
+        whole = ((number, learned[lines[number]] if known is None else known) for number, known in notable)
+        return [(number, known) for number, known in whole if known is not _CLEAN] or None
+
+
+_FINDER: Final = SecretFinder()
+
+
+def spans(text: str) -> list[Span]:
+    """The secrets in `text`, ascending and apart; what is known about its lines is kept for the next time."""
+    return list(_FINDER.spans(text))
+
+
+def mask(text: str) -> str:
+    """The text with every character of a secret replaced by `*`, line ends kept; the very same object without any."""
+    return _FINDER.mask(text)
 
 
 def masked(text: str, spans: tuple[Span, ...]) -> str:
@@ -116,8 +131,10 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _learn(lines: list[str]) -> Iterator[tuple[str, _Known]]:
+def learn(lines: Iterable[str]) -> dict[str, _Known]:
     """What is to be known about lines, each seen alone."""
+    lines = list(lines)
+    known = dict.fromkeys(lines, _CLEAN)
     text = "\n".join(lines)
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length
     found = [*find_shapes(text), *find_schemes(text, lower), *find_values(text, lower)]
@@ -127,6 +144,9 @@ def _learn(lines: list[str]) -> Iterator[tuple[str, _Known]]:
         for start, end, kind in found:
             number = bisect_right(starts, start) - 1
             own.setdefault(number, []).append((start - starts[number], end - starts[number], kind))
-    for number, line in enumerate(lines):
-        at = mark(line)
-        yield line, (joined(own.get(number, [])), at) if at is not None or number in own else _CLEAN
+    for number, spans in own.items():
+        known[lines[number]] = (joined(spans), None)
+    for line in lines:
+        if len(line) >= SHORTEST_MARKED and (at := mark(line)):
+            known[line] = (known[line][0], at)
+    return known

@@ -1,0 +1,171 @@
+"""Secrets that are recognised by the name they are given: `password = "…"`, `API_KEY=…`, `token: …`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from calomel.workspace.randomness import looks_random
+
+Found = tuple[int, int, str]
+
+# Cheap to find; what stands around them decides.
+_KEYWORDS: Final = ("pass", "pwd", "secret", "token", "key", "credential", "auth")
+
+# The name up to and with the keyword, read backwards from its end.
+_BEFORE: Final = 24
+_PASSWORD_NAME: Final = re.compile(r"(?:passw(?:or)?d|passphrase|(?<![A-Za-z])pass|pwd)", re.IGNORECASE)
+_AUTH_NAME: Final = re.compile(r"auth(?:orization)?(?![A-Za-z])", re.IGNORECASE)
+_KEY_NAME: Final = re.compile(
+    r"(?:api|access|private|secret|account|auth|encrypt(?:ion)?|decrypt(?:ion)?|sign(?:ing)?|signature|master|shared|"
+    r"storage|service|crypto|hmac|aes|ssh|gpg|license|app|application|client|consumer|server|webhook|session|cookie|"
+    r"admin|root|db|jwt|hash|bot|subscription)[ _.-]?key",
+    re.IGNORECASE,
+)
+# Names that go on like this hold something about a secret, not the secret.
+_HARMLESS_TAIL: Final = re.compile(
+    r"(?:types?|names?|ur[li]s?|paths?|files?|fields?|labels?|ids?|prompts?|placeholders?|regexp?|re|patterns?|length|len|"
+    r"count|size|limit|index|offset|pos|expir\w*|ttl|timeout|endpoint|header|params?|policy|dir|folder|class|kind|format|"
+    r"errors?|messages?|msg|text|title|help|hint|desc\w*|version|algorithm|alg|scheme|hash(?:er|ers)?|validators?|"
+    r"checksum|digest|fingerprint|column|table|prefix|suffix|separator|delimiter|arn|ref|source|provider|manager|"
+    r"strategy|mode|event|action|status|state|usage|strength|page|form|input|element|selector|xpath|css|img|icon|"
+    r"range|span|kinds|map|codes?|words?|char|map)$",
+    re.IGNORECASE,
+)
+# From the end of the name to its value: the rest of the name, closing quotes, a type, and what assigns or passes.
+_GIVEN: Final = re.compile(
+    r"""
+    (?P<tail>[\w.-]{0,48})
+    ["'`\]]{0,3}
+    (?:
+        [ \t]*:[ \t]*[&\w][\w\[\]<>&'., |?*:]{0,40}?[ \t]*=[ \t]*       # name: type = value
+      | (?:[ \t]+[*&]?[A-Za-z][\w.\[\]*&<>]{0,30})?[ \t]*
+        (?P<sign>:=|===?|!==?|=>|->|[?+|]{0,2}=|:)[ \t]*                # name = value, name type = value, name: value
+      | (?P<passed>[ \t]*[,(][ \t]*)                                    # "name", value; name(value)
+      | >                                                               # <name>value<
+      | [ \t]+value[ \t]*=[ \t]*                                        # name="…" value="…"
+      | (?P<apart>[ \t]+)                                               # #define NAME value, --name value
+    )
+    (?:
+        (?:b|r|u|f|rb|br|@|\$|L)?(?P<quote>["'`]{1,3})(?P<quoted>(?:\\[^\r\n]|(?!(?P=quote))[^\\\r\n]){0,1000})
+      | (?P<bare>[^\s"'`<>()\[\]{},;&|\\]{5,1000})
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# Something that is put in later, or stands for the secret in documentation.
+_TEMPLATE: Final = re.compile(
+    r"\$\{|\{\{|\{\w*\}|%\(|%[sdr]\b|\$\(|<[\w -]+>|://|\\[dwsb]|\(\?|\*{4}|x{5}|\.\.\.|…", re.IGNORECASE
+)
+_PLACEHOLDER: Final = re.compile(
+    r"(?:your|my|the|some|any|test|fake|dummy|mock|sample|example|change|replace|insert|enter|put|todo|none|null|undefined|"
+    r"true|false)(?:[-_ ]?[a-z]+)*\d{0,3}",
+    re.IGNORECASE,
+)
+_KEY_VALUE: Final = re.compile(r"[A-Za-z0-9+/_.~=:!@#$%^&*?-]{16,}")
+_SPECIAL: Final = re.compile(r"[!@#$%^&*+?~=]")
+# A whole line of a settings file or a shell script: nothing but a name and its value.
+_SETTING_LINE: Final = re.compile(r"[ \t]*(?:(?:export|set|setx|ENV|ARG|-e|-)[ \t]+)?[\"']?[\w.-]*$")
+# `Server=…;User=…;Password=…;`, as databases and Azure take it.
+_CONNECTION_PART: Final = re.compile(r"""[ ]?=[ ]?(?P<secret>[^;"'`\s]{5,1000})(?=;|["'`][ \t]*[,;)\r\n])""")
+_STATEMENT: Final = re.compile(r"[ \t]*(?:#[ \t]*define|ENV|ARG|machine|export|.*?--\w*)\b", re.IGNORECASE)
+_SHORTEST_PASSWORD: Final = 5
+_SHORTEST_MIXED: Final = 8
+# 64 bits in hexadecimal are a checksum, or a short id.
+_SHORTEST_HEX: Final = 24
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+
+
+def find_values(text: str, lower: str) -> Iterator[Found]:
+    """Everything in `text` that is given to a secret-sounding name, as (start, end, kind); may overlap.
+
+    `lower` is `text` in lower case, of the same length.
+    """
+    for keyword in _KEYWORDS:
+        at = lower.find(keyword)
+        while at >= 0:
+            kind, end = _named(text, keyword, at)
+            if kind:
+                given = _GIVEN.match(text, end)
+                if given:
+                    yield from _judged(text, at, given, kind)
+                part = _CONNECTION_PART.match(text, end)
+                if part and (is_password(part["secret"]) or is_key(part["secret"])):
+                    yield (*part.span("secret"), "connection_string")
+            at = lower.find(keyword, end)
+
+
+def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
+    """What a name with this keyword holds: `password`, `key`, or nothing; and where the keyword ends."""
+    end = at + len(keyword)
+    if keyword in {"pass", "pwd"}:
+        found = _PASSWORD_NAME.match(text, at)
+        if not found or (found.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
+            return "", end
+        return "password", found.end()
+    if keyword == "auth":
+        found = _AUTH_NAME.match(text, at)
+        return ("key", found.end()) if found else ("", end)
+    if keyword == "key":
+        named = _KEY_NAME.search(text, max(0, at - _BEFORE), end)
+        return "key" if named and named.end() == end else "", end
+    return "key", end
+
+
+def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
+    if _HARMLESS_TAIL.search(given["tail"]) or (given["passed"] and given["tail"]):
+        return
+    if given["apart"] and not _STATEMENT.match(text, text.rfind("\n", 0, at) + 1):
+        return
+    quoted = given["quoted"]
+    if quoted is not None:
+        if is_password(quoted) if kind == "password" else is_key(quoted):
+            yield (*given.span("quoted"), kind)
+        return
+    bare = given["bare"]
+    generated = is_key(bare) and not _is_code(text, given)
+    if generated or (kind == "password" and _alone(text, at, given) and is_password(bare)):
+        yield (*given.span("bare"), kind)
+
+
+def is_password(value: str) -> bool:
+    """Whether a value in quotes may be somebody's password: no prose, no word, no place for one."""
+    if len(value) < _SHORTEST_PASSWORD or any(map(str.isspace, value)) or _is_placeholder(value):
+        return False
+    if value.isdigit():
+        return True
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    if letters and digits:
+        # `password2` is a name; `hunter2` too, but short.
+        return bool(_SPECIAL.search(value)) or len(value) <= _SHORTEST_MIXED or looks_random(value)
+    return bool(letters and (_SPECIAL.search(value) or looks_random(value)) and not value.startswith(("$", "%", "@")))
+
+
+def is_key(value: str) -> bool:
+    """Whether a value may have been generated: long, of one word, and random."""
+    if not _KEY_VALUE.fullmatch(value) or _is_placeholder(value) or len(set(value)) < len(value) ** 0.5 + 2:
+        return False
+    return looks_random(value) and not (len(value) < _SHORTEST_HEX and _HEX.fullmatch(value))
+
+
+def _is_placeholder(value: str) -> bool:
+    return bool(_TEMPLATE.search(value) or _PLACEHOLDER.fullmatch(value))
+
+
+def _is_code(text: str, given: re.Match[str]) -> bool:
+    """Whether a value without quotes is called, indexed or a chain of names."""
+    bare = given["bare"]
+    return (
+        text[given.end() : given.end() + 1] in {"(", "[", "{"} or "." in bare or bare.startswith(("$", "%", "@", "*"))
+    )
+
+
+def _alone(text: str, at: int, given: re.Match[str]) -> bool:
+    """Whether name and value are all of their line, as in settings files, and the value can be no name of code."""
+    line_start = text.rfind("\n", 0, at) + 1
+    rest = text[given.end() : given.end() + 2]
+    if (rest and rest[0] not in "\r\n") or not _SETTING_LINE.fullmatch(text, line_start, at):
+        return False
+    spaced = text[given.start("bare") - 1].isspace()
+    return not (given["sign"] == "=" and spaced and given["bare"].isidentifier()) and given["sign"] in {"=", ":"}
