@@ -21,7 +21,7 @@ LINES_BELOW: Final = 5
 EXTENDED_BELOW: Final = 10
 # A region of minified code is no region.
 _LONGEST: Final = 6000
-# A rewriting that only loses lines at its end was cut.
+# A rewriting that loses more lines than this was probably cut; deleted lines are what users complain of most.
 _LOST_LINES: Final = 3
 
 
@@ -69,15 +69,15 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
     old = text[start:end]
     new = with_line_ends_of(candidate.text, text)
     if candidate.finish_reason != "stop":
-        return SilenceReason.EMPTY  # half a region would delete the other half
+        return SilenceReason.DELETES_TOO_MUCH  # half a region would delete the other half
     if old.endswith(("\n", "\r")) and new and not new.endswith(("\n", "\r")):
         new += "\r\n" if old.endswith("\r\n") else old[-1]
     if new == old:
         return SilenceReason.NO_CHANGE
     if not new.strip() and old.strip():
         return SilenceReason.EMPTY
-    if _lost_its_end(old, new):
-        return SilenceReason.EMPTY
+    if _filled_lines(old) - _filled_lines(new) > _LOST_LINES:
+        return SilenceReason.DELETES_TOO_MUCH
     edits = minimal_edits(text, start, end, new)
     meant = tuple(edit for edit in edits if not changes_only_space(edit.removed, edit.text))
     if not meant:
@@ -87,12 +87,8 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
     return meant
 
 
-def _lost_its_end(old: str, new: str) -> bool:
-    """Whether only lines at the end are missing, and more than a few."""
-    if not old.startswith(new.rstrip()):
-        return False
-    missing = [line for line in split_lines(old[len(new.rstrip()) :]) if line.strip()]
-    return len(missing) > _LOST_LINES
+def _filled_lines(text: str) -> int:
+    return sum(1 for line in split_lines(text) if line.strip())
 
 
 def _line_start(text: str, offset: int) -> int:

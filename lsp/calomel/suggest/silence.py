@@ -32,6 +32,7 @@ class SilenceReason(StrEnum):
     NO_RECENT_EDIT = "no_recent_edit"
     EMPTY = "empty"
     NO_CHANGE = "no_change"
+    DELETES_TOO_MUCH = "deletes_too_much"
     LOW_CONFIDENCE = "low_confidence"
     WHITESPACE_ONLY = "whitespace_only"
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix"
@@ -72,6 +73,7 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.NO_RECENT_EDIT: "The cursor moved, but nothing was edited here lately.",
     SilenceReason.EMPTY: "The model had nothing to add.",
     SilenceReason.NO_CHANGE: "The model would leave the text as it is.",
+    SilenceReason.DELETES_TOO_MUCH: "The suggestion would delete many lines, as if the model's answer had been cut.",
     SilenceReason.LOW_CONFIDENCE: "The model was not sure enough.",
     SilenceReason.WHITESPACE_ONLY: "The suggestion was only white space.",
     SilenceReason.DUPLICATE_OF_SUFFIX: "The suggestion repeats what already follows the cursor.",
