@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ class Editor:
         async def factory(_: object) -> Script:
             return script
 
-        server = create_server(factory, log=log)
+        self.later = 0.0
+        server = create_server(factory, log=log, clock=lambda: time.monotonic() + self.later)
         self._task = asyncio.create_task(server.serve(Transport(lambda size: os.read(self._reading, size), self._take)))
 
     def raw(self, data: bytes) -> None:

@@ -33,7 +33,9 @@ async def test_a_rejected_suggestion_does_not_come_back(editor: Editor) -> None:
 
 async def test_an_ignored_suggestion_keeps_its_reason(editor: Editor) -> None:
     await editor.initialize()
-    assert await editor.command("calomel.ignore", await suggestion(editor), "typed_against")
+    name = await suggestion(editor)
+    editor.later += 1
+    assert await editor.command("calomel.ignore", name, "typed_against")
     assert 1 == (await editor.command("calomel.status"))["outcomes"]["ignored"]
 
 
@@ -85,8 +87,8 @@ async def test_turning_everything_off_is_told_to_the_client(editor: Editor) -> N
     await editor.initialize(options=EXTENSIONS)
     await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
     await editor.command("calomel.toggle", {"enabled": False})
-    notice = await editor.notice("calomel/status")
-    assert "off" == notice["state"]
+    notice = await editor.until(lambda message: message.get("params", {}).get("state") == "off")
+    assert notice["params"]["message"]
     assert "off" == (await editor.command("calomel.status"))["state"]
 
 

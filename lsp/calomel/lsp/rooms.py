@@ -79,10 +79,13 @@ class Rooms:
         else:
             self.builder.counter = ExactCounter(tokenizer)
 
+    @property
+    def indexes(self) -> bool:
+        """Whether there is anything to read, and the user wants it read."""
+        return self._settings.workspace.index and bool(self.workspace.folders)
+
     async def index(self, folders: tuple[Path, ...], report: Callable[[float], None]) -> None:
         """Read the folders in the background; returns when all of them are read."""
-        if not (folders and self._settings.workspace.index):
-            return
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 

@@ -179,6 +179,8 @@ class Session:
 
     async def _index(self) -> None:
         """Read the workspace, and tell the client how far it is."""
+        if not self._rooms.indexes:
+            return
         progress = Progress(self._link, self._client, "Calomel: reading the workspace")
         await progress.begin(measured=True)
         try:
