@@ -26,7 +26,7 @@ def excerpt(
     """
     from rich.text import Text
 
-    prefix, middle, suffix = (part.replace("\r\n", "\n").translate(_VISIBLE) for part in (prefix, middle, suffix))
+    prefix, middle, suffix = map(visible, (prefix, middle, suffix))
     head, tail = prefix.split("\n"), suffix.split("\n")
     shown_head, shown_tail = "\n".join(head[-before - 1 :]), "\n".join(tail[: after + 1])
     marked = middle if console.color_system and middle.strip() else f"⟦{middle}⟧"
@@ -45,3 +45,8 @@ def excerpt(
         out.append("\n")
     out.rstrip()
     return out
+
+
+def visible(text: str) -> str:
+    """The text with control characters as pictures and plain line ends."""
+    return text.replace("\r\n", "\n").translate(_VISIBLE)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from calomel.cli.bench import bench
+from calomel.cli.context import context
 from calomel.cli.corpus import corpus
 from calomel.cli.errors import CommandError
 from calomel.cli.fill import fill
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.command("try")(tryout)
 app.command()(fill)
+app.command()(context)
 app.command()(lsp)
 app.command()(serve)
 app.add_typer(bench, name="bench")
