@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from calomel.suggest.completer import Kind
+from calomel.suggest.outcome_signals import OutcomeSignals
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded"]
 
@@ -29,6 +30,7 @@ class Outcome:
         length: of its insert text, in UTF-16 units.
         accepted_length: how much of it the user took.
         text: its insert text.
+        signals: numbers about it, from before it was shown.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Outcome:
     length: int
     accepted_length: int
     text: str
+    signals: OutcomeSignals | None = None
 
 
 class OutcomeSink(Protocol):

@@ -1,0 +1,168 @@
+"""One line of the outcome log: what is written of an outcome, and how a line is read again."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from calomel.suggest.outcome import Outcome
+
+# Grows when an older reader would misunderstand a line; new fields alone are no reason.
+FORMAT: Final = 1
+# What an editor calls a language may be anything.
+_NAME: Final = re.compile(r"[^A-Za-z0-9_.+#-]+")
+_LONGEST_NAME: Final = 64
+# The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
+_EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
+_LONGEST_TEXT: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRecord:
+    """One outcome as it stands in the log. No path, and no text unless the user wants it.
+
+    Attributes:
+        time: seconds since 1970.
+        id: of the suggestion.
+        outcome: `shown`, `accepted`, `partly_accepted`, `rejected`, `ignored`, `superseded`, or a later version's.
+        session: names the editor window for as long as it is open.
+        reason: a short name, may be empty.
+        kind: `fill` or `edit`.
+        language: as the editor calls it.
+        extension: of the file, without the dot.
+        trigger: what made the editor ask.
+        model: that made it.
+        version: of Calomel.
+        probability: what the gate said.
+        visible_seconds: how long it could be seen by then.
+        length: of its text, in UTF-16 units.
+        accepted_length: how much of it was taken.
+        unit: what was taken: `all`, `lines` or `words`; empty when nothing was.
+        signals: `OutcomeSignals` by name.
+        text: of the suggestion, secrets masked; None unless the user wants it kept.
+        extra: what a later version wrote besides.
+    """
+
+    time: float
+    id: str
+    outcome: str
+    session: str = ""
+    reason: str = ""
+    kind: str = ""
+    language: str = ""
+    extension: str = ""
+    trigger: str = ""
+    model: str = ""
+    version: str = ""
+    probability: float = 0.0
+    visible_seconds: float = 0.0
+    length: int = 0
+    accepted_length: int = 0
+    unit: str = ""
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def line_of(
+    outcome: Outcome, *, time: float, session: str, version: str, mask: Callable[[str], str] | None = None
+) -> bytes:
+    """The line of an outcome, with its end.
+
+    Args:
+        outcome: what became of a suggestion.
+        time: seconds since 1970.
+        session: names the editor window.
+        version: of Calomel.
+        mask: hides secrets; the text is written only when it is given.
+    """
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "time": round(time, 3),
+        "session": session,
+        "id": _plain(outcome.id),
+        "outcome": outcome.outcome,
+        "reason": _plain(outcome.reason),
+        "kind": outcome.kind,
+        "language": _plain(outcome.language_id),
+        "extension": _extension(outcome.uri),
+        "trigger": _plain(outcome.trigger),
+        "model": _plain(outcome.model),
+        "version": version,
+        "probability": outcome.probability,
+        "visible_seconds": round(outcome.visible_seconds, 3),
+        "length": outcome.length,
+        "accepted_length": outcome.accepted_length,
+        "unit": _unit(outcome),
+    }
+    if outcome.signals is not None:
+        values["signals"] = {name: value for name, value in asdict(outcome.signals).items() if value is not None}
+    if mask is not None:
+        values["text"] = mask(outcome.text)[:_LONGEST_TEXT]
+    # ASCII alone: half a surrogate pair, which an editor may send, is no UTF-8.
+    return (json.dumps(_finite(values), separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+def record_of(line: bytes) -> OutcomeRecord:
+    """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`."""
+    try:
+        values = json.loads(line)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(values, dict) or not {"time", "id", "outcome"} <= values.keys():
+        raise ValueError("not an outcome")
+    values.pop("format", None)
+    known = {name: values.pop(name) for name in list(values) if name in _TYPES}
+    for name, value in known.items():
+        if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
+            raise ValueError(f"{name} has a wrong type")  # noqa: TRY004 - a line of a file, not an argument
+    return OutcomeRecord(**known, extra=values)
+
+
+_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    **{each.name: str for each in fields(OutcomeRecord)},
+    **dict.fromkeys(("time", "probability", "visible_seconds"), (int, float)),
+    **dict.fromkeys(("length", "accepted_length"), int),
+    "signals": dict,
+    "text": (str, type(None)),
+}
+del _TYPES["extra"]
+
+
+def _plain(name: str) -> str:
+    """A name from outside, cut down to what may stand in a log."""
+    return _NAME.sub("_", name)[:_LONGEST_NAME]
+
+
+def _extension(uri: str) -> str:
+    try:
+        name = PurePosixPath(unquote(urlsplit(uri).path)).name
+    except ValueError:
+        return ""
+    # A file may be all extension: `.netrc` has none.
+    found = _EXTENSION.search(name, 1)
+    return found[1].lower() if found else ""
+
+
+def _unit(outcome: Outcome) -> str:
+    if outcome.outcome == "accepted":
+        return "all"
+    if outcome.outcome != "partly_accepted":
+        return ""
+    taken = outcome.text.encode("utf-16-le", "surrogatepass")[: 2 * outcome.accepted_length]
+    rest = outcome.text[len(taken.decode("utf-16-le", "replace")) :]
+    return "lines" if not rest or rest[0] in "\r\n" or taken.endswith((b"\n\0", b"\r\0")) else "words"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

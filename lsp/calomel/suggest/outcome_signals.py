@@ -1,0 +1,90 @@
+"""What was known about a suggestion when it was decided to show it: numbers alone, for fitting the filter later."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calomel.suggest.completer import Candidate
+from calomel.suggest.gate import Signals
+from calomel.suggest.planned import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeSignals:
+    """Numbers about one suggestion; None where a number is not known.
+
+    Attributes:
+        tokens: of the model's answer, the end token not counted.
+        mean_log_prob: of them when they were revealed, the end token included.
+        min_log_prob: the least sure of them.
+        mean_entropy: in nats.
+        max_entropy: in nats.
+        end_log_prob: of the end token.
+        finish_reason: `stop`, `length` or `deadline`.
+        steps: denoising steps.
+        length_scores: canvas length to its score, when lengths were probed.
+        edits: separate places that it changes.
+        characters_removed: of the text.
+        characters_inserted: into the text.
+        lines_removed: line ends among the removed characters.
+        lines_inserted: line ends among the inserted characters.
+        distance: lines between the cursor and the first edit.
+        since_edit: seconds since the last change of the document.
+        accepted: of the last ten suggestions that were decided before.
+        rejected: of them.
+        cut: characters that the checks took from the model's answer.
+    """
+
+    tokens: int = 0
+    mean_log_prob: float | None = None
+    min_log_prob: float | None = None
+    mean_entropy: float | None = None
+    max_entropy: float | None = None
+    end_log_prob: float | None = None
+    finish_reason: str = ""
+    steps: int = 0
+    length_scores: tuple[tuple[int, float], ...] = ()
+    edits: int = 0
+    characters_removed: int = 0
+    characters_inserted: int = 0
+    lines_removed: int = 0
+    lines_inserted: int = 0
+    distance: int | None = None
+    since_edit: float | None = None
+    accepted: int | None = None
+    rejected: int | None = None
+    cut: int | None = None
+
+
+def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | None = None) -> OutcomeSignals:
+    """The numbers of one suggestion.
+
+    Args:
+        candidate: the model's own account.
+        edits: what it changes.
+        known: what the gate knew besides.
+    """
+    mean = candidate.mean_log_prob
+    return OutcomeSignals(
+        tokens=len(candidate.log_probs),
+        mean_log_prob=mean if math.isfinite(mean) else None,
+        min_log_prob=min(candidate.log_probs, default=None),
+        mean_entropy=sum(candidate.entropies) / len(candidate.entropies) if candidate.entropies else None,
+        max_entropy=max(candidate.entropies, default=None),
+        end_log_prob=candidate.end_log_prob,
+        finish_reason=candidate.finish_reason,
+        steps=candidate.steps,
+        length_scores=candidate.length_scores,
+        edits=len(edits),
+        characters_removed=sum(len(edit.removed) for edit in edits),
+        characters_inserted=sum(len(edit.text) for edit in edits),
+        lines_removed=sum(edit.removed.count("\n") for edit in edits),
+        lines_inserted=sum(edit.text.count("\n") for edit in edits),
+        distance=None if known is None else known.distance,
+        since_edit=None if known is None else known.since_edit,
+        accepted=None if known is None else known.accepted,
+        rejected=None if known is None else known.rejected,
+        cut=None if known is None else known.cut,
+    )
