@@ -31,12 +31,14 @@ class Script:
         self.hold: asyncio.Event | None = None
         self.loading: asyncio.Event | None = None
         self.broken = False
+        self.asked = asyncio.Event()
         self.requests: list[CompleteRequest] = []
         self.cancelled = 0
         self.closed = 0
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.requests.append(request)
+        self.asked.set()
         if self.hold is not None:
             try:
                 await self.hold.wait()
@@ -129,7 +131,8 @@ class Editor:
     async def until_asked(self, times: int = 1) -> None:
         async with asyncio.timeout(SECONDS):
             while len(self.script.requests) < times:
-                await asyncio.sleep(0.002)
+                await self.script.asked.wait()
+                self.script.asked.clear()
 
     async def initialize(self, capabilities: Any = None, options: Any = None, **more: Any) -> Any:
         params = {"processId": None, "rootUri": None, "capabilities": capabilities or {}, **more}
@@ -184,10 +187,14 @@ class Editor:
         while isinstance(body := self._framer.next(), bytes):
             message = json.loads(body)
             if "method" in message and "id" in message:
-                reply = self.answers.get(message["method"], lambda params: None)(message.get("params"))
+                reply = self.answers.get(message["method"], _nothing)(message.get("params"))
                 self.send({"jsonrpc": "2.0", "id": message["id"], "result": reply})
             self.messages.append(message)
             self._came.set()
+
+
+def _nothing(_: Any) -> Any:
+    return None
 
 
 def at(line: int, character: int) -> dict[str, int]:

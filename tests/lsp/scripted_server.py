@@ -79,7 +79,7 @@ class ScriptedCompleter:
 def main() -> None:
     transport = claim_stdio()
     # A print that must not reach the client.
-    print("noise on stdout")
+    sys.stdout.write("noise on stdout\n")
     asked = os.environ.get("CALOMEL_TEST_ASKED")
     completer = ScriptedCompleter(Path(os.environ["CALOMEL_TEST_SCRIPT"]), Path(asked) if asked else None)
 

@@ -25,7 +25,10 @@ NEOVIM_COPILOT = {
     "capabilities": {
         "general": {"positionEncodings": ["utf-8", "utf-16", "utf-32"]},
         "textDocument": {"inlineCompletion": {"dynamicRegistration": False}},
-        "window": {"workDoneProgress": True, "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}}},
+        "window": {
+            "workDoneProgress": True,
+            "showMessage": {"messageActionItem": {"additionalPropertiesSupport": True}},
+        },
         "workspace": {"configuration": True, "didChangeWatchedFiles": {"dynamicRegistration": False}},
     },
     "initializationOptions": {
@@ -69,19 +72,19 @@ async def test_copilot_el_takes_a_next_edit_by_a_notification(editor: Editor) ->
     editor.change(1, {"range": span(0, 0, 3), "text": "new"})
     params = {"textDocument": {"uri": URI, "version": 1}, "position": at(0, 3)}
     (edit,) = (await editor.ask("textDocument/copilotInlineEdit", params))["edits"]
-    assert {"uri": URI, "version": 1} == edit["textDocument"]
+    assert edit["textDocument"] == {"uri": URI, "version": 1}
     editor.notify("textDocument/didShowInlineEdit", {"item": {"command": {"arguments": edit["command"]["arguments"]}}})
     editor.change(2, {"range": edit["range"], "text": edit["text"]})
     command = {"command": edit["command"]["command"], "arguments": edit["command"]["arguments"]}
     editor.notify("workspace/executeCommand", command)
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1
     assert not [message for message in editor.messages if message.get("method") == "window/showMessage"]
 
 
 async def test_copilot_lsp_counts_utf16_whatever_it_offered_and_never_says_accepted(editor: Editor) -> None:
     editor.script.edit = {"= old_name": "= new_name"}
     result = await editor.ask("initialize", NEOVIM_COPILOT)
-    assert "utf-16" == result["capabilities"]["positionEncoding"]
+    assert result["capabilities"]["positionEncoding"] == "utf-16"
     editor.notify("initialized", {})
     editor.open('old_name = 1\n"😀"; a = old_name\n', version=0)
     editor.notify("textDocument/didFocus", {"textDocument": {"uri": URI}})
@@ -90,10 +93,10 @@ async def test_copilot_lsp_counts_utf16_whatever_it_offered_and_never_says_accep
     (edit,) = (await editor.ask("textDocument/copilotInlineEdit", params))["edits"]
     units = '"😀"; a = old_name'.encode("utf-16-le")
     start, end = (2 * edit["range"][name]["character"] for name in ("start", "end"))
-    assert '"😀"; a = new_name' == (units[:start] + edit["text"].encode("utf-16-le") + units[end:]).decode("utf-16-le")
+    assert (units[:start] + edit["text"].encode("utf-16-le") + units[end:]).decode("utf-16-le") == '"😀"; a = new_name'
     editor.notify("textDocument/didShowInlineEdit", {"item": edit})
     editor.change(2, {"range": edit["range"], "text": edit["text"]})
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1
 
 
 async def test_copilot_lsp_never_gets_null_or_an_error(editor: Editor) -> None:
@@ -101,7 +104,7 @@ async def test_copilot_lsp_never_gets_null_or_an_error(editor: Editor) -> None:
     editor.notify("initialized", {})
     for document in ({"uri": URI}, {"uri": URI, "version": 7}, {"uri": "untitled:x", "version": 0}):
         answer = await editor.ask("textDocument/copilotInlineEdit", {"textDocument": document, "position": at(9, 9)})
-        assert {"edits": []} == answer
+        assert answer == {"edits": []}
 
 
 async def test_sidekick_gets_one_edit_of_the_version_it_has(editor: Editor) -> None:
@@ -116,7 +119,7 @@ async def test_sidekick_gets_one_edit_of_the_version_it_has(editor: Editor) -> N
         "context": {"triggerKind": 2},
     }
     (edit,) = (await editor.ask("textDocument/copilotInlineEdit", params))["edits"]
-    assert {"uri": URI, "version": 5} == edit["textDocument"]
+    assert edit["textDocument"] == {"uri": URI, "version": 5}
 
 
 async def test_cursortab_repeats_the_whole_text_under_the_same_version(editor: Editor) -> None:
@@ -125,7 +128,7 @@ async def test_cursortab_repeats_the_whole_text_under_the_same_version(editor: E
     editor.open(TEXT, version=3)
     everything = {"start": at(0, 0), "end": at(2147483647, 0)}
     editor.change(3, {"range": everything, "text": "new = 1\nprint(old)\n"})
-    assert "new = 1\nprint(old)\n" == await editor.text()
+    assert await editor.text() == "new = 1\nprint(old)\n"
 
 
 async def test_lsp_mode_asks_about_a_document_that_it_has_not_opened(editor: Editor) -> None:
@@ -138,7 +141,7 @@ async def test_lsp_mode_asks_about_a_document_that_it_has_not_opened(editor: Edi
 
 async def test_clients_that_ask_for_an_account_are_satisfied(editor: Editor) -> None:
     await editor.ask("initialize", COPILOT_EL)
-    assert "OK" == (await editor.ask("checkStatus", {"localChecksOnly": True}))["status"]
+    assert (await editor.ask("checkStatus", {"localChecksOnly": True}))["status"] == "OK"
     assert (await editor.ask("checkStatus", {"_": True}))["user"]
     for method in ("signIn", "signInInitiate", "signOut", "setEditorInfo", "getVersion"):
         await editor.ask(method)
@@ -177,4 +180,4 @@ async def test_neovim_takes_the_item_and_runs_its_command(editor: Editor) -> Non
     editor.change(4, {"range": item["range"], "text": item["insertText"]})
     command = item["command"]
     await editor.ask("workspace/executeCommand", {"command": command["command"], "arguments": command["arguments"]})
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1

@@ -18,17 +18,17 @@ async def test_the_status_tells_model_counts_and_times(editor: Editor) -> None:
     await editor.initialize()
     name = await suggestion(editor)
     status = await editor.command("calomel.status")
-    assert ("ready", "scripted", None) == (status["state"], status["model"], status["off"])
+    assert (status["state"], status["model"], status["off"]) == ("ready", "scripted", None)
     assert {"p50", "p95"} == set(status["latency_ms"])
     assert {"shown": name} == status["last"]
-    assert (100, 90) == (status["last_request"]["context_tokens"], status["last_request"]["cached_tokens"])
+    assert (status["last_request"]["context_tokens"], status["last_request"]["cached_tokens"]) == (100, 90)
 
 
 async def test_a_rejected_suggestion_does_not_come_back(editor: Editor) -> None:
     await editor.initialize()
     assert await editor.command("calomel.reject", await suggestion(editor))
     assert await editor.inline(1, 4, kind=2) is None
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["rejected"]
+    assert (await editor.command("calomel.status"))["outcomes"]["rejected"] == 1
 
 
 async def test_an_ignored_suggestion_keeps_its_reason(editor: Editor) -> None:
@@ -36,7 +36,7 @@ async def test_an_ignored_suggestion_keeps_its_reason(editor: Editor) -> None:
     name = await suggestion(editor)
     editor.later += 1
     assert await editor.command("calomel.ignore", name, "typed_against")
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["ignored"]
+    assert (await editor.command("calomel.status"))["outcomes"]["ignored"] == 1
 
 
 async def test_partial_acceptance_is_counted_in_utf16_units_from_the_start(editor: Editor) -> None:
@@ -45,18 +45,26 @@ async def test_partial_acceptance_is_counted_in_utf16_units_from_the_start(edito
     item = {"insertText": "return a + b", "command": {"command": "calomel.accept", "arguments": [name]}}
     editor.notify("textDocument/didShowCompletion", {"item": item})
     editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 6})
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["partly_accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["partly_accepted"] == 1
 
 
 @pytest.mark.parametrize(
     "params",
-    [{}, {"item": 5}, {"item": {"command": {"arguments": []}}}, {"item": {"command": {"arguments": [5]}}}, {"item": None}],
+    [
+        {},
+        {"item": 5},
+        {"item": {"command": {"arguments": []}}},
+        {"item": {"command": {"arguments": [5]}}},
+        {"item": None},
+    ],
 )
-@pytest.mark.parametrize("method", ["didShowCompletion", "didShowInlineEdit", "didPartiallyAcceptCompletion", "didFocus"])
+@pytest.mark.parametrize(
+    "method", ["didShowCompletion", "didShowInlineEdit", "didPartiallyAcceptCompletion", "didFocus"]
+)
 async def test_reports_of_a_strange_form_change_nothing(editor: Editor, method: str, params: Any) -> None:
     await editor.initialize()
     editor.notify(f"textDocument/{method}", params)
-    assert {} == (await editor.command("calomel.status"))["outcomes"]
+    assert (await editor.command("calomel.status"))["outcomes"] == {}
 
 
 async def test_unknown_ids_are_tolerated(editor: Editor) -> None:
@@ -89,7 +97,7 @@ async def test_turning_everything_off_is_told_to_the_client(editor: Editor) -> N
     await editor.command("calomel.toggle", {"enabled": False})
     notice = await editor.until(lambda message: message.get("params", {}).get("state") == "off")
     assert notice["params"]["message"]
-    assert "off" == (await editor.command("calomel.status"))["state"]
+    assert (await editor.command("calomel.status"))["state"] == "off"
 
 
 async def test_a_snooze_begins_and_ends(editor: Editor) -> None:
@@ -97,7 +105,7 @@ async def test_a_snooze_begins_and_ends(editor: Editor) -> None:
     await suggestion(editor)
     await editor.command("calomel.snooze", 5)
     assert await editor.inline(1, 4) is None
-    assert "snoozed" == (await editor.command("calomel.status"))["off"]
+    assert (await editor.command("calomel.status"))["off"] == "snoozed"
     await editor.command("calomel.snooze", 0)
     assert await editor.inline(1, 4) is not None
 
@@ -122,7 +130,7 @@ async def test_a_snooze_begins_and_ends(editor: Editor) -> None:
 )
 async def test_wrong_arguments_are_told(editor: Editor, command: str, arguments: list[Any]) -> None:
     await editor.initialize()
-    assert -32602 == await editor.error("workspace/executeCommand", {"command": command, "arguments": arguments})
+    assert await editor.error("workspace/executeCommand", {"command": command, "arguments": arguments}) == -32602
 
 
 async def test_the_context_is_shown_part_by_part(editor: Editor) -> None:
@@ -139,12 +147,12 @@ async def test_the_context_is_shown_part_by_part(editor: Editor) -> None:
 async def test_the_context_of_an_unknown_document_says_why_there_is_none(editor: Editor) -> None:
     await editor.initialize()
     answer = await editor.command("calomel.showContext", {"textDocument": {"uri": URI}, "position": at(0, 0)})
-    assert ([], "unknown_document") == (answer["parts"], answer["reason"])
+    assert (answer["parts"], answer["reason"]) == ([], "unknown_document")
 
 
-async def test_the_log_is_found(editor: Editor) -> None:
+async def test_the_log_is_found(editor: Editor, tmp_path: Path) -> None:
     await editor.initialize()
-    assert Path((await editor.command("calomel.showLog"))["path"]).is_file()
+    assert (await editor.command("calomel.showLog"))["path"] == str(tmp_path / "lsp.log")
 
 
 async def test_commands_of_copilots_clients_mean_ours(editor: Editor) -> None:
@@ -152,4 +160,4 @@ async def test_commands_of_copilots_clients_mean_ours(editor: Editor) -> None:
     name = await suggestion(editor)
     await editor.command("github.copilot.didAcceptCompletionItem", name)
     editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1

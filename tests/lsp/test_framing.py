@@ -35,7 +35,7 @@ def read(*chunks: bytes) -> list[bytes | Broken]:
     ],
 )
 def test_headers_of_every_form_announce_a_body(data: bytes) -> None:
-    assert [b"{}"] == read(data)
+    assert read(data) == [b"{}"]
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,13 @@ def test_headers_of_every_form_announce_a_body(data: bytes) -> None:
 )
 def test_after_junk_the_next_message_is_read(junk: bytes) -> None:
     found = read(junk + frame(b"[1]") + frame(b"[2]"))
-    assert [b"[1]", b"[2]"] == [one for one in found if isinstance(one, bytes)]
-    assert 1 == sum(isinstance(one, Broken) for one in found)
+    assert [one for one in found if isinstance(one, bytes)] == [b"[1]", b"[2]"]
+    assert sum(isinstance(one, Broken) for one in found) == 1
 
 
 def test_a_length_that_is_too_small_costs_one_message() -> None:
     found = read(b'Content-Length: 3\r\n\r\n{"a": 1}' + frame(b"[2]"))
-    assert [b'{"a', b"[2]"] == [one for one in found if isinstance(one, bytes)]
+    assert [one for one in found if isinstance(one, bytes)] == [b'{"a', b"[2]"]
 
 
 def test_a_length_that_is_too_large_costs_one_message() -> None:
@@ -68,7 +68,7 @@ def test_a_length_that_is_too_large_costs_one_message() -> None:
     body = framer.next()
     assert isinstance(body, bytes)
     framer.unread(body)
-    assert b"[2]" == framer.next()
+    assert framer.next() == b"[2]"
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.integers(1, 17))

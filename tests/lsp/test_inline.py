@@ -10,7 +10,7 @@ EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
 
 async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None:
     result = await editor.initialize()
-    assert {"workDoneProgress": False} == result["capabilities"]["inlineCompletionProvider"]
+    assert result["capabilities"]["inlineCompletionProvider"] == {"workDoneProgress": False}
     assert "completionProvider" not in result["capabilities"]
 
 
@@ -19,10 +19,10 @@ async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: E
     editor.open("def add(a, b):\n    \n")
     answer = await editor.inline(1, 4)
     (item,) = answer["items"]
-    assert "return a + b" == item["insertText"]
+    assert item["insertText"] == "return a + b"
     assert span(1, 4, 4) == item["range"]
-    assert "calomel.accept" == item["command"]["command"]
-    assert [True] == [await editor.command("calomel.accept", *item["command"]["arguments"])]
+    assert item["command"]["command"] == "calomel.accept"
+    assert [await editor.command("calomel.accept", *item["command"]["arguments"])] == [True]
 
 
 async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor) -> None:
@@ -30,7 +30,7 @@ async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor)
     editor.open("def add(a, b):\n    \n")
     await editor.inline(1, 4)
     editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["accepted"]
+    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1
 
 
 async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> None:
@@ -45,7 +45,7 @@ async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> Non
     editor.script.hold.set()
     assert (await editor.answer(second))["result"]["items"]
     silences = [message for message in editor.messages if message.get("method") == "calomel/silence"]
-    assert [] == silences
+    assert silences == []
 
 
 async def test_a_question_is_about_the_text_as_it_was_when_it_came(editor: Editor) -> None:
@@ -63,7 +63,7 @@ async def test_a_document_that_was_never_opened_is_answered_with_null(editor: Ed
     await editor.initialize(options=EXTENSIONS)
     assert await editor.inline(0, 0) is None
     notice = await editor.notice("calomel/silence")
-    assert ("fill", "unknown_document", URI) == (notice["kind"], notice["reason"], notice["uri"])
+    assert (notice["kind"], notice["reason"], notice["uri"]) == ("fill", "unknown_document", URI)
     assert notice["message"]
 
 
@@ -79,7 +79,7 @@ async def test_a_failing_model_is_silence_not_an_error(editor: Editor) -> None:
     await editor.initialize(options=EXTENSIONS)
     editor.open("x = \n")
     assert await editor.inline(0, 4) is None
-    assert "failed" == (await editor.notice("calomel/silence"))["reason"]
+    assert (await editor.notice("calomel/silence"))["reason"] == "failed"
 
 
 async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None:
@@ -96,7 +96,7 @@ async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None
 async def test_silences_are_told_only_to_clients_that_know_them(editor: Editor) -> None:
     await editor.initialize()
     await editor.inline(0, 0)
-    assert [] == [message for message in editor.messages if message.get("method", "").startswith("calomel/")]
+    assert [message for message in editor.messages if message.get("method", "").startswith("calomel/")] == []
 
 
 async def test_the_popup_item_is_an_option(editor: Editor) -> None:
@@ -108,10 +108,10 @@ async def test_the_popup_item_is_an_option(editor: Editor) -> None:
     params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(1, 5), "context": {"triggerKind": 1}}
     answer = await editor.ask("textDocument/completion", params)
     (item,) = answer["items"]
-    assert "eturn a + b" == item["textEdit"]["newText"]
-    assert "calomel.accept" == item["command"]["command"]
+    assert item["textEdit"]["newText"] == "eturn a + b"
+    assert item["command"]["command"] == "calomel.accept"
 
 
 async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None:
     await editor.initialize()
-    assert -32601 == await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)})
+    assert await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601

@@ -41,7 +41,7 @@ async def test_a_request_without_a_required_field_is_told_so(ready: Editor, meth
     for name in required[method]:
         params = dict(messages.valid(method))
         del params[name]
-        assert -32602 == await ready.error(method, params)
+        assert await ready.error(method, params) == -32602
 
 
 @pytest.mark.parametrize("method", [*messages.NOTIFICATIONS, *messages.CUSTOM_NOTIFICATIONS])
@@ -53,7 +53,7 @@ async def test_no_wrong_notification_breaks_anything(ready: Editor, method: str)
             assert await ready.alive()
     assert await ready.alive()
     ready.open("b = 2\n", uri="file:///workspace/b.py")
-    assert "b = 2\n" == await ready.text("file:///workspace/b.py")
+    assert await ready.text("file:///workspace/b.py") == "b = 2\n"
 
 
 async def test_no_wrong_initialize_breaks_anything(editor: Editor) -> None:
@@ -69,5 +69,5 @@ async def test_no_wrong_initialize_breaks_anything(editor: Editor) -> None:
     for _, value in messages.wrong(params):
         if isinstance(value, dict) and isinstance(value.get("capabilities"), dict):
             continue
-        assert -32602 == await editor.error("initialize", value)
+        assert await editor.error("initialize", value) == -32602
     await editor.initialize()

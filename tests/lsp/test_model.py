@@ -11,24 +11,24 @@ PROGRESS = {"window": {"workDoneProgress": True}}
 async def test_the_client_learns_how_the_model_is(editor: Editor) -> None:
     editor.script.loading = asyncio.Event()
     await editor.initialize(options=EXTENSIONS)
-    assert "loading" == (await editor.notice("calomel/status"))["state"]
-    assert "loading" == (await editor.command("calomel.status"))["state"]
+    assert (await editor.notice("calomel/status"))["state"] == "loading"
+    assert (await editor.command("calomel.status"))["state"] == "loading"
     editor.script.loading.set()
     notice = await editor.notice("calomel/status")
-    assert ("ready", "scripted is ready.") == (notice["state"], notice["message"])
+    assert (notice["state"], notice["message"]) == ("ready", "scripted is ready.")
 
 
 async def test_a_client_of_copilots_protocol_learns_it_in_its_words(editor: Editor) -> None:
     await editor.initialize(options={"editorInfo": {"name": "x"}, "editorPluginInfo": {"name": "y"}})
     kinds = [(await editor.notice("didChangeStatus")) for _ in range(2)]
-    assert [(True, "Normal"), (False, "Normal")] == [(each["busy"], each["kind"]) for each in kinds]
+    assert [(each["busy"], each["kind"]) for each in kinds] == [(True, "Normal"), (False, "Normal")]
 
 
 async def test_other_clients_are_told_nothing(editor: Editor) -> None:
     await editor.initialize()
     editor.open("x = \n")
     await editor.inline(0, 4)
-    assert [] == editor.messages
+    assert editor.messages == []
 
 
 async def test_loading_is_shown_as_progress(editor: Editor) -> None:
@@ -37,10 +37,10 @@ async def test_loading_is_shown_as_progress(editor: Editor) -> None:
     created = await editor.notice("window/workDoneProgress/create")
     begun = await editor.notice("$/progress")
     assert created["token"] == begun["token"]
-    assert "begin" == begun["value"]["kind"]
+    assert begun["value"]["kind"] == "begin"
     editor.script.loading.set()
     ended = await editor.notice("$/progress")
-    assert ("end", "scripted is ready") == (ended["value"]["kind"], ended["value"]["message"])
+    assert (ended["value"]["kind"], ended["value"]["message"]) == ("end", "scripted is ready")
 
 
 async def test_a_question_is_answered_once_the_model_is_there(editor: Editor) -> None:
@@ -58,7 +58,7 @@ async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: 
     await editor.initialize(options=EXTENSIONS)
     await editor.notice("calomel/status")
     notice = await editor.notice("calomel/status")
-    assert ("error", "The weights are damaged.") == (notice["state"], notice["message"])
+    assert (notice["state"], notice["message"]) == ("error", "The weights are damaged.")
     editor.open("x = \n")
     assert await editor.inline(0, 4) is None
 
@@ -70,11 +70,11 @@ async def test_a_server_that_died_is_found_again(editor: Editor) -> None:
     editor.script.error = "unreachable"
     editor.change(2, {"range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}, "text": "("})
     assert await editor.inline(0, 5) is None
-    assert "no_model" == (await editor.notice("calomel/silence"))["reason"]
+    assert (await editor.notice("calomel/silence"))["reason"] == "no_model"
     editor.script.error = None
     await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
     async with asyncio.timeout(10):
-        while await editor.inline(0, 5) is None:
+        while await editor.inline(0, 5) is None:  # noqa: ASYNC110 - what is waited for happens in the server
             await asyncio.sleep(0.05)
 
 
@@ -84,7 +84,7 @@ async def test_the_connection_is_let_go_at_the_end(editor: Editor) -> None:
     await editor.ask("shutdown")
     editor.notify("exit")
     await editor.ended()
-    assert 1 == editor.script.closed
+    assert editor.script.closed == 1
 
 
 async def test_another_server_in_the_settings_is_connected_to(editor: Editor) -> None:
@@ -94,4 +94,4 @@ async def test_another_server_in_the_settings_is_connected_to(editor: Editor) ->
     editor.notify("workspace/didChangeConfiguration", {"settings": settings})
     await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
     await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
-    assert 1 == editor.script.closed
+    assert editor.script.closed == 1

@@ -22,12 +22,12 @@ async def test_an_edit_names_document_version_range_and_command(editor: Editor) 
     await edited(editor)
     answer = await editor.next_edit(0, 3, version=2)
     (edit,) = answer["edits"]
-    assert {"uri": URI, "version": 2} == edit["textDocument"]
-    assert 1 == edit["range"]["start"]["line"]
-    assert "calomel.accept" == edit["command"]["command"]
+    assert edit["textDocument"] == {"uri": URI, "version": 2}
+    assert edit["range"]["start"]["line"] == 1
+    assert edit["command"]["command"] == "calomel.accept"
     start, end = edit["range"]["start"]["character"], edit["range"]["end"]["character"]
     line = "print(old)"
-    assert "print(new)" == line[:start] + edit["text"] + line[end:]
+    assert line[:start] + edit["text"] + line[end:] == "print(new)"
 
 
 async def test_there_is_never_more_than_one_edit(editor: Editor) -> None:
@@ -39,24 +39,24 @@ async def test_there_is_never_more_than_one_edit(editor: Editor) -> None:
 async def test_a_client_may_leave_the_version_out(editor: Editor) -> None:
     await edited(editor)
     (edit,) = (await editor.next_edit(0, 3, version=None))["edits"]
-    assert 2 == edit["textDocument"]["version"]
+    assert edit["textDocument"]["version"] == 2
 
 
 @pytest.mark.parametrize("version", [1, 3])
 async def test_another_version_than_ours_gets_no_edit(editor: Editor, version: int) -> None:
     await edited(editor)
-    assert {"edits": []} == await editor.next_edit(0, 3, version=version)
-    assert "stale" == (await editor.notice("calomel/silence"))["reason"]
+    assert await editor.next_edit(0, 3, version=version) == {"edits": []}
+    assert (await editor.notice("calomel/silence"))["reason"] == "stale"
 
 
 async def test_no_edit_is_an_empty_list_never_null_or_an_error(editor: Editor) -> None:
     editor.script.error = "failed"
     await editor.initialize(options=EXTENSIONS)
-    assert {"edits": []} == await editor.next_edit(0, 0)
+    assert await editor.next_edit(0, 0) == {"edits": []}
     editor.open(TEXT)
-    assert {"edits": []} == await editor.next_edit(0, 0)
+    assert await editor.next_edit(0, 0) == {"edits": []}
     editor.change(2, {"range": span(0, 0, 3), "text": "new"})
-    assert {"edits": []} == await editor.next_edit(0, 3, version=2)
+    assert await editor.next_edit(0, 3, version=2) == {"edits": []}
 
 
 async def test_a_superseded_question_gets_an_empty_list(editor: Editor) -> None:
@@ -66,7 +66,7 @@ async def test_a_superseded_question_gets_an_empty_list(editor: Editor) -> None:
     await editor.until_asked()
     editor.change(3, {"range": span(0, 3, 3), "text": "er"})
     second = editor.start("textDocument/copilotInlineEdit", edit_params(0, 5, 3))
-    assert {"edits": []} == (await editor.answer(first))["result"]
+    assert (await editor.answer(first))["result"] == {"edits": []}
     editor.script.hold.set()
     await editor.answer(second)
 
@@ -87,18 +87,18 @@ async def test_the_action_applies_the_edit_in_clients_that_know_nothing_else(edi
     await edited(editor, None, capabilities)
     params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 1}}
     (action,) = await editor.ask("textDocument/codeAction", params)
-    assert "Apply predicted edit" == action["title"]
+    assert action["title"] == "Apply predicted edit"
     (change,) = action["edit"]["documentChanges"]
-    assert {"uri": URI, "version": 2} == change["textDocument"]
-    assert "calomel.accept" == action["command"]["command"]
+    assert change["textDocument"] == {"uri": URI, "version": 2}
+    assert action["command"]["command"] == "calomel.accept"
 
 
 @pytest.mark.parametrize("context", [{"triggerKind": 2}, {"only": ["quickfix"]}])
 async def test_a_menu_that_nobody_opened_asks_no_model(editor: Editor, context: dict[str, Any]) -> None:
     await edited(editor, None, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
     params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
-    assert [] == await editor.ask("textDocument/codeAction", params)
-    assert [] == editor.script.requests
+    assert await editor.ask("textDocument/codeAction", params) == []
+    assert editor.script.requests == []
 
 
 async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
@@ -107,7 +107,7 @@ async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
     asked = len(editor.script.requests)
     params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 2}}
     (action,) = await editor.ask("textDocument/codeAction", params)
-    assert [URI] == list(action["edit"]["changes"])
+    assert list(action["edit"]["changes"]) == [URI]
     assert asked == len(editor.script.requests)
 
 
@@ -117,5 +117,5 @@ async def test_what_was_shown_and_rejected_does_not_come_back(editor: Editor) ->
     (name,) = edit["command"]["arguments"]
     editor.notify("textDocument/didShowInlineEdit", {"item": {"command": {"arguments": [name]}}})
     assert await editor.command("calomel.reject", name)
-    assert {"edits": []} == await editor.next_edit(0, 3, version=2)
-    assert 1 == (await editor.command("calomel.status"))["outcomes"]["rejected"]
+    assert await editor.next_edit(0, 3, version=2) == {"edits": []}
+    assert (await editor.command("calomel.status"))["outcomes"]["rejected"] == 1

@@ -25,8 +25,8 @@ def check(method: str, answer: dict[str, Any]) -> None:
         for action in answer["result"]:
             assert action == converter.unstructure(converter.structure(action, types.CodeAction))
         return
-    kind = types.METHOD_TO_TYPES[method][1]
-    typed = converter.structure(answer, kind)
+    kind: Any = types.METHOD_TO_TYPES[method][1]
+    typed: Any = converter.structure(answer, kind)
     assert answer == converter.unstructure(typed) | ({"result": None} if answer.get("result") is None else {})
 
 

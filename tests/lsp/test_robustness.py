@@ -25,7 +25,7 @@ async def test_a_body_that_is_no_json_is_a_parse_error_and_the_session_goes_on(e
 
 async def test_a_parse_error_before_initialize_is_answered_too(editor: Editor) -> None:
     editor.raw(body(b"{"))
-    assert -32700 == (await editor.answer(None))["error"]["code"]
+    assert (await editor.answer(None))["error"]["code"] == -32700
     await editor.initialize()
 
 
@@ -47,7 +47,7 @@ async def test_a_parse_error_before_initialize_is_answered_too(editor: Editor) -
 async def test_a_message_without_the_shape_of_json_rpc_is_an_invalid_request(editor: Editor, message: Any) -> None:
     await editor.initialize()
     editor.raw(body(json.dumps(message).encode()))
-    assert -32600 == (await editor.answer(None))["error"]["code"]
+    assert (await editor.answer(None))["error"]["code"] == -32600
     assert await editor.alive()
 
 
@@ -63,7 +63,7 @@ async def test_a_message_without_the_shape_of_json_rpc_is_an_invalid_request(edi
 async def test_an_invalid_request_with_an_id_is_answered_under_that_id(editor: Editor, message: Any) -> None:
     await editor.initialize()
     editor.raw(body(json.dumps(message).encode()))
-    assert -32600 == (await editor.answer(77))["error"]["code"]
+    assert (await editor.answer(77))["error"]["code"] == -32600
 
 
 async def test_a_batch_is_answered_one_by_one(editor: Editor) -> None:
@@ -71,8 +71,8 @@ async def test_a_batch_is_answered_one_by_one(editor: Editor) -> None:
     batch = [{"jsonrpc": "2.0", "id": "x", "method": "getVersion"}, 5, {"jsonrpc": "2.0", "id": "y", "method": "nope"}]
     editor.raw(body(json.dumps(batch).encode()))
     assert "result" in await editor.answer("x")
-    assert -32600 == (await editor.answer(None))["error"]["code"]
-    assert -32601 == (await editor.answer("y"))["error"]["code"]
+    assert (await editor.answer(None))["error"]["code"] == -32600
+    assert (await editor.answer("y"))["error"]["code"] == -32601
 
 
 async def test_lower_case_headers_do_not_desynchronise_the_stream(editor: Editor) -> None:
@@ -110,14 +110,16 @@ async def test_a_wrong_content_length_costs_one_message(editor: Editor, length: 
 async def test_a_request_with_wrong_params_is_told_so(editor: Editor, params: Any) -> None:
     await editor.initialize()
     editor.open("a = 1\n")
-    assert -32602 == await editor.error("textDocument/inlineCompletion", params)
+    assert await editor.error("textDocument/inlineCompletion", params) == -32602
     assert await editor.alive()
 
 
-@pytest.mark.parametrize("params", [None, 7, [], {}, {"textDocument": {}}, {"textDocument": {"uri": URI}, "position": 3}])
+@pytest.mark.parametrize(
+    "params", [None, 7, [], {}, {"textDocument": {}}, {"textDocument": {"uri": URI}, "position": 3}]
+)
 async def test_a_custom_request_with_wrong_params_is_told_so(editor: Editor, params: Any) -> None:
     await editor.initialize()
-    assert -32602 == await editor.error("textDocument/copilotInlineEdit", params)
+    assert await editor.error("textDocument/copilotInlineEdit", params) == -32602
 
 
 async def test_a_custom_request_without_params_is_answered(editor: Editor) -> None:
@@ -129,21 +131,21 @@ async def test_an_unknown_request_is_answered_and_an_unknown_notification_ignore
     await editor.initialize()
     editor.notify("$/unheardOf", {"a": 1})
     editor.notify("unheard/of")
-    assert -32601 == await editor.error("$/unheardOf")
-    assert -32601 == await editor.error("textDocument/hover", {"textDocument": {"uri": URI}, "position": at(0, 0)})
+    assert await editor.error("$/unheardOf") == -32601
+    assert await editor.error("textDocument/hover", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601
 
 
 async def test_before_initialize_requests_are_refused_and_notifications_dropped(editor: Editor) -> None:
     editor.open("a = 1\n")
-    assert -32002 == await editor.error("textDocument/inlineCompletion", inline_params(0, 0))
-    assert -32002 == await editor.error("shutdown")
+    assert await editor.error("textDocument/inlineCompletion", inline_params(0, 0)) == -32002
+    assert await editor.error("shutdown") == -32002
     await editor.initialize(options={"calomel": {"debug": True}})
-    assert -32602 == await editor.error("calomel/debug/document", {"uri": URI})
+    assert await editor.error("calomel/debug/document", {"uri": URI}) == -32602
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"capabilities": None}, {"capabilities": 5}])
 async def test_initialize_with_wrong_params_is_told_so_and_may_be_tried_again(editor: Editor, params: Any) -> None:
-    assert -32602 == await editor.error("initialize", params)
+    assert await editor.error("initialize", params) == -32602
     await editor.initialize()
 
 
@@ -164,43 +166,43 @@ async def test_initialize_with_wrong_params_is_told_so_and_may_be_tried_again(ed
 )
 async def test_initialize_with_a_strange_field_still_begins_a_session(editor: Editor, odd: dict[str, Any]) -> None:
     result = await editor.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}} | odd)
-    assert "utf-16" == result["capabilities"]["positionEncoding"]
+    assert result["capabilities"]["positionEncoding"] == "utf-16"
     assert await editor.alive()
 
 
 async def test_a_second_initialize_is_refused(editor: Editor) -> None:
     await editor.initialize()
-    assert -32600 == await editor.error("initialize", {"capabilities": {}})
+    assert await editor.error("initialize", {"capabilities": {}}) == -32600
 
 
 async def test_after_shutdown_requests_are_refused_and_exit_ends_with_0(editor: Editor) -> None:
     await editor.initialize()
     assert (await editor.ask("shutdown")) is None
-    assert -32600 == await editor.error("getVersion")
-    assert -32600 == await editor.error("shutdown")
+    assert await editor.error("getVersion") == -32600
+    assert await editor.error("shutdown") == -32600
     editor.notify("textDocument/didOpen", {"nonsense": True})
     editor.notify("exit")
-    assert 0 == await editor.ended()
+    assert await editor.ended() == 0
 
 
 async def test_exit_without_shutdown_ends_with_1(editor: Editor) -> None:
     await editor.initialize()
     editor.notify("exit")
-    assert 1 == await editor.ended()
+    assert await editor.ended() == 1
 
 
 async def test_exit_before_initialize_ends_with_1(editor: Editor) -> None:
     editor.notify("exit")
-    assert 1 == await editor.ended()
+    assert await editor.ended() == 1
 
 
-@pytest.mark.parametrize("orderly", [True, False])
-async def test_the_end_of_the_stream_ends_the_server(editor: Editor, orderly: bool) -> None:
+@pytest.mark.parametrize("code", [0, 1])
+async def test_the_end_of_the_stream_ends_the_server(editor: Editor, code: int) -> None:
     await editor.initialize()
-    if orderly:
+    if code == 0:
         await editor.ask("shutdown")
     editor.hang_up()
-    assert (0 if orderly else 1) == await editor.ended()
+    assert await editor.ended() == code
 
 
 async def test_shutdown_answers_what_is_still_running(editor: Editor) -> None:
@@ -221,9 +223,9 @@ async def test_a_cancelled_request_is_answered_as_cancelled_and_reaches_the_mode
     number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
     await editor.until_asked()
     editor.notify("$/cancelRequest", {"id": number})
-    assert -32800 == (await editor.answer(number))["error"]["code"]
+    assert (await editor.answer(number))["error"]["code"] == -32800
     assert await editor.alive()
-    assert 1 == editor.script.cancelled
+    assert editor.script.cancelled == 1
 
 
 @pytest.mark.parametrize("params", [None, {}, {"id": None}, {"id": 999}, {"id": [1]}, 5, {"id": "calomel-1"}])
@@ -256,13 +258,13 @@ async def test_nothing_of_this_is_shown_to_the_user(editor: Editor) -> None:
     editor.notify("workspace/executeCommand", {"command": "unknown"})
     await editor.error("textDocument/inlineCompletion", {})
     await editor.error("nothing/like/it")
-    assert [] == [message for message in editor.messages if message.get("method") == "window/showMessage"]
+    assert [message for message in editor.messages if message.get("method") == "window/showMessage"] == []
 
 
 async def test_a_command_that_comes_as_a_notification_is_executed(editor: Editor) -> None:
     await editor.initialize(options={"calomel": {"extensions": True}})
     editor.notify("workspace/executeCommand", {"command": "calomel.toggle", "arguments": [{"enabled": False}]})
-    assert "off_globally" == (await editor.command("calomel.status"))["off"]
+    assert (await editor.command("calomel.status"))["off"] == "off_globally"
 
 
 async def test_the_log_holds_no_text_of_the_user(editor: Editor, tmp_path: Any) -> None:

@@ -9,7 +9,7 @@ from tests.lsp.editor import SECONDS, Editor
 
 async def warning(editor: Editor) -> str:
     shown = await editor.notice("window/showMessage")
-    assert 2 == shown["type"]
+    assert shown["type"] == 2
     return str(shown["message"])
 
 
@@ -24,18 +24,18 @@ async def off(editor: Editor) -> str | None:
 
 async def until_off(editor: Editor, wanted: str | None) -> None:
     async with asyncio.timeout(SECONDS):
-        while await off(editor) != wanted:
+        while await off(editor) != wanted:  # noqa: ASYNC110 - what is waited for happens in the server
             await asyncio.sleep(0.01)
 
 
 async def test_initialization_options_are_settings(editor: Editor) -> None:
     await editor.initialize(options={"calomel": {"suggest": {"enabled": False}}})
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
 
 
 async def test_sections_may_stand_in_the_options_themselves(editor: Editor) -> None:
     await editor.initialize(options={"suggest": {"enabled": False}, "editorInfo": {"name": "x"}})
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
 
 
 async def test_a_wrong_setting_is_shown_once_by_its_name_and_replaced_by_its_default(editor: Editor) -> None:
@@ -43,16 +43,18 @@ async def test_a_wrong_setting_is_shown_once_by_its_name_and_replaced_by_its_def
     message = await warning(editor)
     assert "max_tokens" in message
     assert "many" not in message
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
     assert [message] == (await editor.command("calomel.reloadSettings"))["problems"]
-    assert [] == [message for message in editor.messages if message.get("method") == "window/showMessage"]
+    assert [message for message in editor.messages if message.get("method") == "window/showMessage"] == []
 
 
 async def test_the_editors_configuration_is_pulled(editor: Editor) -> None:
-    editor.answers["workspace/configuration"] = lambda params: [{"suggest": {"enabled": False}} for _ in params["items"]]
+    editor.answers["workspace/configuration"] = lambda params: [
+        {"suggest": {"enabled": False}} for _ in params["items"]
+    ]
     await editor.initialize({"workspace": {"configuration": True}})
     asked = await editor.notice("workspace/configuration")
-    assert ["calomel"] == [item["section"] for item in asked["items"]]
+    assert [item["section"] for item in asked["items"]] == ["calomel"]
     await until_off(editor, "off_globally")
     editor.answers["workspace/configuration"] = lambda params: [None]
     editor.notify("workspace/didChangeConfiguration", {"settings": None})
@@ -62,7 +64,7 @@ async def test_the_editors_configuration_is_pulled(editor: Editor) -> None:
 async def test_a_client_that_cannot_be_asked_is_not(editor: Editor) -> None:
     await editor.initialize()
     assert await editor.alive()
-    assert [] == [message for message in editor.messages if message.get("method") == "workspace/configuration"]
+    assert [message for message in editor.messages if message.get("method") == "workspace/configuration"] == []
 
 
 async def test_pushed_configuration_is_taken(editor: Editor) -> None:
@@ -71,18 +73,15 @@ async def test_pushed_configuration_is_taken(editor: Editor) -> None:
     editor.notify("workspace/didChangeConfiguration", {"settings": settings})
     await until_off(editor, "off_globally")
     editor.notify("workspace/didChangeConfiguration", {"settings": {"other": {"x": 1}}})
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
 
 
 async def test_an_answer_of_a_strange_form_changes_nothing(editor: Editor) -> None:
-    for answer in (None, [], 5, [5], {"a": 1}):
-        editor.answers["workspace/configuration"] = lambda params, answer=answer: answer
-        if not editor.messages:
-            pass
-        editor.notify("workspace/didChangeConfiguration", {"settings": None})
+    given: list[Any] = [None]
+    editor.answers["workspace/configuration"] = lambda _: given[0]
     await editor.initialize({"workspace": {"configuration": True}})
     for answer in (None, [], 5, [5], {"a": 1}):
-        editor.answers["workspace/configuration"] = lambda params, answer=answer: answer
+        given[0] = answer
         editor.notify("workspace/didChangeConfiguration", {"settings": None})
         assert await off(editor) is None
 
@@ -101,7 +100,7 @@ async def test_a_settings_file_of_the_workspace_counts_and_can_be_wrong(editor: 
     (tmp_path / "calomel.toml").write_text('[suggest]\nenabled = false\n[server]\nurl = "http://evil"\n')
     await editor.initialize(workspaceFolders=folders(tmp_path))
     assert "url" in await warning(editor)
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
 
 
 async def test_the_client_may_tell_of_changed_files(editor: Editor, tmp_path: Path) -> None:
@@ -111,7 +110,7 @@ async def test_the_client_may_tell_of_changed_files(editor: Editor, tmp_path: Pa
     file.write_text("[suggest]\nenabled = false\n")
     changes: list[Any] = [{"uri": file.as_uri(), "type": 1}]
     editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
-    assert "off_globally" == await off(editor)
+    assert await off(editor) == "off_globally"
 
 
 async def test_settings_can_be_reloaded_by_hand(editor: Editor, tmp_path: Path) -> None:

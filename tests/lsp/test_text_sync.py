@@ -16,7 +16,7 @@ async def test_changes_are_applied_in_their_order(editor: Editor) -> None:
     await editor.initialize(options=DEBUG)
     editor.open("one\ntwo\n")
     editor.change(2, replace(0, 0, 3, "1"), replace(1, 3, 3, "!"), replace(0, 1, 1, "st"))
-    assert "1st\ntwo!\n" == await editor.text()
+    assert await editor.text() == "1st\ntwo!\n"
 
 
 @pytest.mark.parametrize(("line", "character"), [(0, 99), (0, 2**31 - 1)])
@@ -24,14 +24,14 @@ async def test_a_character_beyond_the_line_is_the_lines_end(editor: Editor, line
     await editor.initialize(options=DEBUG)
     editor.open("one\r\ntwo")
     editor.change(2, replace(line, character, character, "!"))
-    assert "one!\r\ntwo" == await editor.text()
+    assert await editor.text() == "one!\r\ntwo"
 
 
 async def test_positions_count_utf16(editor: Editor) -> None:
     await editor.initialize({"general": {"positionEncodings": ["utf-8", "utf-32", "utf-16"]}}, DEBUG)
     editor.open("a😀b")
     editor.change(2, replace(0, 3, 4, "c"))
-    assert "a😀c" == await editor.text()
+    assert await editor.text() == "a😀c"
 
 
 @pytest.mark.parametrize(("encoding", "start"), [("utf-8", 5), ("utf-32", 2), ("utf-16", 3)])
@@ -41,7 +41,7 @@ async def test_other_encodings_are_a_setting(editor: Editor, encoding: str, star
     assert encoding == result["capabilities"]["positionEncoding"]
     editor.open("a😀b\n")
     editor.change(2, replace(0, start, start + 1, "c"))
-    assert "a😀c\n" == await editor.text()
+    assert await editor.text() == "a😀c\n"
     answer = await editor.inline(0, start + 1)
     assert at(0, start + 1) == answer["items"][0]["range"]["start"]
 
@@ -49,7 +49,7 @@ async def test_other_encodings_are_a_setting(editor: Editor, encoding: str, star
 async def test_an_encoding_that_the_client_does_not_offer_is_not_chosen(editor: Editor) -> None:
     options = {"calomel": {"position_encoding": "utf-8"}}
     result = await editor.initialize({"general": {"positionEncodings": ["utf-16"]}}, options)
-    assert "utf-16" == result["capabilities"]["positionEncoding"]
+    assert result["capabilities"]["positionEncoding"] == "utf-16"
 
 
 WRONG = {
@@ -65,14 +65,14 @@ async def test_a_document_out_of_step_is_silent_until_its_text_comes_again(edito
     editor.open("one\n")
     editor.change(version, change)
     shown = await editor.notice("window/showMessage")
-    assert 2 == shown["type"]
+    assert shown["type"] == 2
     assert "lost track" in shown["message"]
     editor.change(5, replace(0, 0, 0, "ignored"))
     assert await editor.inline(0, 0) is None
-    assert "stale" == (await editor.notice("calomel/silence"))["reason"]
-    assert {"edits": []} == await editor.next_edit(0, 0, version=None)
+    assert (await editor.notice("calomel/silence"))["reason"] == "stale"
+    assert await editor.next_edit(0, 0, version=None) == {"edits": []}
     editor.change(6, {"text": "anew\n"})
-    assert "anew\n" == await editor.text()
+    assert await editor.text() == "anew\n"
     assert await editor.inline(0, 4) is not None
 
 
@@ -82,7 +82,7 @@ async def test_opening_again_brings_a_document_back(editor: Editor) -> None:
     editor.change(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"})
     editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
     editor.open("two\n", version=1)
-    assert "two\n" == await editor.text()
+    assert await editor.text() == "two\n"
     assert await editor.inline(0, 3) is not None
 
 
@@ -93,29 +93,29 @@ async def test_the_user_is_told_once(editor: Editor) -> None:
         editor.open("one\n", uri=uri)
         editor.change(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"}, uri=uri)
     assert await editor.alive()
-    assert 1 == sum(message.get("method") == "window/showMessage" for message in editor.messages)
+    assert sum(message.get("method") == "window/showMessage" for message in editor.messages) == 1
 
 
 async def test_a_change_of_a_document_that_is_not_open_waits_for_its_text(editor: Editor) -> None:
     await editor.initialize(options=DEBUG)
     editor.change(2, replace(0, 0, 0, "x"))
-    assert -32602 == await editor.error("calomel/debug/document", {"uri": URI})
+    assert await editor.error("calomel/debug/document", {"uri": URI}) == -32602
     editor.change(3, replace(0, 0, 0, "x"), {"text": "whole"}, replace(0, 5, 5, "!"))
-    assert "whole!" == await editor.text()
+    assert await editor.text() == "whole!"
 
 
 async def test_the_whole_text_under_the_known_version_is_taken(editor: Editor) -> None:
     await editor.initialize(options=DEBUG)
     editor.open("one\ntwo\n", version=3)
     editor.change(3, {"range": {"start": at(0, 0), "end": at(2147483647, 0)}, "text": "one\n2\n"})
-    assert "one\n2\n" == await editor.text()
+    assert await editor.text() == "one\n2\n"
 
 
 async def test_lone_surrogates_are_replaced_one_for_one(editor: Editor) -> None:
     await editor.initialize(options=DEBUG)
     editor.open("a\ud800b")
     editor.change(2, replace(0, 2, 3, "c\udc00"))
-    assert "a\ufffdc\ufffd" == await editor.text()
+    assert await editor.text() == "a\ufffdc\ufffd"
 
 
 @pytest.mark.parametrize("uri", ["", "http://[", "untitled:Untitled-1", "vscode-notebook-cell:/a#b", "file:///a%00b"])
@@ -137,7 +137,7 @@ async def test_folders_come_and_go(editor: Editor, tmp_path: Any) -> None:
     editor.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": removed}})
     editor.open("a = 1\n", uri="file:///other/x/y.py")
     assert await editor.inline(0, 5, uri="file:///other/x/y.py") is not None
-    assert "x/y.py" == editor.script.requests[-1].parts.path
+    assert editor.script.requests[-1].parts.path == "x/y.py"
 
 
 async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) -> None:
@@ -145,4 +145,4 @@ async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) 
     editor.open("")
     for number in range(1000):
         editor.change(number + 2, replace(0, number, number, "abcdefghij"[number % 10]))
-    assert "abcdefghij" * 100 == await editor.text()
+    assert await editor.text() == "abcdefghij" * 100

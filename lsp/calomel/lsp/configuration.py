@@ -50,7 +50,7 @@ class Configuration:
         self._folders = folders
         self._user_file = user_file
         self._editor: Mapping[str, Any] = {}
-        self.applied: Callable[[Settings], None] = lambda settings: None
+        self.applied: Callable[[Settings], None] = lambda _: None
         self.settings = self._load()[0]
 
     async def pull(self) -> None:

@@ -96,23 +96,22 @@ class Framer:
         return body
 
     def _header(self, line: bytes) -> Broken | None:
+        if not line.strip():
+            # An empty line between messages harms nobody.
+            return self._end_of_headers() if self._in_headers else None
         found = _LENGTH.search(line)
+        if not (found or _is_header(line)):
+            return self._junk("a line that is no header")
+        self._in_headers = True
         if found:
-            self._in_headers = True
             self._length = int(found[1])
             # A header at the end of a stretch of junk is a new beginning.
-            if found.start() > 0:
-                return self._junk("bytes between messages")
-            return None
-        if line.strip():
-            if _is_header(line):
-                self._in_headers = True
-                if line[: len(_NAME)].lower() == _NAME:
-                    self._length = None
-                return None
-            return self._junk("a line that is no header")
-        if not self._in_headers:
-            return None  # an empty line between messages harms nobody
+            return self._junk("bytes between messages") if found.start() else None
+        if line[: len(_NAME)].lower() == _NAME:
+            self._length = None
+        return None
+
+    def _end_of_headers(self) -> Broken | None:
         self._in_headers = False
         if self._length is None:
             return self._junk("a header without a usable Content-Length")

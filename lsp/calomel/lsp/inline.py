@@ -8,7 +8,7 @@ from typing import Final
 from lsprotocol import types
 
 from calomel.lsp.cursor import Cursors
-from calomel.lsp.log import describe
+from calomel.lsp.feedback import Feedback
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import completion_item, inline_item
 from calomel.suggest.silence import Silence, SilenceReason
@@ -18,16 +18,16 @@ from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.position import Position
 
-
 LOG: Final = logging.getLogger(__name__)
 
 
 class InlineCompletions:
     """Answers with one item or with null, never with an error: clients log errors, or pop them up, at each key."""
 
-    def __init__(self, cursors: Cursors, suggester: Suggester, notices: Notices) -> None:
+    def __init__(self, cursors: Cursors, suggester: Suggester, feedback: Feedback, notices: Notices) -> None:
         self._cursors = cursors
         self._suggester = suggester
+        self._feedback = feedback
         self._notices = notices
 
     async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
@@ -42,6 +42,7 @@ class InlineCompletions:
             # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
             self._silent(document.uri, Silence.of(SilenceReason.STALE))
             return None
+        self._feedback.sent(suggestion)
         return types.InlineCompletionList(items=[item])
 
     async def popup(self, params: types.CompletionParams) -> types.CompletionList:
@@ -55,6 +56,7 @@ class InlineCompletions:
         item = completion_item(suggestion, document, self._cursors.encoding)
         if item is None:
             return nothing
+        self._feedback.sent(suggestion)
         return types.CompletionList(is_incomplete=True, items=[item])
 
     async def _ask(
@@ -67,18 +69,21 @@ class InlineCompletions:
     ) -> tuple[Suggestion, Document] | None:
         cursor = self._cursors.find(uri, position.line, position.character)
         if isinstance(cursor, Silence):
-            return self._silent(uri, cursor)
+            self._silent(uri, cursor)
+            return None
         trigger: Trigger = self._cursors.trigger(cursor.document, invoked=invoked)
         selected = self._selected(cursor.document, context)
         try:
             answer = await self._suggester.inline(uri, cursor.offset, trigger, selected=selected)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is a silence for the user, and a line in the log
-            LOG.error("a question failed: %s", describe(error))
+        except Exception:  # a fault of ours is a silence for the user, and a line in the log
+            LOG.exception("a question failed")
             answer = Silence.of(SilenceReason.FAILED)
         if isinstance(answer, Silence):
-            return self._silent(uri, answer)
+            self._silent(uri, answer)
+            return None
         if not self._cursors.fits(answer, cursor.document):
-            return self._silent(uri, Silence.of(SilenceReason.STALE))
+            self._silent(uri, Silence.of(SilenceReason.STALE))
+            return None
         return answer, cursor.document
 
     def _silent(self, uri: str, silence: Silence) -> None:

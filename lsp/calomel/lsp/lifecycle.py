@@ -23,28 +23,20 @@ class Lifecycle:
 
     def admit(self, message: Message) -> Malformed | bool:
         """Whether to handle the message: yes, no without a word, or no with this answer."""
-        method = message.get("method")
-        asks = "id" in message
-        if self.state is State.RUNNING:
-            if method == "initialize":
-                return self._refuse(message, "The session is initialized already.") if asks else False
-            return True
-        if method == "exit":
-            return True
+        method, asks = message.get("method"), "id" in message
+        begins = method == "initialize"
+        if method == "exit" or (self.state is State.RUNNING and not begins) or (self.state is State.NEW and begins):
+            # As a notification, `initialize` begins nothing.
+            return asks or not begins
         if not asks or method is None:
             # Answers to our own requests may still come after a shutdown; nobody waits for them.
             return False
         if self.state is State.NEW:
-            if method == "initialize":
-                return True
             return Malformed(ErrorCode.SERVER_NOT_INITIALIZED, "The first request is initialize.", message["id"])
-        return self._refuse(message, "The session was shut down.")
+        happened = "initialized already" if self.state is State.RUNNING else "shut down"
+        return Malformed(ErrorCode.INVALID_REQUEST, f"The session was {happened}.", message["id"])
 
     @property
     def exit_code(self) -> int:
         """0 after a shutdown, 1 without."""
         return 0 if self.state is State.SHUT_DOWN else 1
-
-    @staticmethod
-    def _refuse(message: Message, reason: str) -> Malformed:
-        return Malformed(ErrorCode.INVALID_REQUEST, reason, message["id"])

@@ -12,7 +12,7 @@ from lsprotocol import types
 from calomel.lsp.capabilities import CODE_ACTION_KIND
 from calomel.lsp.client import Client
 from calomel.lsp.cursor import Cursor, Cursors
-from calomel.lsp.log import describe
+from calomel.lsp.feedback import Feedback
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import code_action, copilot_edit
 from calomel.lsp.protocol import InvalidParamsError
@@ -35,10 +35,13 @@ _SEVERITIES: Final = {1: "error", 2: "warning", 3: "information", 4: "hint"}
 class NextEdits:
     """Answers with no edit or one: some clients apply every edit of an answer, others look at the first alone."""
 
-    def __init__(self, client: Client, cursors: Cursors, suggester: Suggester, notices: Notices) -> None:
+    def __init__(
+        self, client: Client, cursors: Cursors, suggester: Suggester, feedback: Feedback, notices: Notices
+    ) -> None:
         self._client = client
         self._cursors = cursors
         self._suggester = suggester
+        self._feedback = feedback
         self._notices = notices
         self._last: Suggestion | None = None
 
@@ -57,6 +60,7 @@ class NextEdits:
         suggestion = await self._ask(cursor, version, diagnostics, Trigger.EXPLICIT if invoked else Trigger.EDIT)
         if suggestion is None:
             return {"edits": []}
+        self._feedback.sent(suggestion)
         return {"edits": [copilot_edit(suggestion, cursor.document, self._cursors.encoding)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -75,7 +79,9 @@ class NextEdits:
             if automatic or self._client.inline_completion:
                 return []
             diagnostics = [
-                Diagnostic(*self._span(cursor.document, one.range), one.message, _SEVERITIES.get(one.severity or 1, "error"))
+                Diagnostic(
+                    *self._span(cursor.document, one.range), one.message, _SEVERITIES.get(one.severity or 1, "error")
+                )
                 for one in params.context.diagnostics[:MAX_DIAGNOSTICS]
             ]
             try:
@@ -86,6 +92,7 @@ class NextEdits:
                 return []
             if known is None:
                 return []
+        self._feedback.sent(known)
         versioned = self._client.document_changes
         return [code_action(known, cursor.document, self._cursors.encoding, versioned=versioned)]
 
@@ -97,8 +104,8 @@ class NextEdits:
             answer = await self._suggester.next_edit(
                 uri, version, cursor.offset, diagnostics=diagnostics, trigger=trigger
             )
-        except Exception as error:  # noqa: BLE001 - a fault of ours is a silence for the user, and a line in the log
-            LOG.error("a question failed: %s", describe(error))
+        except Exception:  # a fault of ours is a silence for the user, and a line in the log
+            LOG.exception("a question failed")
             answer = Silence.of(SilenceReason.FAILED)
         if not isinstance(answer, Silence) and not self._cursors.fits(answer, cursor.document):
             answer = Silence.of(SilenceReason.STALE)

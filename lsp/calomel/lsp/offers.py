@@ -67,13 +67,9 @@ def completion_item(suggestion: Suggestion, document: Document, encoding: Encodi
     )
 
 
-def code_action(
-    suggestion: Suggestion, document: Document, encoding: Encoding, *, versioned: bool
-) -> types.CodeAction:
+def code_action(suggestion: Suggestion, document: Document, encoding: Encoding, *, versioned: bool) -> types.CodeAction:
     """For `textDocument/codeAction`."""
-    edits = [
-        types.TextEdit(range=range_of(document, edit, encoding), new_text=edit.text) for edit in suggestion.edits
-    ]
+    edits = [types.TextEdit(range=range_of(document, edit, encoding), new_text=edit.text) for edit in suggestion.edits]
     if versioned:
         identifier = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
         change = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=identifier, edits=edits)])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from enum import Enum
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from cattrs import Converter
 from lsprotocol import types
@@ -40,7 +40,7 @@ class InvalidParamsError(JsonRpcException):
 
 
 def strict_converter() -> Converter:
-    """lsprotocol's converter, without the conversions of primitives that would turn any value into a text."""
+    """Lsprotocol's converter, without the conversions of primitives that would turn any value into a text."""
     converter = Converter()
     # Before lsprotocol's hooks, which look up what they need when they are made.
     for kind in (str, int, float, bool):
@@ -71,7 +71,7 @@ class EditorProtocol(LanguageServerProtocol):
     def __init__(self, server: EditorLink, converter: Converter) -> None:
         super().__init__(server, converter)
         self.handlers: dict[str, Handler] = {}
-        self.send: Callable[[Message], None] = lambda message: None
+        self.send: Callable[[Message], None] = lambda _: None
         self._serving: dict[Id, Future[Any] | asyncio.Future[Any]] = {}
         self._asked = 0
 
@@ -121,9 +121,7 @@ class EditorProtocol(LanguageServerProtocol):
             return
         self._run(handler, params, partial(self._noticed, method), None)
 
-    def _run(
-        self, handler: Handler, params: Any, done: Callable[[Any], None], message_id: Id | None
-    ) -> None:
+    def _run(self, handler: Handler, params: Any, done: Callable[[Any], None], message_id: Id | None) -> None:
         future: Future[Any] | asyncio.Future[Any]
         if asyncio.iscoroutinefunction(handler):
             future = asyncio.ensure_future(handler(params))
@@ -180,10 +178,12 @@ class EditorProtocol(LanguageServerProtocol):
             return None
         # Client bugs that cost nobody anything: no params where all of them are optional.
         try:
-            return self._converter.structure({} if raw is None else raw, kind)
-        except Exception as error:  # cattrs raises groups, and whatever a hook raised
+            return self._converter.structure({} if raw is None else raw, cast(Any, kind))
+        except Exception as error:  # noqa: BLE001 - cattrs raises groups, and whatever a hook raised
             LOG.debug("params of %s: %s", method, describe(error))
-            raise InvalidParamsError(f"The params of {method} do not have the form that the protocol asks for.") from None
+            raise InvalidParamsError(
+                f"The params of {method} do not have the form that the protocol asks for."
+            ) from None
 
     # Outgoing
 
@@ -244,6 +244,6 @@ class EditorLink(LanguageServer):
         super().__init__("calomel", version, protocol_cls=EditorProtocol, converter_factory=strict_converter)
         self.protocol.send = send
 
-    def report_server_error(self, error: Exception, source: type[PyglsError] | type[JsonRpcException]) -> None:
+    def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
         """To the log; pygls would open a popup."""
         LOG.error("%s: %s", source.__name__, describe(error))

@@ -11,10 +11,10 @@ from typing import Final
 from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, ExactCounter
 from calomel.lsp.model_link import ModelLink
+from calomel.lsp.present_privacy import PresentPrivacy
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.suggester import Suggester
-from calomel.lsp.present_privacy import PresentPrivacy
 from calomel.workspace.position import Encoding
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related

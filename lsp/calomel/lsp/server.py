@@ -198,9 +198,7 @@ class Server:
             print(f"calomel lsp: {what}", file=sys.stderr)  # noqa: T201 - never stdout
 
 
-def create_server(
-    completer_factory: CompleterFactory | None = None, **options: Any
-) -> Server:
+def create_server(completer_factory: CompleterFactory | None = None, **options: Any) -> Server:
     """A server that is ready to serve one client; `options` are `Server`'s."""
     return Server(completer_factory, **options)
 

@@ -75,9 +75,9 @@ class Session:
         self._sync = TextSync(workspace, self._notices.warn)
         self._sync.folders_changed = self._folders_changed
         self._cursors = Cursors(workspace, self._sync, encoding)
-        self._inline = InlineCompletions(self._cursors, suggester, self._notices)
-        self._edits = NextEdits(client, self._cursors, suggester, self._notices)
-        self._feedback = Feedback(workspace, suggester)
+        self._feedback = Feedback(client, workspace, suggester)
+        self._inline = InlineCompletions(self._cursors, suggester, self._feedback, self._notices)
+        self._edits = NextEdits(client, self._cursors, suggester, self._feedback, self._notices)
         context = ContextView(workspace, self._cursors, self._rooms.builder, self._rooms.budget)
         self._commands = Commands(suggester, self._model, self._configuration, context, log, clock)
         self._commands.changed = self._tell_state
@@ -126,8 +126,8 @@ class Session:
             types.TEXT_DOCUMENT_CODE_ACTION: self._edits.actions,
             types.WORKSPACE_EXECUTE_COMMAND: self._commands.execute,
             "textDocument/copilotInlineEdit": self._edits.copilot,
-            "textDocument/didShowCompletion": feedback.did_show,
-            "textDocument/didShowInlineEdit": feedback.did_show,
+            "textDocument/didShowCompletion": feedback.did_show_completion,
+            "textDocument/didShowInlineEdit": feedback.did_show_inline_edit,
             "textDocument/didPartiallyAcceptCompletion": feedback.did_partially_accept,
             "textDocument/didFocus": feedback.did_focus,
             "checkStatus": account.check_status,

@@ -116,9 +116,7 @@ def _change(change: types.TextDocumentContentChangeEvent) -> Change:
     if isinstance(change, types.TextDocumentContentChangeWholeDocument):
         return FullChange(_clean(change.text))
     start, end = change.range.start, change.range.end
-    return RangeChange(
-        Position(start.line, start.character), Position(end.line, end.character), _clean(change.text)
-    )
+    return RangeChange(Position(start.line, start.character), Position(end.line, end.character), _clean(change.text))
 
 
 def _usable(uri: str) -> bool:

@@ -1,5 +1,4 @@
-"""Tells when a settings file was written. Editors report changes of files too, but few do, and never outside of the
-workspace."""
+"""Tells when a settings file was written: few editors do, and none does outside of its workspace."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ class SettingsWatch(FileSystemEventHandler):
         self._observer: Any = None
         self._files: set[Path] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._changed: Changed = lambda paths: None
+        self._changed: Changed = lambda _: None
 
     def start(self, files: Iterable[Path], changed: Changed) -> None:
         """Watch these files, and no longer those of before; `changed` is called on the running event loop."""
