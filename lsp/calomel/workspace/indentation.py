@@ -6,6 +6,7 @@ import re
 from typing import Final, Literal
 
 from calomel.workspace.documents import Document
+from calomel.workspace.lines import split_lines
 from calomel.workspace.scope import OutlineItem, Scope
 
 # A tab is at least this wide for everybody; only the order of indentations counts.
@@ -13,8 +14,8 @@ _TAB: Final = 4
 # How far up the headers of enclosing blocks are looked for, and how far down their ends.
 _REACH: Final = 2_000
 _DEEPEST: Final = 12
-# A block begins behind an empty line, with little indentation.
-_BLOCK_START: Final = re.compile(r"(?:\A|(?<=\n)[ \t]*\r?\n|(?<=\r)[ \t]*\r)[ \t]{0,8}(?=[^\s)\]}])")
+# A block begins with little indentation.
+_SHALLOW: Final = 8
 _HEADER: Final = re.compile(
     r"^[ \t]*(?:[\w@]+[ \t]+){0,4}?"
     r"(?P<kind>class|def|fn|fun|func|function|interface|module|namespace|object|proc|struct|sub|trait|type)\b[ \t]+"
@@ -91,13 +92,15 @@ def _kind(word: str) -> str:
 
 def block_starts_by_lines(text: str) -> tuple[int, ...]:
     """Lines behind an empty line with little indentation, and the first line."""
-    ends = "\r" if "\r" in text and "\n" not in text else "\n"
-    found, line, at = [0], 0, 0
-    for match in _BLOCK_START.finditer(text):
-        line += text.count(ends, at, match.end())
-        at = match.end()
-        if line > found[-1]:
-            found.append(line)
+    found, empty = [0], False
+    for number, line in enumerate(split_lines(text)):
+        bare = line.lstrip(" \t")
+        if not bare or bare[0] in "\r\n":
+            empty = True
+            continue
+        if empty and bare[0] not in ")]}" and len(line) - len(bare) <= _SHALLOW and number:
+            found.append(number)
+        empty = False
     return tuple(found)
 
 
