@@ -15,7 +15,7 @@ from calomel.suggest.outcome import Outcome
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Answer
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import Document, RangeChange
+from calomel.workspace.documents import Document, FullChange, RangeChange
 from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.situation import Situation
 from calomel.workspace.workspace import Masking, Workspace
@@ -91,9 +91,7 @@ class ScriptedModel:
         said = self.reply(request)
         if isinstance(said, Exception):
             raise said
-        return CompleteAnswer(
-            (Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),), model="scripted"
-        )
+        return CompleteAnswer((Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),), model="scripted")
 
     def release(self) -> None:
         self.hold = False
@@ -172,19 +170,13 @@ class Editor:
     def text(self) -> str:
         return self.document.text[: self.cursor] + "|" + self.document.text[self.cursor :]
 
-    def change(self, *edits: tuple[int, int, str]) -> None:
-        """One message with changes that the editor applies one after the other."""
-        self._version += 1
-        changes = []
-        for start, end, text in edits:
-            # Offsets of several changes are given as if each were sent alone, later ones of the text so far.
-            before = self.document if not changes else None
-            assert before is not None, "use several()"
-            changes.append(RangeChange(before.position_at(start), before.position_at(end), text))
-            self.cursor = start + len(text)
-        self.workspace.change(URI, self._version, changes)
+    def change(self, edit: tuple[int, int, str]) -> None:
+        """One message with one change; the cursor goes to its end."""
+        start, end, text = edit
+        self.several(RangeChange(self.document.position_at(start), self.document.position_at(end), text))
+        self.cursor = start + len(text)
 
-    def several(self, *changes: RangeChange) -> None:
+    def several(self, *changes: RangeChange | FullChange) -> None:
         self._version += 1
         self.workspace.change(URI, self._version, changes)
 

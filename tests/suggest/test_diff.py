@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,7 +51,7 @@ def test_applying_the_edits_gives_the_rewritten_text(front: str, old: str, new: 
     text = front + old + back
     found = minimal_edits(text, len(front), len(front) + len(old), new)
     assert apply(text, edits_of(found)) == front + new + back
-    assert all(left.end < right.start for left, right in zip(found, found[1:], strict=False))
+    assert all(left.end < right.start for left, right in pairwise(found))
 
 
 def test_the_nearest_edit_comes_first_with_its_neighbours() -> None:

@@ -8,7 +8,9 @@ from calomel.suggest.graphemes import common_prefix, common_suffix, is_boundary
 
 
 @pytest.mark.parametrize(
-    "whole", ["\r\n", "e\u0301", "👍🏽", "👩\u200d💻", "❤\ufe0f", "🇦🇹"], ids=["crlf", "accent", "skin", "joiner", "heart", "flag"]
+    "whole",
+    ["\r\n", "e\u0301", "👍🏽", "👩\u200d💻", "❤\ufe0f", "🇦🇹"],
+    ids=["crlf", "accent", "skin", "joiner", "heart", "flag"],
 )
 def test_what_is_one_character_to_a_person_is_not_cut(whole: str) -> None:
     text = f"a{whole}b"
@@ -31,5 +33,7 @@ def test_a_common_end_does_not_begin_within_a_character() -> None:
 
 @given(st.text("ab", max_size=9), st.text("ab", max_size=9))
 def test_common_prefix_equals_the_character_by_character_one(first: str, second: str) -> None:
-    naive = next((at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second)))
+    naive = next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )
     assert common_prefix(first, second) == naive

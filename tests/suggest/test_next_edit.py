@@ -3,16 +3,16 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from tests.suggest.editor import URI, Editor, ScriptedModel, editing, settle
 
-from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.silence import Silence
 from calomel.suggest.suggestion import Answer, Suggestion, apply
 from calomel.suggest.trigger import Diagnostic, Trigger
 from calomel.workspace.preferences import SuggestSettings
-from tests.suggest.editor import URI, Editor, ScriptedModel, editing, settle
 
 NOW = SuggestSettings(debounce_seconds=0.0)
-FILLS = ("fill",)
+FILLS: tuple[Kind, ...] = ("fill",)
 
 
 def reason(answer: Answer) -> str:
@@ -29,10 +29,6 @@ def region(request: CompleteRequest) -> str:
     assert request.kind == "edit"
     assert request.parts.region is not None
     return request.parts.region.text
-
-
-def rewriting(old: str, new: str) -> object:
-    return lambda request: region(request).replace(old, new)
 
 
 LINES = "".join(f"line_{number} = old_name\n" for number in range(20))
@@ -74,7 +70,7 @@ async def test_the_other_edits_of_an_answer_are_offered_one_after_the_other() ->
         assert isinstance(first, Suggestion)
         assert [edit.text for edit in first.edits] == ["first"]
         edit = first.edits[0]
-        editor.change(tuple(edit))
+        editor.change(edit)
         editor.suggester.accepted(first.id)
         second = await editor.next_edit()
         assert isinstance(second, Suggestion)
@@ -90,7 +86,7 @@ async def test_after_an_acceptance_more_lines_are_looked_at() -> None:
         editor.type("x")
         first = await editor.next_edit()
         assert isinstance(first, Suggestion)
-        editor.change(tuple(first.edits[0]))
+        editor.change(first.edits[0])
         editor.suggester.accepted(first.id)
         await editor.next_edit()
         assert [len(region(request).splitlines()) for request in editor.model.requests[:2]] == [8, 13]

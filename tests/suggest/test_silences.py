@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.suggest.editor import URI, ScriptedModel, editing, settle
 
 from calomel.suggest.completer import CompleterError
 from calomel.suggest.silence import Silence, SilenceReason
@@ -14,8 +15,7 @@ from calomel.suggest.suggestion import Answer, Suggestion
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import RangeChange
 from calomel.workspace.position import Position
-from calomel.workspace.preferences import SuggestSettings
-from tests.suggest.editor import URI, ScriptedModel, editing, settle
+from calomel.workspace.preferences import Aggressiveness, SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 
@@ -76,6 +76,9 @@ class Rules(NamedTuple):
     def allowed(self, path: Path, language_id: str | None = None) -> Rule:
         return Rule(self.allowed_here, "secret_file:.env")
 
+    def allowed_text(self, text: str) -> Rule:
+        return Rule("@generated" not in text, "generated")
+
 
 class Rule(NamedTuple):
     allowed: bool
@@ -88,6 +91,12 @@ async def test_an_ignored_file_is_never_read_and_the_rule_is_named() -> None:
         assert reason(answer) == "ignored_path"
         assert isinstance(answer, Silence)
         assert answer.message.endswith("(secret_file:.env)")
+        assert editor.model.requests == []
+
+
+async def test_generated_text_is_never_read() -> None:
+    async with editing("# @generated\nx = |\n", settings=NOW, privacy=Rules(allowed_here=True)) as editor:
+        assert reason(await editor.inline()) == "ignored_path"
         assert editor.model.requests == []
 
 
@@ -137,6 +146,15 @@ async def test_an_unforeseen_error_is_a_reason_without_the_users_text() -> None:
         assert "my_secret_name" not in answer.message
 
 
+async def test_a_mistake_of_our_own_is_a_reason_too() -> None:
+    async with editing("x = |\n", settings=NOW) as editor:
+        editor.workspace.situation = lambda *_: 1 / 0  # type: ignore[method-assign, assignment]
+        answer = await editor.inline()
+        assert reason(answer) == "failed"
+        assert isinstance(answer, Silence)
+        assert "ZeroDivisionError at test_silences.py" in answer.message
+
+
 async def test_a_model_that_comes_back_is_used_again() -> None:
     said: list[str | CompleterError] = [CompleterError("unreachable", "Gone."), "compute(1)"]
     async with editing("x = |\n", lambda _: said.pop(0), settings=NOW) as editor:
@@ -178,8 +196,10 @@ async def test_what_the_model_is_not_sure_of_is_hidden_unless_asked() -> None:
         assert isinstance(await editor.inline(Trigger.EXPLICIT), Suggestion)
 
 
-@pytest.mark.parametrize(("aggressiveness", "shown"), [("quiet", False), ("balanced", False), ("eager", True), (0.1, True)])
-async def test_the_aggressiveness_moves_the_threshold(aggressiveness: str | float, *, shown: bool) -> None:
+@pytest.mark.parametrize(
+    ("aggressiveness", "shown"), [("quiet", False), ("balanced", False), ("eager", True), (0.1, True)]
+)
+async def test_the_aggressiveness_moves_the_threshold(aggressiveness: Aggressiveness, *, shown: bool) -> None:
     settings = replace(NOW, aggressiveness=aggressiveness)
     async with editing("x = |\n", settings=settings, model=ScriptedModel(log_prob=-1.6)) as editor:
         assert isinstance(await editor.inline(), Suggestion) is shown
@@ -226,8 +246,8 @@ async def test_a_secret_is_not_seen_not_touched_and_not_suggested() -> None:
         assert reason(await editor.inline(Trigger.EXPLICIT)) == "secret"
 
 
-@pytest.mark.parametrize(("place", "setting"), [("comment", "in_comments"), ("string", "in_strings")])
-async def test_comments_and_strings_can_be_left_alone(place: str, setting: str) -> None:
+@pytest.mark.parametrize("place", ["comment", "string"])
+async def test_comments_and_strings_can_be_left_alone(place: str) -> None:
     class Syntax:
         def block_starts(self, document: object) -> tuple[int, ...]:
             return ()
@@ -235,7 +255,9 @@ async def test_comments_and_strings_can_be_left_alone(place: str, setting: str) 
         def in_comment_or_string(self, document: object, offset: int) -> str | None:
             return place
 
-    async with editing("x = |\n", settings=replace(NOW, **{setting: False})) as editor:
+    async with editing(
+        "x = |\n", settings=replace(NOW, in_comments=place != "comment", in_strings=place != "string")
+    ) as editor:
         editor.workspace.syntax = Syntax()
         assert reason(await editor.inline()) == f"in_{place}"
         assert isinstance(await editor.inline(Trigger.EXPLICIT), Suggestion)
@@ -290,7 +312,13 @@ async def test_status_says_how_it_went() -> None:
         first = await editor.inline()
         assert isinstance(first, Suggestion)
         status = editor.suggester.status()
-        assert (status.state, status.model, status.requests, status.asked, status.cached) == ("ready", "scripted", 1, 1, 0)
+        assert (status.state, status.model, status.requests, status.asked, status.cached) == (
+            "ready",
+            "scripted",
+            1,
+            1,
+            0,
+        )
         assert status.last == {"shown": first.id}
         assert status.latency_p50 == 0.0
         editor.suggester.toggle(enabled=False)

@@ -163,7 +163,9 @@ async def test_an_automatic_question_waits_for_a_pause_and_an_explicit_one_does_
 
 
 async def test_the_item_selected_in_the_popup_is_continued() -> None:
-    async with editing("x = os.pa|\n", lambda request: ".join(a)" if request.parts.prefix.endswith("path") else "") as editor:
+    async with editing(
+        "x = os.pa|\n", lambda request: ".join(a)" if request.parts.prefix.endswith("path") else ""
+    ) as editor:
         asking = asyncio.ensure_future(
             editor.suggester.inline(URI, editor.cursor, Trigger.EDIT, selected=Selected(7, 9, "path"))
         )
@@ -173,7 +175,9 @@ async def test_the_item_selected_in_the_popup_is_continued() -> None:
 
 
 async def test_a_visible_suggestion_that_disagrees_with_the_selected_item_is_asked_anew() -> None:
-    async with editing("x = os.|\n", lambda request: "()" if request.parts.prefix.endswith("getcwd") else "path") as editor:
+    async with editing(
+        "x = os.|\n", lambda request: "()" if request.parts.prefix.endswith("getcwd") else "path"
+    ) as editor:
         await editor.inline()
         asking = asyncio.ensure_future(
             editor.suggester.inline(URI, editor.cursor, Trigger.EDIT, selected=Selected(7, 7, "getcwd"))

@@ -1,4 +1,4 @@
-"""How an answer comes about: what is known already, then a pause in the typing, then the model, then what is left of it."""
+"""How an answer comes about: what is known already, then a pause in the typing, then the model."""
 
 from __future__ import annotations
 
@@ -50,9 +50,7 @@ class Asked:
         return self.document.text[max(0, self.offset - 1) : self.offset]
 
 
-async def inline(
-    session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None
-) -> Answer:
+async def inline(session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None) -> Answer:
     """Text for the cursor."""
     asked = _checked(session, ticket, offset, trigger, selected)
     if isinstance(asked, Silence):
@@ -134,9 +132,18 @@ def _known(session: Session, asked: Asked, waited: float = 0.0) -> Answer | None
     return replace(answer, cached=True, waited=waited)
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """What came of asking: something to keep, or a detail for people of why not."""
+
+    entry: Entry | None = None
+    detail: str = ""
+
+
 async def _found(session: Session, asked: Asked, search: Search) -> Answer:
     """Wait for a pause in the typing, ask, and offer what is found."""
-    if asked.trigger is not Trigger.EXPLICIT and session.cooldown.left:
+    explicit = asked.trigger is Trigger.EXPLICIT
+    if not explicit and session.cooldown.left:
         return Silence.of(SilenceReason.COOLDOWN)
     began = session.clock()
     early = await _pause(session, asked)
@@ -145,43 +152,47 @@ async def _found(session: Session, asked: Asked, search: Search) -> Answer:
         return replace(early, waited=waited)
     info = await session.model.info(_LOADING_PATIENCE)
     if not isinstance(info, ModelInfo):
-        return Silence.of(info[0], info[1], waited=waited)
+        return Silence.of(*info, waited=waited)
     question = _question(session, asked, info)
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
         return Silence.of(SilenceReason.STALE, waited=waited)
-    fresh: list[Entry] = []
-    detail: list[str] = []
+    attempt = _Attempt()
 
     async def work(run: Run) -> SilenceReason | None:
-        started = session.clock()
-        session.tally.asked += 1
-        try:
-            found = await search(run, question, info)
-        except CompleterError as error:
-            detail.append(str(error))
-            return session.model.failed(error)
-        except Exception as error:  # noqa: BLE001 (an answer that fails must not end the session)
-            detail.append(f"({type(error).__name__})")
-            return SilenceReason.FAILED
-        session.latency.add(session.clock() - started)
-        entry = _entry(session, asked, question, run, found)
-        if asked.selected is None:
-            session.cache.put(question.text, entry)
-        for change in run.changes:
-            entry.changed(change)
-        fresh.append(entry)
-        return entry.reason
+        return await _asked(session, asked, question, attempt, run, search(run, question, info))
 
-    reason = await session.flight.run(
-        asked.ticket, asked.document.revision, work, now=asked.trigger is Trigger.EXPLICIT
-    )
-    if reason is not None:
-        return Silence.of(reason, *detail[:1], waited=waited, asked=True)
-    answer = _fresh(session, asked, fresh[0] if fresh else None)
+    reason = await session.flight.run(asked.ticket, asked.document.revision, work, now=explicit)
+    answer = _fresh(session, asked, attempt.entry) if reason is None else reason
     if isinstance(answer, SilenceReason):
-        return Silence.of(answer, waited=waited, asked=True)
+        return Silence.of(answer, attempt.detail, waited=waited, asked=True)
     return replace(answer, waited=waited)
+
+
+async def _asked(
+    session: Session,
+    asked: Asked,
+    question: Question,
+    attempt: _Attempt,
+    run: Run,
+    searching: Coroutine[Any, Any, Found | SilenceReason],
+) -> SilenceReason | None:
+    """Ask the model and keep what it says; the reason when that is nothing to offer."""
+    began = session.clock()
+    session.tally.asked += 1
+    try:
+        found = await searching
+    except CompleterError as error:
+        attempt.detail = str(error)
+        return session.model.failed(error)
+    session.latency.add(session.clock() - began)
+    attempt.entry = entry = _entry(session, asked, question, run, found)
+    if asked.selected is None:
+        # With a selected item the text is one that the document does not have: nothing to keep.
+        session.cache.put(question.text, entry)
+    for change in run.changes:
+        entry.changed(change)
+    return entry.reason
 
 
 async def _pause(session: Session, asked: Asked) -> Answer | None:

@@ -10,7 +10,15 @@ from typing import Final
 from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.checks.masked import touches_masked
-from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, Kind, ModelInfo
+from calomel.suggest.completer import (
+    Candidate,
+    CompleteAnswer,
+    Completer,
+    CompleteRequest,
+    CompleterError,
+    Kind,
+    ModelInfo,
+)
 from calomel.suggest.diff import row_of, rows_between
 from calomel.suggest.fill_answer import read_fill
 from calomel.suggest.flight import ended
@@ -217,7 +225,8 @@ class Asker:
             edits=plain,
             language_id=question.situation.language_id,
             distance=min(
-                rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row) for edit in edits
+                rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row)
+                for edit in edits
             ),
             since_edit=question.since_edit,
             accepted=accepted,
@@ -231,7 +240,7 @@ class Asker:
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:
-    """Tokens of prompt: what the settings say, or what the model is quick with; never more than fit beside the answer."""
+    """Tokens of prompt: what the settings say, or what the model is quick with; never more than fit with the answer."""
     return max(1, min(wanted or info.default_context, info.max_context - answer_tokens))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from calomel.suggest.planned import Planned, plan, slid
@@ -33,7 +34,9 @@ def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Plan
     for line in old:
         starts.append(starts[-1] + len(line))
     edits: list[TextEdit] = []
-    for tag, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for tag, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
         if tag == "equal":
             continue
         if old_to - old_from == new_to - new_from:
@@ -52,7 +55,7 @@ def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple
     if not edits:
         return (), ()
     row = row_of(text, cursor)
-    rows = [(row_of(text, edit.start), row_of(text, edit.end)) for edit in edits]
+    rows = [rows_of(text, edit) for edit in edits]
     nearest = min(range(len(edits)), key=lambda at: (rows_between(rows[at], row), rows[at][1] < row, at))
     first = last = nearest
     while first > 0 and rows[first][0] - rows[first - 1][1] <= NEIGHBOUR_ROWS:
@@ -60,7 +63,7 @@ def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple
     while last + 1 < len(edits) and rows[last + 1][0] - rows[last][1] <= NEIGHBOUR_ROWS:
         last += 1
     chosen = [slid(edit, text, cursor) for edit in edits[first : last + 1]]
-    if any(left.end > right.start for left, right in zip(chosen, chosen[1:], strict=False)):
+    if any(left.end > right.start for left, right in pairwise(chosen)):
         chosen = list(edits[first : last + 1])
     return tuple(chosen), (*edits[:first], *edits[last + 1 :])
 
@@ -69,6 +72,11 @@ def row_of(text: str, offset: int) -> int:
     r"""Number of the line that `offset` is in, by \n and lone \r."""
     before = text[:offset]
     return before.count("\n") + before.count("\r") - before.count("\r\n")
+
+
+def rows_of(text: str, edit: Planned) -> tuple[int, int]:
+    """First and last line that an edit touches."""
+    return row_of(text, edit.start), row_of(text, edit.end)
 
 
 def rows_between(rows: tuple[int, int], row: int) -> int:

@@ -33,7 +33,7 @@ class Filled:
     truncated: bool = False
 
 
-def read_fill(candidate: Candidate, prefix: str, suffix: str) -> Filled | SilenceReason:
+def read_fill(candidate: Candidate, prefix: str, suffix: str) -> Filled | SilenceReason:  # noqa: PLR0911 (one for each reason)
     """The answer between `prefix` and `suffix`, the whole text before and behind the cursor; or why there is none."""
     text = candidate.text
     if not text:

@@ -1,13 +1,12 @@
 """At most one question to the model at a time for each editor, and at most one waiting of each kind.
 
-A newer question takes the place of the older one of its kind, whose asker is told so at once. The older one's work goes on
-only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it serves.
+A newer question takes the place of the older one of its kind, whose asker is told so at once. The older one's work goes
+on only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it serves.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,6 +43,9 @@ class Run:
     task: asyncio.Task[SilenceReason | None] = field(init=False)
 
 
+Work = Callable[[Run], Coroutine[Any, Any, SilenceReason | None]]
+
+
 class Flight:
     """Keeps the order of questions."""
 
@@ -56,8 +58,9 @@ class Flight:
         ticket = Ticket(kind, uri, asyncio.get_running_loop().create_future())
         self._supersede(kind, ticket)
         task = asyncio.ensure_future(work(ticket))
+        either: set[asyncio.Future[Any]] = {task, ticket.superseded}
         try:
-            await asyncio.wait({task, ticket.superseded}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return task.result() if task.done() else Silence.of(SilenceReason.SUPERSEDED)
         finally:
             await ended(task)
@@ -67,9 +70,7 @@ class Flight:
             if self.running is not None and self.running.owner is ticket:
                 self.running.task.cancel()
 
-    async def run(
-        self, ticket: Ticket, revision: int, work: Callable[[Run], Coroutine[Any, Any, SilenceReason | None]], *, now: bool
-    ) -> SilenceReason | None:
+    async def run(self, ticket: Ticket, revision: int, work: Work, *, now: bool) -> SilenceReason | None:
         """Run `work` for a question as soon as nothing else runs; `now` does not wait for a question of another kind."""
         while (other := self.running) is not None:
             if now or other.owner is ticket or other.owner.kind == ticket.kind or other.changes:
@@ -131,5 +132,4 @@ async def ended(task: asyncio.Future[Any]) -> None:
         task.cancel()
         await asyncio.wait({task})
     if not task.cancelled():
-        with contextlib.suppress(Exception):
-            task.result()
+        task.exception()  # asked for, so that nobody complains that it was not

@@ -1,7 +1,7 @@
 """Where a text may be cut without tearing apart what a person sees as one character.
 
-A short form of Unicode's extended grapheme clusters (UAX #29): CR LF, combining marks, joiners, variation selectors, skin
-tones and flags stay whole. Hangul jamo and Indic conjuncts, which editors do not type apart either, are left to the marks.
+A short form of Unicode's extended grapheme clusters (UAX #29): CR LF, combining marks, joiners, variation selectors,
+skin tones and flags stay whole. Hangul jamo and Indic conjuncts are left to what their marks say.
 """
 
 from __future__ import annotations

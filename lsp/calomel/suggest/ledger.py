@@ -157,7 +157,7 @@ class Ledger:
             self._ignore(offer, "closed")
 
     def _see(self, offer: Offer, *, surely: bool = False) -> None:
-        """Count it as shown once it has been visible for a quarter of a second; whoever decides about it has seen it."""
+        """Count it as shown once it was visible for a quarter of a second; whoever decides about it has seen it."""
         if not offer.seen and (surely or self._visible_seconds(offer) >= SEEN_SECONDS):
             offer.seen = True
             self._send(offer, "shown", "")

@@ -62,10 +62,8 @@ class Model:
 
     async def info(self, patience: float) -> ModelInfo | tuple[SilenceReason, str]:
         """What it is; after `patience` seconds, or when it can not be known, why not, with a detail for people."""
-        if self._info is not None:
-            return self._info
-        if self._error is not None and self._clock() - self._error[2] < _RETRY_SECONDS:
-            return self._error[0], self._error[1]
+        if self._info is not None or (self._error is not None and self._clock() - self._error[2] < _RETRY_SECONDS):
+            return self._told_so_far()
         if self._asking is None:
             self._asking = asyncio.ensure_future(self._completer.info())
             self._asking.add_done_callback(self._told)
@@ -74,9 +72,7 @@ class Model:
             await asyncio.wait({self._asking, timer}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await ended(timer)
-        if self._info is not None:
-            return self._info
-        return (self._error[0], self._error[1]) if self._error is not None else (SilenceReason.LOADING, "")
+        return self._told_so_far()
 
     def failed(self, error: CompleterError) -> SilenceReason:
         """An answer failed: the reason, and if the model is gone, what was known of it is forgotten."""
@@ -90,6 +86,11 @@ class Model:
         """Stop asking."""
         if self._asking is not None:
             await ended(self._asking)
+
+    def _told_so_far(self) -> ModelInfo | tuple[SilenceReason, str]:
+        if self._info is not None:
+            return self._info
+        return (SilenceReason.LOADING, "") if self._error is None else (self._error[0], self._error[1])
 
     def _told(self, asking: asyncio.Task[ModelInfo]) -> None:
         self._asking = None

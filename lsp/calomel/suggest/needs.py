@@ -44,6 +44,9 @@ class PathRules(Protocol):
     def allowed(self, path: Path, language_id: str | None = None) -> PathVerdict:
         """Whether a model may see the file."""
 
+    def allowed_text(self, text: str) -> PathVerdict:
+        """Whether the content is one that a person wrote."""
+
 
 @runtime_checkable
 class CommentTest(Protocol):

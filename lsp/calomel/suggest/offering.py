@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calomel.suggest.cache import Entry
-from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between
+from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between, rows_of
 from calomel.suggest.offer import Offer
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.replacement import may_replace
@@ -59,7 +59,7 @@ def offered(
         )
         session.ledger.give(offer)
     row = row_of(text, cursor)
-    distance = min(rows_between((row_of(text, edit.start), row_of(text, edit.end)), row) for edit in chosen)
+    distance = min(rows_between(rows_of(text, edit), row) for edit in chosen)
     return Suggestion(
         id=offer.id,
         uri=document.uri,
@@ -84,7 +84,7 @@ def _gives_way(visible: Offer, chosen: tuple[Planned, ...], text: str, cursor: i
 
 
 def _around(text: str, chosen: tuple[Planned, ...], selected: Selected) -> TextEdit | None:
-    """The suggestion as a replacement of what the selected completion item replaces; None when it does not begin with it.
+    """The suggestion as a replacement of what the selected completion item replaces; None when it disagrees with it.
 
     Editors show only such suggestions while their completion popup is open.
     """

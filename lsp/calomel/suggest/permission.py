@@ -26,17 +26,32 @@ def forbidden(session: Session, document: Document, offset: int, trigger: Trigge
         return Silence.of(off)
     if kind == "edit" and not settings.next_edit:
         return Silence.of(SilenceReason.OFF_NEXT_EDIT)
-    path = session.workspace.file_of(document.uri)
-    rules = session.workspace.privacy
-    if path is not None and isinstance(rules, PathRules):
-        verdict = rules.allowed(path, document.language_id)
-        if not verdict.allowed:
-            return Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
+    ignored = _ignored(session, document)
+    if ignored is not None:
+        return ignored
     if session.state(document.uri).cursors.several:
         return Silence.of(SilenceReason.MULTI_CURSOR)
-    if trigger is Trigger.EXPLICIT or (settings.in_comments and settings.in_strings):
+    return None if trigger is Trigger.EXPLICIT else _in_text(session, document, offset)
+
+
+def _ignored(session: Session, document: Document) -> Silence | None:
+    """Whether a rule keeps the file, or what is in it, from every model."""
+    rules: object = session.workspace.privacy
+    if not isinstance(rules, PathRules):
         return None
-    syntax = session.workspace.syntax
+    path = session.workspace.file_of(document.uri)
+    verdict = None if path is None else rules.allowed(path, document.language_id)
+    if verdict is None or verdict.allowed:
+        verdict = session.state(document.uri).content_verdict(rules, document)
+    return None if verdict.allowed else Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
+
+
+def _in_text(session: Session, document: Document, offset: int) -> Silence | None:
+    """Whether the place is in a comment or a string, where the user wants nothing."""
+    settings = session.settings
+    syntax: object = session.workspace.syntax
+    if settings.in_comments and settings.in_strings:
+        return None
     place = syntax.in_comment_or_string(document, offset) if isinstance(syntax, CommentTest) else None
     if place == "comment" and not settings.in_comments:
         return Silence.of(SilenceReason.IN_COMMENT)

@@ -71,9 +71,9 @@ def trimmed(edit: Planned) -> Planned:
 
 
 def slid(edit: Planned, text: str, cursor: int) -> Planned:
-    """The same insertion moved to begin at `cursor`, if the result stays the same; else the edit as it was.
+    r"""The same insertion moved to begin at `cursor`, if the result stays the same; else the edit as it was.
 
-    Inserting "b\\n" before a line end, or "\\nb" behind it, is the same; shown at the cursor it reads better.
+    Inserting "b\n" before a line end, or "\nb" behind it, is the same; shown at the cursor it reads better.
     """
     distance = edit.start - cursor
     if edit.removed or not edit.text or distance == 0:

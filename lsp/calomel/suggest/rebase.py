@@ -1,9 +1,9 @@
 """Rebasing a suggestion over what the user did since: agreeing text shortens it, edits elsewhere move it.
 
-The rule: a change that lies apart from every edit moves those behind it. A change inside an edit agrees if it brings the
-text nearer to what the edit wants, so that less of it is left. A change across several edits agrees if it does exactly what
-they want. Any other is disagreement, and the whole suggestion is dropped. Whatever is returned, applying it after the change
-gives what applying the old one would have given.
+The rule: a change that lies apart from every edit moves those behind it. A change inside an edit agrees if it brings
+the text nearer to what the edit wants, so that less of it is left. A change across several edits agrees if it does
+exactly what they want. Any other is disagreement, and the whole suggestion is dropped. Whatever is returned, applying it
+after the change gives what applying the old one would have given.
 """
 
 from __future__ import annotations

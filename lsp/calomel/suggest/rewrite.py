@@ -57,7 +57,7 @@ def region_parts(parts: PromptParts, text: str, cursor: int, start: int, end: in
     )
 
 
-def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple[Planned, ...] | SilenceReason:
+def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple[Planned, ...] | SilenceReason:  # noqa: PLR0911 (one for each reason)
     """The edits that a rewriting of `text[start:end]` comes to; or why it is nothing to offer.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from calomel.prompts.parts import Hunk
@@ -19,7 +20,11 @@ _RENAMES: Final = 3
 
 
 async def look_around(
-    session: Session, run: Run, question: Question, info: ModelInfo, diagnostics: tuple[Diagnostic, ...] | list[Diagnostic]
+    session: Session,
+    run: Run,
+    question: Question,
+    info: ModelInfo,
+    diagnostics: Sequence[Diagnostic],
 ) -> Found | SilenceReason:
     """The first place with something worth offering; if there is none, why the likeliest one has none."""
     uri = run.owner.uri

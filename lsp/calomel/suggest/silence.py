@@ -39,7 +39,7 @@ class SilenceReason(StrEnum):
     REPEATED = "repeated"
     JUST_DELETED = "just_deleted"
     REJECTED_BEFORE = "rejected_before"
-    SECRET = "secret"
+    SECRET = "secret"  # noqa: S105 (a reason)
     DISAGREES_WITH_SELECTED = "disagrees_with_selected"
     STALE = "stale"
     CLOSED = "closed"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from calomel.suggest import answering
 from calomel.suggest.asker import Asker
@@ -31,11 +34,13 @@ from calomel.workspace.history import Origin
 from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
+LOG: Final = logging.getLogger(__name__)
+
 
 class Suggester:
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what one session needs of the house, and what tests put in their place)
         self,
         workspace: Workspace,
         builder: Builder,
@@ -254,6 +259,17 @@ class Suggester:
         if self._is_closed:
             answer = Silence.of(SilenceReason.CLOSED)
         else:
-            answer = await session.flight.answer(kind, uri, work)
+            try:
+                answer = await session.flight.answer(kind, uri, work)
+            except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the session)
+                answer = Silence.of(SilenceReason.FAILED, _where(error))
+                LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.add(answer)
         return answer
+
+
+def _where(error: Exception) -> str:
+    """What went wrong and where in our code; never the error's own words, which may quote the user's text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"({type(error).__name__}{place})"

@@ -75,13 +75,13 @@ class Suggestion:
 
     @property
     def insert_text(self) -> str:
-        """The new text of a suggestion of one edit: what an inline completion item inserts. Several edits: the last's."""
+        """The new text of the only edit, or of the last one; `joined` gives all."""
         return self.edits[-1].text
 
     def joined(self, text: str) -> TextEdit:
         """All edits as one, with the unchanged text between them; `text` is the document's."""
-        changed = apply(text[self.start : self.end], [TextEdit(a - self.start, b - self.start, t) for a, b, t in self.edits])
-        return TextEdit(self.start, self.end, changed)
+        inside = [TextEdit(start - self.start, end - self.start, new) for start, end, new in self.edits]
+        return TextEdit(self.start, self.end, apply(text[self.start : self.end], inside))
 
 
 Answer = Suggestion | Silence
