@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
-from calomel.suggest.completer import Completer
+from calomel.suggest import runtime_file
+from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError
+from calomel.suggest.model_info import version
+from calomel.suggest.remote import Endpoint, HttpCompleter
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.suggest.start import Wish, start_server
+from calomel.weights import nano_path
+from calomel.weights.identity import weights_id
+
+_MAX_TOKEN_BYTES: Final = 4096
+_NAME_CHARACTERS: Final = 16
 
 
 class ServerWish(Protocol):
@@ -43,4 +55,68 @@ async def connect(settings: ServerWish) -> Completer:
 
     Raises CompleterError for settings that cannot work, such as a token file that is not there.
     """
-    raise NotImplementedError
+    if settings.url is not None:
+        endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
+
+        async def configured() -> Endpoint:
+            return endpoint
+
+        return HttpCompleter(configured)
+
+    async def shared() -> Endpoint:
+        return await asyncio.to_thread(find_or_start, settings)
+
+    return HttpCompleter(shared)
+
+
+def find_or_start(settings: ServerWish) -> Endpoint:
+    """The server of this user, version, model and device that runs; else one that is started now. Blocks.
+
+    Raises CompleterError with the reason when none can be started.
+    """
+    folder = settings.model or nano_path()
+    try:
+        weights = weights_id(folder)
+    except OSError as error:
+        raise CompleterError("failed", f"the model folder {folder} cannot be read ({error.strerror})") from None
+    wish = Wish(settings.model, weights, settings.device, settings.idle_minutes, shared_path(weights, settings.device))
+    found = running(wish)
+    record = found if found is not None else start_server(wish, lambda: running(wish))
+    return Endpoint(record.url, record.token)
+
+
+def shared_path(weights: str, device: str) -> Path:
+    """The runtime file of the shared server: one for each version, model and device, so that none replaces another."""
+    key = "\0".join((str(PROTOCOL_VERSION), version(), weights, device))
+    name = hashlib.sha256(key.encode()).hexdigest()[:_NAME_CHARACTERS]
+    return runtime_file.runtime_folder() / f"engine-{name}.json"
+
+
+def running(wish: Wish) -> ServerRecord | None:
+    """A running server that does what is wished: the shared one, or one that the user started himself."""
+    for path in (wish.path, runtime_file.default_path()):
+        try:
+            record = runtime_file.read(path)
+        except RuntimeFileError:
+            # Not to be believed: as if it were not there. Whoever starts a server is told when it is in the way.
+            continue
+        if record is not None and _fits(record, wish) and record.alive():
+            return record
+    return None
+
+
+def _fits(record: ServerRecord, wish: Wish) -> bool:
+    mine = (PROTOCOL_VERSION, version(), wish.weights, wish.device)
+    return (record.protocol, record.version, record.weights, record.device) == mine
+
+
+def _token(settings: ServerWish) -> str | None:
+    if settings.token_file is None:
+        return settings.token
+    try:
+        with settings.token_file.open("rb") as file:
+            data = file.read(_MAX_TOKEN_BYTES)
+        return data.decode("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
+        raise CompleterError("refused", f"server.token_file {settings.token_file} cannot be read: {reason}") from None

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.fields import FieldError
+from calomel.suggest.wire import (
+    COMPLETE_PATH,
+    INFO_PATH,
+    decode_answer,
+    decode_info,
+    encode_request,
+)
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, Response
+
+CONNECT_SECONDS: Final = 2.0
+# An engine that says nothing for so long hangs; a cold context of 32K takes half of it on two slow cores.
+ANSWER_SECONDS: Final = 60.0
+# Opening a checkpoint of many gigabytes from a slow disk.
+LOADING_SECONDS: Final = 600.0
+_LOADING_POLL: Final = 0.1
+_IDLE_CONNECTIONS: Final = 4
+
+# Codes of the server's errors.
+_CODES: Final = {"model_loading": "loading", "engine_overloaded": "overloaded"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +53,104 @@ Resolve = Callable[[], Awaitable[Endpoint]]
 class HttpCompleter:
     """A `Completer` on the other side of HTTP.
 
+    A question is never asked twice: at the next keystroke there is a better one. Only where the server is, is asked
+    again when it is gone.
+
     Args:
-        resolve: says where the server is; asked again when the server is gone.
+        resolve: says where the server is.
     """
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
+        self._endpoint: Endpoint | None = None
+        self._client: AsyncClient | None = None
+        self._resolving: asyncio.Lock = asyncio.Lock()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question. Raises CompleterError."""
-        raise NotImplementedError
+        """Answer one question. Cancelling closes the request. Raises CompleterError."""
+        try:
+            body = encode_request(request)
+        except FieldError as error:
+            raise CompleterError("refused", str(error)) from None
+        patience = ANSWER_SECONDS if request.deadline is None else request.deadline + CONNECT_SECONDS
+        response = await self._send("POST", COMPLETE_PATH, body, patience)
+        try:
+            return decode_answer(response)
+        except FieldError as error:
+            raise CompleterError("failed", f"the server's answer cannot be read: {error}") from None
 
     async def info(self) -> ModelInfo:
         """What the model can do; waits until it is loaded. Raises CompleterError."""
-        raise NotImplementedError
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LOADING_SECONDS
+        while True:
+            try:
+                return decode_info(await self._send("GET", INFO_PATH, None, ANSWER_SECONDS))
+            except CompleterError as error:
+                if error.code != "loading" or loop.time() > until:
+                    raise
+            except FieldError as error:
+                raise CompleterError("refused", f"the server is of another version: {error}") from None
+            await asyncio.sleep(_LOADING_POLL)
 
     async def aclose(self) -> None:
         """Let go of the connections."""
+        client, self._client = self._client, None
+        self._endpoint = None
+        if client is not None:
+            await client.aclose()
+
+    async def _send(self, method: str, path: str, body: bytes | None, patience: float) -> bytes:
+        import httpx  # 60 ms, which the answer to `initialize` does not wait for
+
+        endpoint = await self._where()
+        client = self._open()
+        headers = {"content-type": "application/json"}
+        if endpoint.token is not None:
+            headers["authorization"] = f"Bearer {endpoint.token}"
+        timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
+        try:
+            response = await client.request(method, endpoint.url + path, content=body, headers=headers, timeout=timeout)
+        except httpx.TimeoutException:
+            raise CompleterError("timeout", "the model's server did not answer in time") from None
+        except httpx.HTTPError as error:
+            # Refused, reset, or ended in the middle of the answer: it is gone, and the next question looks for another.
+            self._endpoint = None
+            raise CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})") from None
+        if response.status_code == httpx.codes.OK:
+            return response.content
+        raise _refusal(response)
+
+    async def _where(self) -> Endpoint:
+        if self._endpoint is None:
+            async with self._resolving:
+                if self._endpoint is None:
+                    self._endpoint = await self._resolve()
+        return self._endpoint
+
+    def _open(self) -> AsyncClient:
+        import httpx
+
+        if self._client is None:
+            limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
+            # Nothing of the environment: a proxy must not see what is meant for this machine.
+            self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
+        return self._client
+
+
+def _refusal(response: Response) -> CompleterError:
+    """The server's error in the completer's words; only its code and its own message are taken over."""
+    try:
+        said = json.loads(response.content)["error"]
+        code, message = str(said.get("code")), str(said.get("message"))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        code, message = "", f"the server answered with status {response.status_code}"
+    if response.status_code in {401, 403}:
+        return CompleterError(
+            "refused", "the server does not accept the token: check server.token or server.token_file"
+        )
+    if response.status_code == 404:  # noqa: PLR2004 (RFC 9110)
+        return CompleterError("refused", "this server is none of Calomel, or of a version without this route")
+    if response.status_code < 500:  # noqa: PLR2004 (RFC 9110)
+        return CompleterError("refused", message)
+    return CompleterError(_CODES.get(code, "failed"), message)

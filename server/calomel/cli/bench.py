@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
+
+_LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 
 Model = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
@@ -36,6 +39,10 @@ def infill(
     policies: Annotated[
         str | None, typer.Option(metavar="POLICY,POLICY…", help="Compare these policies instead of one.")
     ] = None,
+    contexts: Annotated[
+        list[str] | None,
+        typer.Option("--context", metavar="2K|8K|32K", help="Put so much related code in front; repeatable."),
+    ] = None,
     holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
@@ -57,6 +64,7 @@ def infill(
             policy=policy,
             max_steps=max_steps,
             policies=tuple(filter(None, (policies or "").split(","))),
+            contexts=tuple(map(_size, contexts or ())),
             holes_per_kind=holes_per_kind,
             seed=seed,
             quick=quick,
@@ -127,6 +135,15 @@ def keystrokes(
         print(run_keystrokes(KeystrokesOptions(model=model, quick=quick, json=json, results=results)).to_markdown())
     except SessionError as error:
         raise CommandError(str(error)) from error
+
+
+def _size(text: str) -> int:
+    """Tokens of `8K` or `8192`; raises InputError for something else."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})([kK]?)", text)
+    size = int(match[1]) * (1024 if match[2] else 1) if match else 0
+    if not _LEAST_CONTEXT <= size <= _MOST_CONTEXT:
+        raise InputError(f"--context {text!r} is no size between {_LEAST_CONTEXT} and 32K, such as 2K, 8K or 4096")
+    return size
 
 
 @contextmanager

@@ -28,6 +28,9 @@ def serve(
         list[str] | None, typer.Option(help="Further name for the Host header; repeatable.")
     ] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
+    idle_minutes: Annotated[
+        float | None, typer.Option(help="End after so long without a request. Default: stay.")
+    ] = None,
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 32.")] = None,
 ) -> None:
     """Serve fill-in-the-middle over HTTP.
@@ -51,6 +54,7 @@ def serve(
         "allow_remote": allow_remote,
         "allowed_hosts": tuple(allowed_host) if allowed_host else None,
         "runtime_file": runtime_file,
+        "idle_minutes": idle_minutes,
         "max_requests": max_requests,
     }
     try:

@@ -15,21 +15,24 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
-from calomel.server import routes_fim, routes_health, routes_models
+from calomel.server import routes_complete, routes_fim, routes_health, routes_models
 from calomel.server.admission import Admission
 from calomel.server.auth import Authentication
 from calomel.server.boundary import ErrorBoundary
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
+from calomel.server.idle import CountRequests, Idleness
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.settings import ServerSettings
+from calomel.suggest.model_info import describe
 
 
-def create_app(settings: ServerSettings, filler_factory: FillerFactory) -> FastAPI:
+def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness: Idleness | None = None) -> FastAPI:
     """The HTTP door to one model.
 
     Args:
         settings: with a token, unless `no_auth` says that there is none.
         filler_factory: opens the model; called once, in a thread, when the application starts.
+        idleness: counts the requests, for a server that ends when nobody uses it.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
@@ -41,7 +44,7 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory) -> FastA
     else:
         token = settings.token.get_secret_value()
 
-    loader = ModelLoader(filler_factory)
+    loader = ModelLoader(filler_factory, lambda: describe(settings.model))
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -60,6 +63,7 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory) -> FastA
         # A redirect would repeat the Host header and turn a POST without a slash into a puzzle.
         redirect_slashes=False,
         middleware=[
+            *([] if idleness is None else [Middleware(CountRequests, idleness=idleness)]),
             Middleware(ErrorBoundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(Authentication, token=token),
@@ -74,6 +78,7 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory) -> FastA
     app.state.loader = loader
     app.state.admission = Admission(settings.max_requests)
     app.state.model = routes_models.describe(settings.model)
+    app.include_router(routes_complete.router)
     app.include_router(routes_fim.router)
     app.include_router(routes_models.router)
     app.include_router(routes_health.router)

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from calomel.server.errors import ModelFailedError, ModelLoadingError
+from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
     from calomel.suggest.fill import Fill, FillRequest
@@ -28,13 +29,17 @@ class Filler(Protocol):
 
 
 FillerFactory = Callable[[], Filler]
+# Says what the opened model can do.
+InfoFactory = Callable[[], ModelInfo]
 
 
 class ModelLoader:
     """The model of this server: on its way, here, or failed."""
 
-    def __init__(self, factory: FillerFactory) -> None:
+    def __init__(self, factory: FillerFactory, describe: InfoFactory) -> None:
         self._factory = factory
+        self._describe = describe
+        self._info: ModelInfo | None = None
         self._thread = threading.Thread(target=self._load, name="calomel-load", daemon=True)
         self._filler: Filler | None = None
         self._failed = False
@@ -55,6 +60,17 @@ class ModelLoader:
         if self._filler is not None:
             return self._filler
         raise ModelFailedError if self._failed else ModelLoadingError
+
+    def info(self) -> ModelInfo:
+        """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
+        self.filler()
+        if self._info is None:
+            try:
+                self._info = self._describe()
+            except (OSError, ValueError) as error:
+                _log.error("the model's folder does not say what it is: %s", type(error).__name__)
+                raise ModelFailedError from error
+        return self._info
 
     def close(self) -> None:
         """Wait for the loading to end, then close the model."""

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
 import uvicorn
 from pydantic import SecretStr
 
-from calomel.server import runtime_file
 from calomel.server.app import create_app
 from calomel.server.auth import new_token
 from calomel.server.errors import StartError
+from calomel.server.idle import Idleness
 from calomel.server.loading import Filler, FillerFactory
 from calomel.server.settings import ServerSettings
+from calomel.suggest import runtime_file
+from calomel.suggest.completer import PROTOCOL_VERSION
+from calomel.suggest.model_info import version
+from calomel.suggest.process import started
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.weights import nano_path
+from calomel.weights.identity import weights_id
+
+_log = logging.getLogger("calomel.server")
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES = 64 * 1024
@@ -53,12 +65,13 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             raise
 
     _log_to_stderr(settings.log_level)
-    server = uvicorn.Server(_config(settings, open_model))
+    idleness = None if settings.idle_minutes is None else Idleness(settings.idle_minutes * 60)
+    server = _Server(_config(settings, open_model, idleness), idleness)
     with listen(settings.host, settings.port) as listener:
         url = address(listener)
         token = None if settings.token is None or settings.no_auth else settings.token.get_secret_value()
         path = settings.runtime_file or runtime_file.default_path()
-        with _terminated_as_interrupted(), runtime_file.published(path, url=url, token=token, model=settings.model):
+        with _terminated_as_interrupted(), _published(path, _record(settings, url, token)):
             out.write(f"Calomel listens on {url}\n")
             out.write(f"Token: {token} (also in {path})\n" if made_up else f"Runtime file: {path}\n")
             out.flush()
@@ -83,9 +96,54 @@ def address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _config(settings: ServerSettings, open_model: FillerFactory) -> uvicorn.Config:
+class _Server(uvicorn.Server):
+    """Ends by itself when nobody uses it."""
+
+    def __init__(self, config: uvicorn.Config, idleness: Idleness | None) -> None:
+        super().__init__(config)
+        self._idleness = idleness
+
+    async def main_loop(self) -> None:
+        """Serve until told to stop, or until the server has been idle for its time."""
+        if self._idleness is None:
+            await super().main_loop()
+            return
+        watch = asyncio.create_task(self._idleness.wait())
+        watch.add_done_callback(self._leave)
+        try:
+            await super().main_loop()
+        finally:
+            watch.cancel()
+
+    def _leave(self, watch: asyncio.Task[None]) -> None:
+        if not watch.cancelled():
+            _log.info("nobody has used the server for its time: it ends")
+            self.should_exit = True
+
+
+@contextlib.contextmanager
+def _published(path: Path, record: ServerRecord) -> Iterator[None]:
+    try:
+        with runtime_file.published(path, record):
+            yield
+    except RuntimeFileError as error:
+        raise StartError(str(error)) from error
+
+
+def _record(settings: ServerSettings, url: str, token: str | None) -> ServerRecord:
+    pid = os.getpid()
+    try:
+        weights = weights_id(settings.model or nano_path())
+    except OSError:
+        # The loader says what is wrong with the folder.
+        weights = ""
+    model = None if settings.model is None else str(settings.model.resolve())
+    return ServerRecord(url, token, pid, started(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
+
+
+def _config(settings: ServerSettings, open_model: FillerFactory, idleness: Idleness | None) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(settings, open_model),
+        create_app(settings, open_model, idleness),
         # httptools takes headers of any size; h11 refuses them at the limit below.
         http="h11",
         h11_max_incomplete_event_size=_MAX_HEADER_BYTES,

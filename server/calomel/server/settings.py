@@ -81,6 +81,12 @@ class ServerSettings(BaseSettings):
         ge=1024,
         description="32,768 tokens are about 130 KB of text; JSON escapes can make that six times as long.",
     )
+    idle_minutes: float | None = Field(
+        default=None,
+        gt=0,
+        le=10_080,
+        description="End after so long without a request. Unset: stay. Editors start their shared server with it.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="One line a fill on standard error: counts and times, never text."
     )

@@ -1,0 +1,168 @@
+"""Where a running server leaves its address and token for the editors of the same user.
+
+Only its user may read such a file, and only its user's is believed: the folder and the file must be his and must be
+closed to everybody else, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from calomel.suggest.fields import FieldError, Fields, document
+from calomel.suggest.process import runs
+
+_NAME: Final = "server.json"
+_MAX_BYTES: Final = 64 * 1024
+_MAX_CHARACTERS: Final = 4096
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class RuntimeFileError(Exception):
+    """The file cannot be written, or must not be believed; the message says why and never holds a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRecord:
+    """One running server.
+
+    Attributes:
+        url: `http://host:port`.
+        token: what it wants to see; None when it lets everybody in.
+        pid: of its process.
+        started: when that process started, in the system's ticks; 0 where the system does not tell. A process id is
+            given out again some day, this pair is not.
+        model: checkpoint folder, for people; None for the shipped one.
+        weights: `calomel.weights.identity.weights_id` of that folder; empty when it could not be read.
+        device: `cpu`, `cuda` or `cuda:N`.
+        version: of Calomel.
+        protocol: version of the wire.
+    """
+
+    url: str
+    token: str | None = field(repr=False)
+    pid: int
+    started: int
+    model: str | None
+    weights: str
+    device: str
+    version: str
+    protocol: int
+
+    def alive(self) -> bool:
+        """Whether its process still runs."""
+        return runs(self.pid, self.started)
+
+
+def runtime_folder() -> Path:
+    """The user's runtime folder (on Linux `$XDG_RUNTIME_DIR/calomel`, or the system's stand-in)."""
+    import platformdirs  # 25 ms, which an editor's first answer does not wait for
+
+    return platformdirs.user_runtime_path("calomel", appauthor=False)
+
+
+def default_path() -> Path:
+    """`server.json` in the runtime folder: the server that the user started himself."""
+    return runtime_folder() / _NAME
+
+
+def read(path: Path) -> ServerRecord | None:
+    """The record in `path`; None when there is no file.
+
+    Raises RuntimeFileError for a file that is not to be believed: of another user, open to others, a link, damaged.
+    """
+    try:
+        check_folder(path.parent)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RuntimeFileError(f"{path} cannot be read ({error.strerror})") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise RuntimeFileError(f"{path} is no plain file")
+        if status.st_uid != os.getuid():
+            raise RuntimeFileError(f"{path} belongs to another user")
+        if status.st_mode & _OTHERS:
+            raise RuntimeFileError(f"{path} is open to other users")
+        data = file.read(_MAX_BYTES + 1)
+    try:
+        return _record(Fields(document(data)))
+    except FieldError as error:
+        raise RuntimeFileError(f"{path} is damaged: {error}") from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise RuntimeFileError when others could put files there; FileNotFoundError when it is not there."""
+    status = folder.stat()
+    if status.st_uid != os.getuid():
+        raise RuntimeFileError(f"{folder} belongs to another user: choose another runtime-file")
+    # In a sticky folder nobody can replace what belongs to another.
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
+        raise RuntimeFileError(f"other users can write to {folder}: choose another runtime-file, or chmod go-w it")
+
+
+@contextmanager
+def published(path: Path, record: ServerRecord) -> Iterator[None]:
+    """Keep the record in `path` for as long as the context is open.
+
+    Only the user can read the file (mode 0600), from its first byte on. A file of an earlier server is replaced; on
+    leaving, the file goes unless a later server has replaced it.
+
+    Raises RuntimeFileError when the folder cannot be written or is not the user's alone.
+    """
+    draft = path.with_name(f"{path.name}.{record.pid}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(record), file)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise RuntimeFileError(f"cannot write the runtime file {path}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        withdraw(path, record)
+
+
+def withdraw(path: Path, record: ServerRecord) -> None:
+    """Remove the file if it is this server's."""
+    if holds(path, record):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def holds(path: Path, record: ServerRecord) -> bool:
+    """Whether the file is still this server's."""
+    try:
+        found = read(path)
+    except RuntimeFileError:
+        return False
+    return found is not None and (found.pid, found.started, found.url) == (record.pid, record.started, record.url)
+
+
+def _record(fields: Fields) -> ServerRecord:
+    return ServerRecord(
+        url=fields.text("url", longest=_MAX_CHARACTERS),
+        token=fields.optional_text("token", longest=_MAX_CHARACTERS),
+        pid=fields.integer("pid", low=1, high=2**31 - 1),
+        started=fields.integer("started", low=0, high=2**63 - 1),
+        model=fields.optional_text("model", longest=_MAX_CHARACTERS),
+        weights=fields.text("weights", longest=_MAX_CHARACTERS),
+        device=fields.text("device", longest=_MAX_CHARACTERS),
+        version=fields.text("version", longest=_MAX_CHARACTERS),
+        protocol=fields.integer("protocol", low=0, high=2**31 - 1),
+    )
