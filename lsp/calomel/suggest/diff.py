@@ -70,8 +70,10 @@ def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple
 
 def row_of(text: str, offset: int) -> int:
     r"""Number of the line that `offset` is in, by \n and lone \r."""
-    before = text[:offset]
-    return before.count("\n") + before.count("\r") - before.count("\r\n")
+    rows = text.count("\n", 0, offset)
+    if text.find("\r", 0, offset) >= 0:
+        rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
+    return rows
 
 
 def rows_of(text: str, edit: Planned) -> tuple[int, int]:

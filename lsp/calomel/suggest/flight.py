@@ -58,9 +58,9 @@ class Flight:
         ticket = Ticket(kind, uri, asyncio.get_running_loop().create_future())
         self._supersede(kind, ticket)
         task = asyncio.ensure_future(work(ticket))
-        either: set[asyncio.Future[Any]] = {task, ticket.superseded}
+        both: set[asyncio.Future[Any]] = {task, ticket.superseded}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
             return task.result() if task.done() else Silence.of(SilenceReason.SUPERSEDED)
         finally:
             await ended(task)
@@ -71,7 +71,7 @@ class Flight:
                 self.running.task.cancel()
 
     async def run(self, ticket: Ticket, revision: int, work: Work, *, now: bool) -> SilenceReason | None:
-        """Run `work` for a question as soon as nothing else runs; `now` does not wait for a question of another kind."""
+        """Run `work` as soon as nothing else runs; `now` does not wait for a question of another kind."""
         while (other := self.running) is not None:
             if now or other.owner is ticket or other.owner.kind == ticket.kind or other.changes:
                 other.task.cancel()

@@ -23,7 +23,7 @@ SEEN_SECONDS: Final = 0.25
 NO_ACTION_SECONDS: Final = 10.0
 # An editor that reports an acceptance does so within a moment of changing the text.
 GRACE_SECONDS: Final = 0.5
-_REMEMBERED: Final = 64
+_REMEMBERED: Final = 32
 _SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 

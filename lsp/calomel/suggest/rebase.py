@@ -2,8 +2,8 @@
 
 The rule: a change that lies apart from every edit moves those behind it. A change inside an edit agrees if it brings
 the text nearer to what the edit wants, so that less of it is left. A change across several edits agrees if it does
-exactly what they want. Any other is disagreement, and the whole suggestion is dropped. Whatever is returned, applying it
-after the change gives what applying the old one would have given.
+exactly what they want. Any other is disagreement, and the whole suggestion is dropped. Whatever is returned, applying
+it after the change gives what applying the old one would have given.
 """
 
 from __future__ import annotations
