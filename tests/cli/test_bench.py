@@ -78,3 +78,10 @@ def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     result = run("bench", "speed")
     assert result.status == 1
     assert result.err == "calomel: zstandard is not installed: pip install 'calomel[bench,train]' brings it\n"
+
+
+@pytest.mark.parametrize("text", ["0", "2KB", "64K", "100"])
+def test_a_wrong_size_of_context_is_refused(run: Run, text: str) -> None:
+    done = run("bench", "infill", "--context", text)
+    assert done.status == 2
+    assert repr(text) in done.err

@@ -69,6 +69,7 @@ class InfillOptions:
         heldout: held-out files; None is the committed ones.
         cache: folder of the journals that runs resume from; None is the user's cache folder.
         command: the command line to record; None is this process's own.
+        contexts: sizes of context in tokens: compares these instead, with related code in front of the holes.
     """
 
     model: Path | None = None
@@ -90,6 +91,7 @@ class InfillOptions:
     json: Path | None = None
     results: Path | None = None
     command: str | None = None
+    contexts: tuple[int, ...] = ()
 
 
 def run_infill(options: InfillOptions) -> Report:
@@ -100,6 +102,11 @@ def run_infill(options: InfillOptions) -> Report:
         CheckpointError: there is no checkpoint to measure.
         ValueError: a policy's bound on steps is no number.
     """
+    if options.contexts:
+        # Brings the editor's side with it.
+        from calomel.bench.contexts import run_contexts
+
+        return run_contexts(options)
     progress = Progress()
     with ExitStack() as stack:
         if options.oracle:
