@@ -68,13 +68,13 @@ class Indexer:
         self._number = 0
         self._read = 0
         self._found = 0
-        self._busy = False
+        self._ready = False
         self._complete = threading.Event()
 
     @property
-    def complete(self) -> bool:
-        """Whether everything that was found has been read."""
-        return self._complete.is_set()
+    def ready(self) -> bool:
+        """Whether everything has been read once; what changes later makes no difference."""
+        return self._ready
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -93,6 +93,7 @@ class Indexer:
             self._folders = tuple(folders)
             self._progress = progress
             self._rescan = True
+            self._ready = False
             self._complete.clear()
             self._wake.notify()
         if self._thread is None:
@@ -111,7 +112,7 @@ class Indexer:
             self._thread.join(timeout=5.0)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until everything has been read; whether it has."""
+        """Wait until there is nothing left to read; whether it is so."""
         return self._complete.wait(seconds)
 
     def refresh(self, paths: Sequence[Path]) -> None:
@@ -153,6 +154,7 @@ class Indexer:
         """Do the most urgent thing, or wait for one."""
         with self._wake:
             while not (self._paths or self._rescan or self._batches or self._stopped.is_set()):
+                self._ready = True
                 self._complete.set()
                 self._wake.wait()
             paths, self._paths = tuple(self._paths), {}

@@ -110,10 +110,18 @@ _JWT: Final = re.compile(rf"eyJ{_URLSAFE}{{12,{_LONGEST}}}(?:\.{_URLSAFE}{{0,{_L
 _URL: Final = re.compile(
     r"""://[^\s/:@"'`<>(){}\\]{0,256}:(?P<secret>(?![{$<%*])[^\s/@"'`<>\\{}]{1,256})@(?=[\w.\[$%{<-])"""
 )
-_SCHEMES: Final = re.compile(
-    r"""(?:bearer|basic)[ \t]+(?P<secret>[A-Za-z0-9+/_=.~-]{8,4096})""",
-    re.IGNORECASE,
-)
+# What HTTP headers, signed addresses, command lines and SQL put in front of a credential.
+_PHRASES: Final = {
+    "bearer ": re.compile(r"[ \t]*(?P<secret>[A-Za-z0-9+/_=.~-]{8,4096})"),
+    "basic ": re.compile(r"[ \t]*(?P<secret>[A-Za-z0-9+/_=-]{8,4096})"),
+    "sig=": re.compile(r"(?P<secret>[A-Za-z0-9+/_=%-]{20,4096})"),
+    "signature=": re.compile(r"(?P<secret>[A-Za-z0-9+/_=%-]{20,4096})"),
+    " -u ": re.compile(r"""[ \t]*["']?[^\s:"'/]{1,64}:(?P<secret>[^\s"'/$]{4,200})"""),
+    "identified by ": re.compile(r"""[ \t]*["'](?P<secret>[^\s"']{4,200})"""),
+}
+
+
+_PASSWORDS: Final = {" -u ", "identified by "}
 
 
 def find_shapes(text: str) -> Iterator[Found]:
@@ -135,15 +143,15 @@ def find_shapes(text: str) -> Iterator[Found]:
         yield from ((*found.span("secret"), "url_password") for found in _URL.finditer(text))
 
 
-def find_schemes(text: str, lower: str) -> Iterator[Found]:
-    """Credentials behind the name of an HTTP authentication scheme; `lower` is `text` in lower case."""
-    for name in ("bearer ", "basic "):
-        at = lower.find(name)
+def find_phrases(text: str, lower: str) -> Iterator[Found]:
+    """Credentials behind what announces them; `lower` is `text` in lower case."""
+    for phrase, pattern in _PHRASES.items():
+        at = lower.find(phrase)
         while at >= 0:
-            found = _SCHEMES.match(text, at)
-            if found and looks_random(found["secret"]):
-                yield (*found.span("secret"), "authorization")
-            at = lower.find(name, at + len(name))
+            found = pattern.match(text, at + len(phrase))
+            if found and (looks_random(found["secret"]) or (phrase in _PASSWORDS and not found["secret"].isalpha())):
+                yield (*found.span("secret"), "credential")
+            at = lower.find(phrase, at + len(phrase))
 
 
 def _end(text: str, at: int, shape: Shape) -> int:

@@ -41,12 +41,13 @@ _GIVEN: Final = re.compile(
     (?:
         [ \t]*:[ \t]*[&\w][\w\[\]<>&'., |?*:]{0,40}?[ \t]*=[ \t]*       # name: type = value
       | (?:[ \t]+[*&]?[A-Za-z][\w.\[\]*&<>]{0,30})?[ \t]*
-        (?P<sign>:=|===?|!==?|=>|->|[?+|]{0,2}=|:)[ \t]*                # name = value, name type = value, name: value
-      | (?P<passed>[ \t]*[,(][ \t]*)                                    # "name", value; name(value)
-      | >                                                               # <name>value<
+        (?P<sign>:=|===?|!==?|=>|->|[?+|]{0,2}=|\??:|\|\||\?\?)[ \t]*    # name = value, name type = value, name: value
+      | (?P<passed>(?<=["'`])[ \t]*,[ \t]*|[ \t]*\([ \t]*)                  # "name", value; name(value)
+      | (?P<element>>)                                                  # <name>value<
       | [ \t]+value[ \t]*=[ \t]*                                        # name="…" value="…"
       | (?P<apart>[ \t]+)                                               # #define NAME value, --name value
     )
+    (?:[\[({][ \t]*)?
     (?:
         (?:b|r|u|f|rb|br|@|\$|L)?(?P<quote>["'`]{1,3})(?P<quoted>(?:\\[^\r\n]|(?!(?P=quote))[^\\\r\n]){0,1000})
       | (?P<bare>[^\s"'`<>()\[\]{},;&|\\]{5,1000})
@@ -56,25 +57,40 @@ _GIVEN: Final = re.compile(
 )
 # Something that is put in later, or stands for the secret in documentation.
 _TEMPLATE: Final = re.compile(
-    r"\$\{|\{\{|\{\w*\}|%\(|%[sdr]\b|\$\(|<[\w -]+>|://|\\[dwsb]|\(\?|\*{4}|x{5}|\.\.\.|…", re.IGNORECASE
+    r"\$\{|\{\{|\{[\w.!:]*\}|\[[a-zA-Z0-9]-|%\(|%[sdr]\b|\$\(|<[\w -]+>|://|\\[dwsb]|\(\?|\*{4}|x{5}|\.\.\.|…",
+    re.IGNORECASE,
 )
 _PLACEHOLDER: Final = re.compile(
     r"(?:your|my|the|some|any|test|fake|dummy|mock|sample|example|change|replace|insert|enter|put|todo|none|null|undefined|"
     r"true|false)(?:[-_ ]?[a-z]+)*\d{0,3}",
     re.IGNORECASE,
 )
-_KEY_VALUE: Final = re.compile(r"[A-Za-z0-9+/_.~=:!@#$%^&*?-]{16,}")
+_KEY_VALUE: Final = re.compile(r"[A-Za-z0-9+/_.~=:!@#$%^&*()?-]{16,}")
 _SPECIAL: Final = re.compile(r"[!@#$%^&*+?~=]")
 # A whole line of a settings file or a shell script: nothing but a name and its value.
 _SETTING_LINE: Final = re.compile(r"[ \t]*(?:(?:export|set|setx|ENV|ARG|-e|-)[ \t]+)?[\"']?[\w.-]*$")
 # `Server=…;User=…;Password=…;`, as databases and Azure take it.
-_CONNECTION_PART: Final = re.compile(r"""[ ]?=[ ]?(?P<secret>[^;"'`\s]{5,1000})(?=;|["'`][ \t]*[,;)\r\n])""")
-_STATEMENT: Final = re.compile(r"[ \t]*(?:#[ \t]*define|ENV|ARG|machine|export|.*?--\w*)\b", re.IGNORECASE)
+_CONNECTION_PART: Final = re.compile(r"""=(?P<secret>(?!\w+\()[^;"'`\s]{5,1000})(?=;|["'`][ \t]*(?:[,;)\r\n]|$))""")
+# Without a sign between name and value: in Docker, .netrc and SQL; in C only with quotes.
+_STATEMENT: Final = re.compile(
+    r"[ \t]*(?:(?:ENV|ARG|machine|login|(?:CREATE|ALTER)[ \t]+(?:USER|ROLE|LOGIN))|(?P<quoted>#[ \t]*define))\b",
+    re.IGNORECASE,
+)
+# `name.of(`, `name[`
+_CALL: Final = re.compile(r"[A-Za-z_][\w.]*[(\[]|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+_WORD: Final = re.compile(r"""[^\s"'`;|<>]{5,200}""")
+_ELEMENT: Final = re.compile(r"[^\s<>]{5,200}")
+_REST: Final = re.compile(r"""[^\s"'`]{5,200}(?=[ \t]*\r?(?:\n|\Z))""")
+# What code would rather call a variable.
+_NAMELIKE: Final = re.compile(
+    r"pass|pwd|secret|token|key|arg|param|val|str|text|data|user|name|[a-z]{4}\d$|^[a-z]\d", re.IGNORECASE
+)
 _SHORTEST_PASSWORD: Final = 5
 _SHORTEST_MIXED: Final = 8
 # 64 bits in hexadecimal are a checksum, or a short id.
 _SHORTEST_HEX: Final = 24
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_PART: Final = re.compile(r"[A-Za-z0-9!@#$%^&*+=]{16,}")
 
 
 def find_values(text: str, lower: str) -> Iterator[Found]:
@@ -116,7 +132,10 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
 def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
     if _HARMLESS_TAIL.search(given["tail"]) or (given["passed"] and given["tail"]):
         return
-    if given["apart"] and not _STATEMENT.match(text, text.rfind("\n", 0, at) + 1):
+    line_start = text.rfind("\n", 0, at) + 1
+    option = text.startswith("--", max(line_start, text.rfind(" ", line_start, at) + 1))
+    statement = _STATEMENT.match(text, line_start) if given["apart"] and not option else None
+    if given["apart"] and not (option or statement):
         return
     quoted = given["quoted"]
     if quoted is not None:
@@ -124,9 +143,34 @@ def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Fou
             yield (*given.span("quoted"), kind)
         return
     bare = given["bare"]
-    generated = is_key(bare) and not _is_code(text, given)
-    if generated or (kind == "password" and _alone(text, at, given) and is_password(bare)):
+    if given["passed"] or (statement and statement["quoted"]):
+        return
+    if is_key(bare) and not _is_code(text, given):
         yield (*given.span("bare"), kind)
+        return
+    start = given.start("bare")
+    if given["apart"] or option:
+        found = _WORD.match(text, start)
+    elif given["element"]:
+        found = _ELEMENT.match(text, start)
+    else:
+        found = _bare_setting(text, line_start, at, given)
+    if found and (is_password(found[0]) if kind == "password" else is_key(found[0])):
+        yield (*found.span(), kind)
+
+
+def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> re.Match[str] | None:
+    """The value of a line of settings or of a shell, which may hold what ends a value in code."""
+    if given["sign"] not in {"=", ":"} or not _SETTING_LINE.fullmatch(text, line_start, at):
+        return None
+    found = _REST.match(text, given.start("bare"))
+    if found is None:
+        return None
+    value = found[0]
+    if value[-1] in ",;" or _CALL.match(value):
+        return None
+    spaced = given["sign"] == "=" and text[found.start() - 1].isspace()
+    return None if spaced and value.isidentifier() and _NAMELIKE.search(value) else found
 
 
 def is_password(value: str) -> bool:
@@ -146,7 +190,10 @@ def is_key(value: str) -> bool:
     """Whether a value may have been generated: long, of one word, and random."""
     if not _KEY_VALUE.fullmatch(value) or _is_placeholder(value) or len(set(value)) < len(value) ** 0.5 + 2:
         return False
-    return looks_random(value) and not (len(value) < _SHORTEST_HEX and _HEX.fullmatch(value))
+    if len(value) < _SHORTEST_HEX and _HEX.fullmatch(value):
+        return False
+    # `django-insecure-…`, `prod_…`: the parts that are words do not speak for the others.
+    return looks_random(value) or any(looks_random(part) for part in _PART.findall(value))
 
 
 def _is_placeholder(value: str) -> bool:
@@ -159,13 +206,3 @@ def _is_code(text: str, given: re.Match[str]) -> bool:
     return (
         text[given.end() : given.end() + 1] in {"(", "[", "{"} or "." in bare or bare.startswith(("$", "%", "@", "*"))
     )
-
-
-def _alone(text: str, at: int, given: re.Match[str]) -> bool:
-    """Whether name and value are all of their line, as in settings files, and the value can be no name of code."""
-    line_start = text.rfind("\n", 0, at) + 1
-    rest = text[given.end() : given.end() + 2]
-    if (rest and rest[0] not in "\r\n") or not _SETTING_LINE.fullmatch(text, line_start, at):
-        return False
-    spaced = text[given.start("bare") - 1].isspace()
-    return not (given["sign"] == "=" and spaced and given["bare"].isidentifier()) and given["sign"] in {"=", ":"}

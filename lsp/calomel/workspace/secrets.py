@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Final
 
 from calomel.workspace.secret_blocks import SHORTEST_MARKED, Mark, find_blocks, mark
-from calomel.workspace.secret_shapes import find_schemes, find_shapes
+from calomel.workspace.secret_shapes import find_phrases, find_shapes
 from calomel.workspace.secret_values import find_values
 
 Span = tuple[int, int, str]
@@ -137,7 +137,7 @@ def learn(lines: Iterable[str]) -> dict[str, _Known]:
     known = dict.fromkeys(lines, _CLEAN)
     text = "\n".join(lines)
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length
-    found = [*find_shapes(text), *find_schemes(text, lower), *find_values(text, lower)]
+    found = [*find_shapes(text), *find_phrases(text, lower), *find_values(text, lower)]
     own: dict[int, list[Span]] = {}
     if found:
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
