@@ -21,8 +21,8 @@ CODE_ACTION_KIND: Final = "refactor.rewrite"
 INCREMENTAL: Final = 2
 
 
-def initialize_result(client: Client, version: str) -> dict[str, Any]:
-    """An `InitializeResult` for this client."""
+def initialize_result(client: Client) -> dict[str, Any]:
+    """An `InitializeResult` for this client; without our version, which takes long to find out (`getVersion`)."""
     capabilities: dict[str, Any] = {
         "positionEncoding": client.encoding,
         "textDocumentSync": {"openClose": True, "change": INCREMENTAL, "save": {"includeText": False}},
@@ -34,4 +34,4 @@ def initialize_result(client: Client, version: str) -> dict[str, Any]:
     }
     if client.completion_item:
         capabilities["completionProvider"] = {"resolveProvider": False}
-    return {"capabilities": capabilities, "serverInfo": {"name": "calomel", "version": version}}
+    return {"capabilities": capabilities, "serverInfo": {"name": "calomel"}}

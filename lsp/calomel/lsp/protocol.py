@@ -240,8 +240,8 @@ class EditorLink(LanguageServer):
 
     protocol: EditorProtocol
 
-    def __init__(self, version: str, send: Callable[[Message], None]) -> None:
-        super().__init__("calomel", version, protocol_cls=EditorProtocol, converter_factory=strict_converter)
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        super().__init__("calomel", "", protocol_cls=EditorProtocol, converter_factory=strict_converter)
         self.protocol.send = send
 
     def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,14 +28,16 @@ from calomel.lsp.notices import Notices, State
 from calomel.lsp.progress import Progress
 from calomel.lsp.protocol import EditorLink, Handler, InvalidParamsError
 from calomel.lsp.rooms import Rooms
-from calomel.lsp.server import CompleterFactory
 from calomel.lsp.text_sync import TextSync
 from calomel.lsp.watch import SettingsWatch
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.workspace.position import Encoding
-from calomel.workspace.settings import Settings, user_settings_path
+from calomel.workspace.settings import ServerSettings, Settings, user_settings_path
 
 LOG: Final = logging.getLogger(__name__)
+
+
+CompleterFactory = Callable[[ServerSettings], Awaitable[Completer]]
 
 
 class Session:
@@ -54,7 +57,6 @@ class Session:
         completer_factory: CompleterFactory | None,
         clock: Callable[[], float],
         log: Path,
-        version: str,
     ) -> None:
         self.figures = Figures()
         self._client = client
@@ -62,7 +64,7 @@ class Session:
         self._factory = completer_factory
         self._begun = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._link = EditorLink(version, send)
+        self._link = EditorLink(send)
         self._notices = Notices(self._link, client)
         self._folders = client.folders
         self._configuration = Configuration(
@@ -252,7 +254,7 @@ class Session:
     # Small answers.
 
     def _version(self, _: Mapping[str, Any]) -> dict[str, str]:
-        return {"version": self._link.version, "buildType": "prod", "runtimeVersion": "python"}
+        return {"version": version("calomel"), "buildType": "prod", "runtimeVersion": "python"}
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
         document = self._rooms.workspace.documents.get(str(params.get("uri")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
 import sys
@@ -24,12 +23,21 @@ class Transport:
     """
 
     def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], None]) -> None:
-        self._read = read
+        self._receive = read
         self._write = write
         self._closed = False
 
+    def read(self, size: int) -> bytes:
+        """Wait for bytes; empty at the end of the stream. Not while `start` is in force."""
+        try:
+            return self._receive(size)
+        except OSError:
+            return b""
+
     def start(self, arrived: Callable[[bytes], None]) -> None:
         """Call `arrived` on the running event loop with each chunk, at last with an empty one."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         room = threading.Semaphore(MAX_PENDING_BYTES // CHUNK_BYTES)
 
@@ -40,10 +48,7 @@ class Transport:
         def pump() -> None:
             data = b"."
             while data:
-                try:
-                    data = self._read(CHUNK_BYTES)
-                except OSError:
-                    data = b""
+                data = self.read(CHUNK_BYTES)
                 room.acquire()
                 try:
                     loop.call_soon_threadsafe(deliver, data)

@@ -1,58 +1,12 @@
-"""The entry point: which subcommands there are, and how their errors become exit statuses."""
+"""The entry point: how a command line is run, and how errors become exit statuses."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Final
 
-import typer
-
-from calomel.cli.bench import bench
-from calomel.cli.context import context
-from calomel.cli.corpus import corpus
-from calomel.cli.errors import CommandError
-from calomel.cli.fill import fill
-from calomel.cli.lsp import lsp
-from calomel.cli.serve import serve
-from calomel.cli.train import train
-from calomel.cli.tryout import tryout
-
-# Plain help: the decorated one imports rich and three more packages before it prints a word.
-app = typer.Typer(
-    name="calomel",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-app.command("try")(tryout)
-app.command()(fill)
-app.command()(context)
-app.command()(lsp)
-app.command()(serve)
-app.add_typer(bench, name="bench")
-app.command()(corpus)
-app.command()(train)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        # A quarter of the time of `calomel --help`, were it imported above.
-        from importlib.metadata import version
-
-        print(version("calomel"))
-        raise typer.Exit
-
-
-@app.callback()
-def calomel(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Fill-in-the-middle on a local diffusion language model; nothing leaves this machine."""
+_QUICK: Final = (["lsp"], ["lsp", "--stdio"])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,8 +14,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     Exit status 0: done. 1: the work failed. 2: the command line, or something that it names, cannot be used.
     """
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words in _QUICK:
+        # An editor waits for its server at each start: no time for the other commands' imports.
+        from calomel.lsp.server import run_stdio
+
+        run_stdio()
+    from calomel.cli.app import app
+    from calomel.cli.errors import CommandError
+
     try:
-        app(args=None if arguments is None else list(arguments))
+        app(args=words)
     except CommandError as error:
         print(f"calomel: {error}", file=sys.stderr)
         raise SystemExit(error.exit_code) from error

@@ -1,0 +1,52 @@
+"""Which subcommands there are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calomel.cli.bench import bench
+from calomel.cli.context import context
+from calomel.cli.corpus import corpus
+from calomel.cli.fill import fill
+from calomel.cli.lsp import lsp
+from calomel.cli.serve import serve
+from calomel.cli.train import train
+from calomel.cli.tryout import tryout
+
+# Plain help: the decorated one imports rich and three more packages before it prints a word.
+app = typer.Typer(
+    name="calomel",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("try")(tryout)
+app.command()(fill)
+app.command()(context)
+app.command()(lsp)
+app.command()(serve)
+app.add_typer(bench, name="bench")
+app.command()(corpus)
+app.command()(train)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        # A quarter of the time of `calomel --help`, were it imported above.
+        from importlib.metadata import version
+
+        print(version("calomel"))
+        raise typer.Exit
+
+
+@app.callback()
+def calomel(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Fill-in-the-middle on a local diffusion language model; nothing leaves this machine."""
