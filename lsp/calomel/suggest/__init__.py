@@ -1,1 +1,1 @@
-"""A suggestion's life; for now, filling one hole."""
+"""A suggestion's life: from the question, through the model, to what became of it."""
