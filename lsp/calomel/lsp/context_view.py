@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from calomel.context.builder import ContextBuilder
+from calomel.context.listing import part_texts
 from calomel.lsp.cursor import Cursors
 from calomel.lsp.next_edit import document_of, position_of
 from calomel.lsp.protocol import InvalidParamsError
-from calomel.prompts.parts import PromptParts
 from calomel.suggest.silence import Silence
 from calomel.workspace.workspace import Workspace
 
@@ -41,7 +41,7 @@ class ContextView:
         if situation is None:
             return {"parts": []}
         built = self._builder.build(situation, self._budget())
-        texts = _texts(built.parts)
+        texts = part_texts(built.parts)
         return {
             "parts": [
                 {"part": each.part, "tokens": each.tokens, "why": each.why, "text": texts.get(each.part, "")}
@@ -49,20 +49,3 @@ class ContextView:
             ],
             "budget": self._budget(),
         }
-
-
-def _texts(parts: PromptParts) -> dict[str, str]:
-    """The text of each part, as a person reads it."""
-    return {
-        "related": "\n".join(f"--- {each.path}:{each.start_line + 1}\n{each.text}" for each in parts.related),
-        "far": "\n".join(f"--- {each.path}:{each.start_line + 1}\n{each.text}" for each in parts.far),
-        "edits": "\n".join(
-            f"--- {each.path}:{each.start_line + 1}\n"
-            + "".join(f"-{line}" for line in each.before.splitlines(keepends=True))
-            + "".join(f"+{line}" for line in each.after.splitlines(keepends=True))
-            for each in parts.edits
-        ),
-        "prefix": parts.prefix,
-        "suffix": parts.suffix,
-        "region": "" if parts.region is None else parts.region.text,
-    }

@@ -66,6 +66,8 @@ class Rooms:
             self.suggester.apply_settings(settings.suggest)
         if settings.privacy != before.privacy:
             self._privacy.rules = Privacy(self.workspace.folders, settings.privacy)
+            # What the old rules let through is kept there.
+            self.builder.clear()
         return settings.server != before.server
 
     async def model_is(self, info: ModelInfo) -> None:
