@@ -30,6 +30,8 @@ async def test_an_acceptance_reported_behind_the_text_is_told_once() -> None:
         accepted = editor.outcomes.all[-1]
         assert (accepted.length, accepted.accepted_length) == (10, 10)
         assert accepted.visible_seconds == pytest.approx(1.0)
+        assert accepted.signals is not None
+        assert (accepted.signals.mean_log_prob, accepted.signals.characters_inserted) == (-0.1, 10)
 
 
 async def test_an_acceptance_reported_before_the_text_is_told_once() -> None:

@@ -246,6 +246,7 @@ def _entry(session: Session, asked: Asked, question: Question, run: Run, found: 
         original=found.edits,
         candidate=found.candidate,
         probability=found.probability,
+        signals=found.signals,
         truncated=found.truncated,
         window=region_around(question.text, asked.offset, extended=extended),
     )

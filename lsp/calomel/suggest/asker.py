@@ -48,6 +48,7 @@ class Found:
     edits: tuple[Planned, ...]
     candidate: Candidate
     probability: float
+    signals: Signals
     truncated: bool = False
 
 
@@ -236,7 +237,7 @@ class Asker:
         verdict = self.gate.decide(candidate, signals)
         if isinstance(verdict, Hide):
             return verdict.reason
-        return Found(edits, candidate, verdict.probability, truncated)
+        return Found(edits, candidate, verdict.probability, signals, truncated)
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.gate import Signals
 from calomel.suggest.planned import Change, Planned, edits_of
 from calomel.suggest.rebase import MAX_AGREEMENT_OFFSET, rebase, touches
 from calomel.suggest.silence import SilenceReason
@@ -31,6 +32,7 @@ class Entry:
         original: its edits, of that text.
         candidate: the model's own account.
         probability: what the gate said.
+        signals: what it knew.
         truncated: the model had more to say.
         reason: the model was asked and nothing is shown, for this reason; there are no edits then.
         window: from where to where the cursor may be for an `edit` to be of interest.
@@ -45,6 +47,7 @@ class Entry:
     original: tuple[Planned, ...]
     candidate: Candidate = field(default_factory=lambda: Candidate(""))
     probability: float = 0.0
+    signals: Signals | None = None
     truncated: bool = False
     reason: SilenceReason | None = None
     window: tuple[int, int] = (0, 0)

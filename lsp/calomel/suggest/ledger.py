@@ -196,6 +196,7 @@ class Ledger:
                     length=offer.length,
                     accepted_length=_accepted(offer, kind),
                     text=offer.answered,
+                    signals=offer.signals,
                 )
             )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.completer import Kind
+from calomel.suggest.outcome_signals import OutcomeSignals
 from calomel.suggest.planned import Change, Planned
 from calomel.suggest.rebase import MAX_AGREEMENT_OFFSET, rebase
 from calomel.suggest.trigger import Trigger
@@ -24,6 +25,7 @@ class Offer:
     Attributes:
         id: the same as long as the user types into it.
         edits: what is left of it, of the text as it is now; empty when all is done.
+        signals: numbers about it, from before it was shown.
         answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
         since: when the editor displayed it; None while that is not known.
         gone: when it was not there any more; None as long as it may be.
@@ -44,7 +46,7 @@ class Offer:
     answered: str
     since: float | None = None
     gone: float | None = None
-    candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
+    signals: OutcomeSignals | None = field(default=None, repr=False)
     seen: bool = False
     taken: int = 0
     decided: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from calomel.suggest.cache import Entry
 from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between, rows_of
 from calomel.suggest.offer import Offer
+from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.replacement import may_replace
 from calomel.suggest.session import Session
@@ -55,7 +56,7 @@ def offered(
             model=session.asker.model_id,
             edits=chosen,
             answered=answered,
-            candidate=entry.candidate,
+            signals=signals_of(entry.candidate, chosen, entry.signals),
         )
         session.ledger.give(offer)
     row = row_of(text, cursor)
