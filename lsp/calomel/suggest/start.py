@@ -6,6 +6,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> Serv
             return found
         log = log_path()
         process = _spawn(wish, log)
+        # Collects it when it ends, so that it is not taken for a running one.
+        threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
         while time.monotonic() < until:
             found = running()
             if found is not None:

@@ -1,0 +1,168 @@
+"""The engine server that editor windows share: started once, found again, replaced when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from calomel.prompts.parts import PromptParts
+from calomel.suggest import launch, runtime_file
+from calomel.suggest.completer import CompleteRequest, CompleterError
+from calomel.suggest.launch import connect, find_or_start
+from calomel.suggest.runtime_file import ServerRecord
+from calomel.suggest.start import log_path
+from calomel.weights import nano_path
+from calomel.weights.identity import weights_id
+from calomel.workspace.settings import ServerSettings
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SETTINGS = ServerSettings(idle_minutes=2.0)
+QUESTION = CompleteRequest(
+    "fill", PromptParts(path="a.py", prefix="def add(a, b):\n    return "), max_tokens=8, min_tokens=1
+)
+
+
+@pytest.fixture(autouse=True)
+def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        folder = tmp_path / name.lower()
+        folder.mkdir(mode=0o700)
+        monkeypatch.setenv(name, str(folder))
+    yield tmp_path
+    for record in records():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(record.pid, signal.SIGTERM)
+
+
+def records() -> list[ServerRecord]:
+    found = [runtime_file.read(path) for path in runtime_file.runtime_folder().glob("*.json")]
+    return [record for record in found if record is not None]
+
+
+def shared() -> ServerRecord:
+    (record,) = records()
+    return record
+
+
+def ended(record: ServerRecord) -> None:
+    until = time.monotonic() + 30
+    while record.alive():
+        # A child of this very process has to be collected before it is gone.
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(record.pid, os.WNOHANG)
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_two_windows_that_open_at_once_share_one_server() -> None:
+    with ThreadPoolExecutor(2) as windows:
+        one, other = windows.map(find_or_start, [SETTINGS, SETTINGS])
+    assert one == other
+    assert one.token == shared().token
+    assert find_or_start(SETTINGS) == one
+
+
+async def test_a_server_that_dies_is_replaced_and_the_window_goes_on() -> None:
+    completer = await connect(SETTINGS)
+    assert (await completer.info()).id == "calomel-nano"
+    first = shared()
+    assert (await completer.complete(QUESTION)).candidates[0].text
+    asking = asyncio.create_task(
+        completer.complete(CompleteRequest("fill", PromptParts(prefix="x = 1\n" * 4000), max_context=16_000))
+    )
+    await asyncio.sleep(0.2)
+    os.kill(first.pid, signal.SIGKILL)
+    with pytest.raises(CompleterError) as caught:
+        await asking
+    assert caught.value.code == "unreachable"
+    # Its runtime file is still there, and stale.
+    assert shared() == first
+    await asyncio.to_thread(ended, first)
+    await completer.info()
+    assert (await completer.complete(QUESTION)).candidates[0].text
+    assert shared().pid != first.pid
+    await completer.aclose()
+
+
+def test_servers_of_different_models_stand_beside_each_other(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(nano_path(), other)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config, indent=4))
+    assert weights_id(other) != weights_id(nano_path())
+    first = find_or_start(SETTINGS)
+    second = find_or_start(ServerSettings(model=other, idle_minutes=2.0))
+    assert first.url != second.url
+    assert len(records()) == 2
+
+
+def test_a_server_of_another_version_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = find_or_start(SETTINGS)
+    monkeypatch.setattr(launch, "version", lambda: "99.0")
+    path = launch.shared_path(weights_id(nano_path()), "cpu")
+    assert not path.exists()
+    assert launch.running(launch.Wish(None, weights_id(nano_path()), "cpu", 1.0, path)) is None
+    assert shared().url == first.url
+
+
+def test_a_server_that_the_user_started_is_used(tmp_path: Path) -> None:
+    find_or_start(SETTINGS)
+    (path,) = runtime_file.runtime_folder().glob("*.json")
+    path.rename(runtime_file.default_path())
+    assert find_or_start(SETTINGS).token == shared().token
+
+
+def test_a_model_that_can_not_be_loaded_is_said_to_the_window(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "config.json").write_text("{}")
+
+    async def info() -> None:
+        completer = await connect(ServerSettings(model=broken, idle_minutes=2.0))
+        try:
+            await completer.info()
+        finally:
+            await completer.aclose()
+
+    with pytest.raises(CompleterError) as caught:
+        asyncio.run(info())
+    assert caught.value.code in {"failed", "unreachable"}
+    assert str(caught.value)
+
+
+def test_a_server_that_nobody_uses_ends_and_takes_its_file_along() -> None:
+    find_or_start(ServerSettings(idle_minutes=0.1))
+    record = shared()
+    ended(record)
+    assert records() == []
+    # Its log holds counts and times; its token is not among them.
+    assert record.token is not None
+    assert record.token not in log_path().read_text()
+    assert oct(log_path().stat().st_mode & 0o777) == "0o600"
+
+
+async def test_a_configured_server_is_used_with_its_token(tmp_path: Path) -> None:
+    find_or_start(SETTINGS)
+    record = shared()
+    (tmp_path / "token").write_text(f"{record.token}\n")
+    completer = await connect(ServerSettings(url=f"{record.url}/", token_file=tmp_path / "token"))
+    assert (await completer.info()).id == "calomel-nano"
+    await completer.aclose()
+    wrong = await connect(ServerSettings(url=record.url, token="wrong"))
+    with pytest.raises(CompleterError, match="token") as caught:
+        await wrong.info()
+    assert caught.value.code == "refused"
+    await wrong.aclose()
+    with pytest.raises(CompleterError, match="token_file"):
+        await connect(ServerSettings(url=record.url, token_file=tmp_path / "nothing"))
