@@ -1,4 +1,8 @@
-"""The part of a context before the window. It is chosen once and stays, cached, until choosing anew pays."""
+"""The part of a context before the window. It is chosen once and stays, cached, until choosing anew pays.
+
+Related code stands first, so whoever changes it pays for reading everything behind it; and what an index finds changes
+with the words beside the cursor. Hence the front goes with the window, not with the keystroke.
+"""
 
 from __future__ import annotations
 
