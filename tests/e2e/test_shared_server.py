@@ -20,7 +20,7 @@ from calomel.suggest import launch, runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.launch import connect, find_or_start
 from calomel.suggest.runtime_file import ServerRecord
-from calomel.suggest.start import log_path
+from calomel.suggest.start import Wish, log_path
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 from calomel.workspace.settings import ServerSettings
@@ -112,7 +112,7 @@ def test_a_server_of_another_version_is_left_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(launch, "version", lambda: "99.0")
     path = launch.shared_path(weights_id(nano_path()), "cpu")
     assert not path.exists()
-    assert launch.running(launch.Wish(None, weights_id(nano_path()), "cpu", 1.0, path)) is None
+    assert launch.running(Wish(None, weights_id(nano_path()), "cpu", 1.0, path)) is None
     assert shared().url == first.url
 
 

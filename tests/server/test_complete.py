@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+
+from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.server.idle import Idleness
+from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
+
+JSON = {"content-type": "application/json"}
+QUESTION = CompleteRequest("fill", PromptParts(path="a.py", prefix="def f(n):\n    "), max_tokens=32)
+SECRET = "s3cret-text"
+
+
+@pytest.fixture
+def filler(filler: Any) -> Any:
+    """The fake, with an engine's account of its answer."""
+    whole = filler._fill
+
+    def fill() -> Any:
+        found = whole()
+        found.result = SimpleNamespace(
+            ids=(5, 6),
+            log_probs=(-0.25, -0.5),
+            entropies=(0.5, 0.75),
+            end_log_prob=-0.125,
+            steps=3,
+            length_scores=((16, -0.5),),
+            prefill_seconds=0.01,
+            denoise_seconds=0.005,
+        )
+        return found
+
+    filler._fill = fill
+    return filler
+
+
+def ask(client: TestClient, request: CompleteRequest = QUESTION) -> Any:
+    return client.post(COMPLETE_PATH, content=encode_request(request), headers=JSON)
+
+
+def test_an_answer_carries_the_engines_signals(client: TestClient) -> None:
+    found = decode_answer(ask(client).content)
+    (candidate,) = found.candidates
+    assert candidate.text == "return n"
+    assert (candidate.log_probs, candidate.entropies) == ((-0.25, -0.5), (0.5, 0.75))
+    assert (candidate.end_log_prob, candidate.steps, candidate.length_scores) == (-0.125, 3, ((16, -0.5),))
+    assert (found.context_tokens, found.cached_tokens, found.model) == (24, 16, "calomel-nano")
+    assert found.timings.total == pytest.approx(0.02)
+    assert found.timings.queued == pytest.approx(0.005)
+
+
+def test_the_parts_reach_the_model(client: TestClient, filler: Any) -> None:
+    ask(client)
+    (request,) = filler.requests
+    assert request.parts == QUESTION.parts
+    assert request.max_tokens == 32
+
+
+def test_a_rewrite_is_left_to_models_that_learned_it(client: TestClient, filler: Any) -> None:
+    question = CompleteRequest("edit", PromptParts(prefix="a", region=EditRegion("b", 0)))
+    found = decode_answer(ask(client, question).content)
+    assert (found.candidates, found.reason) == ((), "not_trained_for_edits")
+    assert filler.requests == []
+
+
+def test_info_says_what_the_model_can_do(client: TestClient) -> None:
+    info = decode_info(client.get(INFO_PATH).content)
+    assert (info.id, info.kinds, info.max_context) == ("calomel-nano", ("fill",), 32_768)
+    assert info.tokenizer is not None
+    assert info.tokenizer.endswith("tokenizer.json")
+
+
+@pytest.mark.parametrize("path", [COMPLETE_PATH, INFO_PATH])
+def test_a_token_is_needed(open_client: Callable[..., TestClient], path: str) -> None:
+    client = open_client(token=None)
+    answer = (
+        client.get(path) if path == INFO_PATH else client.post(path, content=encode_request(QUESTION), headers=JSON)
+    )
+    assert answer.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": SECRET}, "max_tokens"),
+        ({"deadline": -1}, "deadline"),
+        ({"kind": SECRET}, "kind"),
+        ({"parts": {"prefix": 3}}, "parts.prefix"),
+        ({"parts": {"related": [{"path": "a"}]}}, "parts.related.0.start_line"),
+        ({"stop": [SECRET * 100]}, "stop.0"),
+    ],
+)
+def test_a_wrong_field_is_named_and_never_repeated(client: TestClient, change: dict[str, Any], field: str) -> None:
+    body = json.loads(encode_request(QUESTION)) | change
+    answer = client.post(COMPLETE_PATH, json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, field)
+    assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"protocol": 999}', b"\xff"])
+def test_what_is_no_question_is_refused(client: TestClient, body: bytes) -> None:
+    assert client.post(COMPLETE_PATH, content=body, headers=JSON).status_code == 400
+
+
+def test_a_body_that_is_not_declared_as_json_is_refused(client: TestClient) -> None:
+    assert client.post(COMPLETE_PATH, content=encode_request(QUESTION)).status_code == 415
+
+
+def test_a_full_server_says_so(open_client: Callable[..., TestClient]) -> None:
+    client = open_client(max_requests=1)
+    with client.app.state.admission.place():  # type: ignore[attr-defined]
+        answer = ask(client)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_overloaded")
+
+
+def test_a_client_that_hangs_up_cancels_the_work(live: SimpleNamespace, filler: Any) -> None:
+    filler.gate = Event()
+    with httpx.Client(base_url=live.url, headers=live.headers, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
+        client.post(COMPLETE_PATH, content=encode_request(QUESTION), headers=JSON)
+    assert filler.cancelled.wait(10)
+    live.until(lambda: live.app.state.admission.taken == 0)
+
+
+def test_the_log_has_counts_and_no_text(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", logger="calomel")
+    ask(client, CompleteRequest("fill", PromptParts(path=f"{SECRET}.py", prefix=SECRET)))
+    assert "context=24 cached=16" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_server_is_idle_only_while_no_request_runs_and_some_time_after() -> None:
+    now = 0.0
+    idleness = Idleness(60, lambda: now)
+    now = 59
+    assert not idleness.over
+    idleness.begin()
+    now = 500
+    assert not idleness.over
+    idleness.end()
+    now = 559
+    assert not idleness.over
+    now = 560
+    assert idleness.over
