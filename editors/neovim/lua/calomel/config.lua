@@ -1,0 +1,123 @@
+--- What the user set, checked, with a default for the rest.
+
+local M = {}
+
+---@class calomel.Keys
+---@field accept string|false
+---@field accept_word string|false
+---@field accept_line string|false
+---@field dismiss string|false
+---@field suggest string|false
+
+---@class calomel.Config
+---@field cmd string[]|function Starts the language server.
+---@field filetypes string[]|nil All, if nil.
+---@field root_markers string[]
+---@field settings table Settings of the server, by section.
+---@field keys calomel.Keys
+---@field ghost_text "own"|"builtin"|false
+---@field next_edit boolean
+---@field hint boolean Say beside a next edit which key takes it, and where it is.
+---@field with_menu boolean Show ghost text beside a popup menu in which nothing is selected.
+---@field debounce_ms integer
+
+---@type calomel.Config
+M.defaults = {
+    cmd = { "calomel", "lsp" },
+    filetypes = nil,
+    root_markers = { "calomel.toml", ".git" },
+    settings = {},
+    keys = {
+        accept = "<Tab>",
+        accept_word = "<C-Right>",
+        accept_line = "<C-l>",
+        dismiss = "<C-]>",
+        suggest = "<M-\\>",
+    },
+    ghost_text = "own",
+    next_edit = true,
+    hint = true,
+    with_menu = false,
+    -- The server waits for a pause in the typing; this only gathers what one key does.
+    debounce_ms = 10,
+}
+
+---@type calomel.Config
+M.current = vim.deepcopy(M.defaults)
+
+local function key_or_false(value)
+    return value == false or (type(value) == "string" and value ~= "")
+end
+
+local function strings(value)
+    return vim.islist(value) and vim.iter(value):all(function(each)
+        return type(each) == "string"
+    end)
+end
+
+--- Take over `options`; raises an error that names what is wrong.
+---@param options table?
+function M.set(options)
+    vim.validate("options", options, "table", true)
+    options = options or {}
+    for name in pairs(options) do
+        if M.defaults[name] == nil and name ~= "filetypes" then
+            error(("calomel: there is no option %q"):format(name), 0)
+        end
+    end
+    for name in pairs(type(options.keys) == "table" and options.keys or {}) do
+        if M.defaults.keys[name] == nil then
+            error(("calomel: there is no key %q; there are %s"):format(name, M.key_names()), 0)
+        end
+    end
+    local merged = vim.tbl_deep_extend("force", M.defaults, options)
+    if options.keys == false then
+        merged.keys = vim.tbl_map(function()
+            return false
+        end, M.defaults.keys)
+    end
+    -- Lists replace each other instead of being merged.
+    merged.cmd = options.cmd or merged.cmd
+    merged.root_markers = options.root_markers or merged.root_markers
+
+    vim.validate("cmd", merged.cmd, function(value)
+        return type(value) == "function" or (strings(value) and #value > 0)
+    end, "list of strings that begins with a program")
+    vim.validate("filetypes", merged.filetypes, function(value)
+        return value == nil or strings(value)
+    end, "list of strings")
+    vim.validate("root_markers", merged.root_markers, strings, "list of strings")
+    vim.validate("settings", merged.settings, "table")
+    for name, value in pairs(merged.keys) do
+        vim.validate("keys." .. name, value, key_or_false, "key, or false for none")
+    end
+    vim.validate("ghost_text", merged.ghost_text, function(value)
+        return value == "own" or value == "builtin" or value == false
+    end, '"own", "builtin" or false')
+    vim.validate("next_edit", merged.next_edit, "boolean")
+    vim.validate("hint", merged.hint, "boolean")
+    vim.validate("with_menu", merged.with_menu, "boolean")
+    vim.validate("debounce_ms", merged.debounce_ms, "number")
+    M.current = merged
+end
+
+---@return string
+function M.key_names()
+    local names = vim.tbl_keys(M.defaults.keys)
+    table.sort(names)
+    return table.concat(names, ", ")
+end
+
+--- Neovim's own inline completion shows the ghost text.
+---@return boolean
+function M.builtin()
+    return M.current.ghost_text == "builtin" and vim.lsp.inline_completion ~= nil
+end
+
+--- This plugin shows it.
+---@return boolean
+function M.own()
+    return M.current.ghost_text ~= false and not M.builtin()
+end
+
+return M

@@ -1,0 +1,117 @@
+--- `:checkhealth calomel`.
+
+local M = {}
+
+local VERSION_MS = 20000
+
+local function check_program(cmd)
+    if type(cmd) == "function" then
+        vim.health.ok("the server is started by a function of yours")
+        return
+    end
+    local path = vim.fn.exepath(cmd[1])
+    if path == "" then
+        vim.health.error(("there is no program %q"):format(cmd[1]), {
+            "Install Calomel, and put its `calomel` on your PATH.",
+            "Or name it: require('calomel').setup({ cmd = { '/path/to/calomel', 'lsp' } })",
+        })
+        return
+    end
+    vim.health.ok("program: " .. path)
+    if cmd[2] ~= "lsp" then
+        return
+    end
+    local done = vim.system({ cmd[1], "--version" }, { text = true, timeout = VERSION_MS }):wait()
+    if done.code == 0 then
+        vim.health.ok("version: " .. vim.trim(done.stdout))
+    else
+        vim.health.error("it does not run: " .. vim.trim(done.stderr or ""))
+    end
+end
+
+---@param client vim.lsp.Client
+local function check_model(client)
+    local server = require("calomel.server")
+    local status, err = server.execute_sync(client, "status", {})
+    if not status then
+        vim.health.error(("server %d does not answer: %s"):format(client.id, err))
+        return
+    end
+    local line = ("model: %s, %s. %s"):format(status.model or "none yet", status.state, status.message or "")
+    if status.state == "ready" then
+        vim.health.ok(line)
+    elseif status.state == "error" then
+        vim.health.error(line, { ":Calomel log shows what happened; :Calomel restart tries again." })
+    else
+        vim.health.warn(line)
+    end
+end
+
+local function check_servers()
+    local clients = require("calomel.server").clients()
+    if #clients == 0 then
+        vim.health.warn("no server is running", {
+            "One starts with the first file that has a file type. :set filetype? shows it.",
+            ":LspLog shows why a server ended.",
+        })
+    end
+    for _, client in ipairs(clients) do
+        local info = client.server_info or {}
+        local buffers = vim.tbl_count(client.attached_buffers)
+        vim.health.ok(("server %d: version %s, %d buffer(s), positions in %s"):format(
+            client.id,
+            info.version or "unknown",
+            buffers,
+            client.offset_encoding
+        ))
+        check_model(client)
+    end
+end
+
+local function check_keys(keys)
+    for action, lhs in vim.spairs(keys) do
+        if lhs then
+            vim.health.info(("%s: %s"):format(action, lhs))
+        end
+    end
+    if keys.accept then
+        local map = vim.fn.maparg(keys.accept, "i", false, true)
+        local ours = type(map.desc) == "string" and vim.startswith(map.desc, "Calomel")
+        if map.buffer == 1 and not ours then
+            vim.health.warn(("another mapping of this buffer took %s"):format(keys.accept), {
+                "Call require('calomel').accept() in it; it returns false when there is nothing to accept.",
+            })
+        end
+    end
+end
+
+--- Look at everything that a suggestion needs.
+function M.check()
+    local config = require("calomel.config")
+    vim.health.start("calomel: Neovim")
+    if vim.fn.has("nvim-0.11") == 1 then
+        vim.health.ok("version " .. tostring(vim.version()))
+    else
+        vim.health.error("Neovim 0.11 or newer is needed")
+        return
+    end
+    if not require("calomel").is_set_up then
+        vim.health.error("it is not set up", { "Call require('calomel').setup() in your init.lua." })
+    end
+    if config.current.ghost_text == "builtin" and not vim.lsp.inline_completion then
+        vim.health.warn("this Neovim has no inline completion of its own, so the plugin shows ghost text itself")
+    end
+    vim.health.start("calomel: program")
+    check_program(config.current.cmd)
+    vim.health.start("calomel: server")
+    check_servers()
+    vim.health.start("calomel: keys")
+    check_keys(config.current.keys)
+    for _, client in ipairs(vim.lsp.get_clients()) do
+        if client.name:lower():find("copilot", 1, true) then
+            vim.health.warn(("%s runs too: both will show suggestions"):format(client.name))
+        end
+    end
+end
+
+return M

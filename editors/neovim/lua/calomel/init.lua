@@ -1,0 +1,117 @@
+--- Fill-in and next-edit suggestions of a local diffusion language model. See |calomel.txt|.
+
+local M = {}
+
+local function attach(buf, client)
+    require("calomel.buffer").attach(buf)
+    require("calomel.keys").attach(buf)
+    if require("calomel.config").builtin() then
+        vim.lsp.inline_completion.enable(true, { client_id = client.id })
+    end
+end
+
+local function detach(buf)
+    require("calomel.keys").detach(buf)
+    require("calomel.buffer").detach(buf)
+end
+
+local function listen()
+    local server = require("calomel.server")
+    local group = vim.api.nvim_create_augroup("calomel", { clear = true })
+    vim.api.nvim_create_autocmd("LspAttach", {
+        group = group,
+        callback = function(event)
+            local client = vim.lsp.get_client_by_id(event.data.client_id)
+            if client and client.name == server.NAME then
+                attach(event.buf, client)
+            end
+        end,
+    })
+    vim.api.nvim_create_autocmd("LspDetach", {
+        group = group,
+        callback = function(event)
+            local client = vim.lsp.get_client_by_id(event.data.client_id)
+            if not client or client.name == server.NAME then
+                detach(event.buf)
+            end
+        end,
+    })
+    vim.api.nvim_create_autocmd("ColorScheme", {
+        group = group,
+        callback = function()
+            require("calomel.render").highlights()
+        end,
+    })
+end
+
+--- Start suggesting. Call it once; |calomel-options| says what `options` may hold.
+---@param options table?
+function M.setup(options)
+    if vim.fn.has("nvim-0.11") == 0 then
+        vim.notify("calomel: needs Neovim 0.11 or newer", vim.log.levels.ERROR)
+        return
+    end
+    local config = require("calomel.config")
+    config.set(options)
+    M.is_set_up = true
+    local cmd = config.current.cmd
+    if type(cmd) == "table" and vim.fn.executable(cmd[1]) == 0 then
+        vim.notify(("calomel: there is no program %q; see :checkhealth calomel"):format(cmd[1]), vim.log.levels.WARN)
+        return
+    end
+    require("calomel.render").highlights()
+    listen()
+    require("calomel.server").enable()
+end
+
+--- Take the suggestion of the current buffer; of a next edit far away only go there. Returns whether there was one.
+---@return boolean
+function M.accept()
+    return require("calomel.buffer").accept()
+end
+
+--- Take the next word of the ghost text.
+---@return boolean
+function M.accept_word()
+    return require("calomel.buffer").accept_word()
+end
+
+--- Take the next line of the ghost text.
+---@return boolean
+function M.accept_line()
+    return require("calomel.buffer").accept_line()
+end
+
+--- Reject what is shown.
+---@return boolean
+function M.dismiss()
+    return require("calomel.buffer").dismiss()
+end
+
+--- Ask now.
+---@return boolean
+function M.suggest()
+    return require("calomel.buffer").suggest()
+end
+
+--- Something is shown in the current buffer that {action} could take: "accept", "accept_word", "accept_line", "dismiss".
+---@param action string?
+---@return boolean
+function M.visible(action)
+    return require("calomel.buffer").ready(action or "accept")
+end
+
+--- A few characters for 'statusline'; empty in buffers without Calomel.
+---@return string
+function M.statusline()
+    local server = require("calomel.server")
+    local client = server.client(0)
+    if not client then
+        return ""
+    end
+    local state = server.states[client.id]
+    state = state and state.state or "loading"
+    return state == "ready" and "Calomel" or "Calomel: " .. state
+end
+
+return M
