@@ -78,7 +78,7 @@ class Fields:
         for choice in choices:
             if value == choice:
                 return choice
-        self.fail(name, f"must be one of {', '.join(choices)}")
+        raise FieldError(self.path(name), f"must be one of {', '.join(choices)}")
 
     def truth(self, name: str, *, default: bool = _REQUIRED) -> bool:
         """True or false."""

@@ -27,9 +27,10 @@ def describe(folder: Path | None) -> ModelInfo:
 
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    if not isinstance(config, dict) or not isinstance(config.get("max_position_embeddings"), int):
-        raise ValueError(f"{place / 'config.json'} has no max_position_embeddings")
-    positions: int = config["max_position_embeddings"]
+    positions = config.get("max_position_embeddings") if isinstance(config, dict) else None
+    if not isinstance(positions, int):
+        message = f"{place / 'config.json'} has no max_position_embeddings"
+        raise ValueError(message)  # noqa: TRY004 (what is wrong is the file, not a caller's type)
     tokenizer = (place / "tokenizer.json").resolve()
     return ModelInfo(
         id=SHIPPED_NAME if folder is None else folder.resolve().name,

@@ -22,7 +22,7 @@ from calomel.suggest.completer import (
     ModelInfo,
     Timings,
 )
-from calomel.suggest.fields import FieldError, Fields, as_object, as_text, check_text, document, finite
+from calomel.suggest.fields import FieldError, Fields, as_object, as_text, document, finite
 
 COMPLETE_PATH: Final = "/calomel/v1/complete"
 INFO_PATH: Final = "/calomel/v1/info"
@@ -72,9 +72,7 @@ def encode_request(request: CompleteRequest) -> bytes:
                 "path": parts.path,
                 "prefix": parts.prefix,
                 "suffix": parts.suffix,
-                "region": None
-                if parts.region is None
-                else {"text": parts.region.text, "cursor": parts.region.cursor},
+                "region": None if parts.region is None else {"text": parts.region.text, "cursor": parts.region.cursor},
             },
             "max_tokens": request.max_tokens,
             "min_tokens": request.min_tokens,

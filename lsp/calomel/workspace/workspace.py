@@ -76,7 +76,7 @@ class Workspace:
         self.related = related
         self.focused: str | None = None
         self.listeners: list[Listener] = []
-        # Whether a typed change takes a visible suggestion: most editors report an acceptance behind its change, or never.
+        # Whether a typed change takes a visible suggestion: editors report an acceptance behind its change, or never.
         self.is_acceptance: Callable[[Document, TextChange], bool] | None = None
         self._clock = clock
         self._expected: dict[str, tuple[str, float]] = {}
