@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from calomel.engine import EngineError, RequestCancelledError
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.suggest.fill import Fill, Filler, FillRequest
 
 REQUEST = FillRequest(
@@ -70,3 +71,15 @@ async def test_cancelling_the_task_cancels_the_request(filler: Filler) -> None:
 def test_an_unknown_policy_is_the_engines_error(filler: Filler) -> None:
     with pytest.raises(EngineError, match="sideways"):
         filler.fill(FillRequest("x", policy="sideways:2"))
+
+
+def test_parts_take_the_place_of_prefix_suffix_and_path(filler: Filler) -> None:
+    bare = filler.fill(FillRequest(prefix="def f(", suffix=")\n", path="a.py", max_tokens=4))
+    same = filler.fill(
+        FillRequest(prefix="", parts=PromptParts(path="a.py", prefix="def f(", suffix=")\n"), max_tokens=4)
+    )
+    assert (same.text, same.prompt_tokens) == (bare.text, bare.prompt_tokens)
+
+    parts = PromptParts(related=(Excerpt("b.py", 0, "import b\n"),), path="a.py", prefix="def f(", suffix=")\n")
+    more = filler.fill(FillRequest(prefix="", parts=parts, max_tokens=4))
+    assert more.prompt_tokens > bare.prompt_tokens
