@@ -13,6 +13,8 @@ K1: Final = 1.2
 B: Final = 0.75
 # A word in more than this part of all chunks tells nothing, and costs the most.
 _COMMON: Final = 0.25
+# The rarest ones decide; the others cost time.
+_MOST_TERMS: Final = 48
 # Below so many chunks every word is in a large part of them.
 _FEW: Final = 100
 
@@ -48,6 +50,8 @@ def search(
     frequency = sum((sizes for _, sizes in places), np.zeros(len(terms), dtype=np.int64))
     usable = (frequency > 0) & ((frequency <= _COMMON * chunks) | (chunks < _FEW))
     idf = np.log1p((chunks - frequency + 0.5) / (frequency + 0.5)) * weights * usable
+    if np.count_nonzero(usable) > _MOST_TERMS:
+        usable &= idf >= np.sort(idf)[-_MOST_TERMS]
     average = sum(segment.words for segment in segments) / chunks
     found: list[Hit] = []
     for segment, (firsts, sizes) in zip(segments, places, strict=True):
@@ -89,6 +93,8 @@ def _best(segment: Segment, scores: Numbers, limit: int) -> list[Hit]:
     count = min(limit, int(np.count_nonzero(scores)))
     if count == 0:
         return []
-    # Equal scores keep their order, whatever the sort does.
-    best = np.lexsort((np.arange(len(scores)), -scores))[:count]
+    least = np.partition(scores, -count)[-count]
+    able = np.flatnonzero(scores >= least)
+    # Equal scores keep their order.
+    best = able[np.argsort(-scores[able], kind="stable")][:count]
     return [Hit(float(scores[at]), segment, int(at)) for at in best.tolist()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
 from tree_sitter import Tree
@@ -27,32 +26,41 @@ def identifiers_near(
     """Distinct identifiers: of the nearest lines, then of the enclosing signatures, then of more lines."""
     line = document.line_of(offset)
     found: dict[str, None] = {}
-    near = _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1)
-    for word, start in near:
-        if word not in found and word not in keywords and _is_name(tree, start, word):
+    for word, start in _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1, keywords):
+        if _is_name(tree, start, word):
             found[word] = None
     for scope in reversed(scopes):
         for match in WORD.finditer(scope.signature):
             if match[0] not in keywords and len(match[0]) >= _SHORTEST:
                 found.setdefault(match[0])
     if len(found) < limit:
-        for word, start in _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1):
+        known = keywords.union(found)
+        for word, start in _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1, known):
             if len(found) >= limit:
                 break
-            if word not in found and word not in keywords and _is_name(tree, start, word):
+            if _is_name(tree, start, word):
                 found[word] = None
     return tuple(found)[:limit]
 
 
-def _words(document: Document, offset: int, first: int, end: int) -> Iterator[tuple[str, int]]:
-    """Words of some lines with their offsets, by their distance from `offset`."""
+def _words(document: Document, offset: int, first: int, end: int, known: frozenset[str]) -> list[tuple[str, int]]:
+    """Distinct new words of some lines, the nearest first, each with the offset where it is nearest in the code.
+
+    A word whose nearest place is in a comment is not looked for elsewhere.
+    """
     first = max(0, first)
-    start = document.line_start(first)
+    shift = document.line_start(first) - offset
     text = "".join(document.lines(first, end))
-    spans = [(match.start() + start, match[0]) for match in WORD.finditer(text) if len(match[0]) >= _SHORTEST]
-    spans.sort(key=lambda span: (max(span[0] - offset, offset - span[0] - len(span[1]), 0), span[0]))
-    for at, word in spans:
-        yield word, at
+    nearest: dict[str, tuple[int, int]] = {}
+    for match in WORD.finditer(text):
+        word = match[0]
+        if len(word) < _SHORTEST or word in known:
+            continue
+        start = match.start() + shift
+        place = (max(start, -start - len(word), 0), start)
+        if word not in nearest or place < nearest[word]:
+            nearest[word] = place
+    return [(word, start + offset) for word, (_, start) in sorted(nearest.items(), key=lambda item: item[1])]
 
 
 def _is_name(tree: Tree | None, start: int, word: str) -> bool:

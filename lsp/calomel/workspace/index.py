@@ -32,6 +32,9 @@ class Place:
         return self.segment.files[self.number]
 
 
+Defined = tuple[Place, Found]
+
+
 class Index:
     """Changed by one thread, read by others: what they read is replaced, not changed, but for single entries."""
 
@@ -101,15 +104,26 @@ class Index:
             file.path for segment in small for file, alive in zip(segment.files, segment.alive, strict=True) if alive
         ]
 
-    def definitions(self, names: Sequence[str]) -> dict[str, list[tuple[Place, Found]]]:
-        """Where names are defined, in files that are alive; another name may share a number and slip in."""
+    def definitions(self, names: Sequence[str], within: Sequence[str], most: int) -> dict[str, list[Defined]]:
+        """Where names are defined; those defined more than `most` times only in the files `within`.
+
+        Another name may share a number and slip in.
+        """
         by_number = {word_number(name): name for name in names}
         numbers = np.array(sorted(by_number), dtype=np.uint32)
-        found: dict[str, list[tuple[Place, Found]]] = {}
-        for segment in self.segments:
-            for number, places in segment.definitions(numbers).items():
-                alive = [(Place(segment, each.file), each) for each in places if segment.alive[each.file]]
-                found.setdefault(by_number[number], []).extend(alive)
+        bounds = [segment.defined(numbers) for segment in self.segments]
+        counts = sum((end - first for first, end in bounds), np.zeros(len(numbers), dtype=np.int64))
+        places = [place for place in map(self.place, within) if place is not None]
+        found: dict[str, list[Defined]] = {}
+        for segment, (first, end) in zip(self.segments, bounds, strict=True):
+            files = [place.number for place in places if place.segment is segment]
+            for at in np.flatnonzero(end > first).tolist():
+                if counts[at] > most and not files:
+                    continue
+                inside = files if counts[at] > most else None
+                rows = segment.definitions(int(first[at]), int(end[at]), inside)
+                alive = [(Place(segment, row.file), row) for row in rows if segment.alive[row.file]]
+                found.setdefault(by_number[int(numbers[at])], []).extend(alive)
         return found
 
     def usages(self, name: str, limit: int) -> list[tuple[Place, int]] | None:

@@ -22,6 +22,7 @@ from calomel.workspace.words import word_number
 Numbers = NDArray[Any]
 # Text is unpacked in pieces of about this many characters: 20 microseconds each.
 _PIECE: Final = 6_000
+_KEPT: Final = 32
 _ARRAYS: Final = {
     "chunk_file": "<u4", "chunk_line": "<u4", "chunk_end": "<u4", "chunk_words": "<u4",
     "term": "<u4", "term_at": "<u4", "post_chunk": "<u4", "post_count": "<u1",
@@ -81,6 +82,8 @@ class Segment:
         self.files = files
         self.arrays = arrays
         self.alive: NDArray[np.bool_] = np.ones(len(files), dtype=np.bool_)
+        # Unpacked text: one question after another is about the same code.
+        self._pieces: dict[int, list[str]] = {}
         self.words = int(arrays["chunk_words"].sum())
 
     @property
@@ -93,28 +96,30 @@ class Segment:
         """Bytes of the arrays."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def definitions(self, numbers: Numbers) -> dict[int, list[Found]]:
-        """Where words are defined, by their numbers, in the order of files and lines; two words may share a number."""
+    def defined(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
+        """For each number of a name, the first of its definitions and the one behind the last."""
         names = self.arrays["def_name"]
-        first, end = np.searchsorted(names, numbers), np.searchsorted(names, numbers, side="right")
-        return {
-            int(numbers[at]): [self._definition(each) for each in range(int(first[at]), int(end[at]))]
-            for at in np.flatnonzero(end > first).tolist()
-        }
+        return names.searchsorted(numbers), names.searchsorted(numbers, side="right")
+
+    def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
+        """Definitions by their places in `defined`, in the order of files and lines; only those `within` some files."""
+        if within is None:
+            columns = (self.arrays[name][first:end].tolist() for name in _DEFINITION)
+            return [Found(*row) for row in zip(*columns, strict=True)]
+        at = np.flatnonzero(np.isin(self.arrays["def_file"][first:end], within)) + first
+        return [Found(*(int(self.arrays[name][each]) for name in _DEFINITION)) for each in at.tolist()]
 
     def definitions_of(self, file: int) -> list[Found]:
         """What a file defines, in the order of lines."""
         at = np.flatnonzero(self.arrays["def_file"] == file)
-        return sorted(map(self._definition, at.tolist()), key=lambda found: (found.line, -found.end))
-
-    def _definition(self, at: int) -> Found:
-        arrays = self.arrays
-        return Found(*(int(arrays[each][at]) for each in _DEFINITION))
+        columns = (self.arrays[name][at].tolist() for name in _DEFINITION)
+        return sorted((Found(*row) for row in zip(*columns, strict=True)), key=lambda found: (found.line, -found.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that hold a word, ascending."""
         terms = self.arrays["term"]
-        at = int(np.searchsorted(terms, number))
+        # As one of its own, since searching for another kind of number converts the whole array.
+        at = int(terms.searchsorted(np.uint32(number)))
         if at == len(terms) or terms[at] != number:
             return terms[:0]
         first, end = self.arrays["term_at"][at : at + 2].tolist()
@@ -129,17 +134,24 @@ class Segment:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
         first, last = self.arrays["piece_of"][file : file + 2].tolist()
         starts = self.arrays["piece_line"][first:last]
-        at = max(0, int(np.searchsorted(starts, start, side="right")) - 1)
-        until = int(np.searchsorted(starts, end))
+        at = max(0, int(starts.searchsorted(np.uint32(start), side="right")) - 1)
+        until = int(starts.searchsorted(np.uint32(end)))
         if at >= until:
             return []
         begin = int(starts[at])
-        text = b"".join(map(self._piece, range(first + at, first + until))).decode("utf-8", "surrogatepass")
-        return _lines(text)[start - begin : end - begin]
+        lines = [line for number in range(first + at, first + until) for line in self._piece(number)]
+        return lines[start - begin : end - begin]
 
-    def _piece(self, number: int) -> bytes:
-        first, end = self.arrays["piece_at"][number : number + 2].tolist()
-        return decompress(self.arrays["text"][first:end].tobytes())
+    def _piece(self, number: int) -> list[str]:
+        known = self._pieces.get(number)
+        if known is None:
+            first, end = self.arrays["piece_at"][number : number + 2].tolist()
+            text = decompress(self.arrays["text"][first:end].tobytes()).decode("utf-8", "surrogatepass")
+            known = _lines(text)
+            if len(self._pieces) >= _KEPT:
+                self._pieces.clear()
+            self._pieces[number] = known
+        return known
 
     def to_bytes(self) -> tuple[bytes, bytes]:
         """A header in JSON, and the arrays one behind another."""

@@ -1,0 +1,233 @@
+"""Places of other files that may help at a cursor, found in the index."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from calomel.workspace.analysis import kind_name
+from calomel.workspace.bm25 import search
+from calomel.workspace.identifiers import WORD
+from calomel.workspace.index import Defined, Index, Place
+from calomel.workspace.node_kinds import CONTAINERS
+from calomel.workspace.segment import Found
+from calomel.workspace.words import count_numbers, words_in
+
+Source = Literal["definition", "usage", "import", "recent", "similar"]
+
+# A function of so many lines is shown whole, a longer one and a class by its beginning.
+_WHOLE: Final = 40
+_BEGINNING: Final = 24
+# A name that is defined in more files than this means nothing, unless one of them is imported.
+_MOST_DEFINITIONS: Final = 6
+_DEFINITIONS_OF_ONE: Final = 2
+# And one that is defined so often is not even looked at.
+_MOST_PLACES: Final = 32
+# A name in more chunks than this is used everywhere.
+_MOST_USAGES: Final = 40
+_USAGES_OF_ONE: Final = 2
+_NAMES_LOOKED_AT: Final = 12
+_NAMES_WITH_USAGES: Final = 6
+_AROUND_USAGE: Final = 4
+# Of a file that is imported and of which no name is near the cursor: what it defines, by its signatures.
+_SIGNATURES: Final = 6
+_IMPORTED_FILES: Final = 6
+_SIGNATURE_LINES: Final = 6
+_SIMILAR: Final = 12
+_SIMILAR_OF_ONE_FILE: Final = 3
+# Chunks much less alike than the best one are noise.
+_ALIKE: Final = 0.35
+_OFTEN: Final = 3
+# How a source is weighed against the others; within one, the nearest name, the newest place, the best match leads.
+_WEIGHTS: Final[dict[Source, float]] = {
+    "definition": 1.0,
+    "recent": 0.7,
+    "usage": 0.45,
+    "similar": 0.4,
+    "import": 0.3,
+}
+_NEXT_NAME: Final = 0.97
+_ELSEWHERE: Final = 0.6
+_OTHER_LANGUAGE: Final = 0.5
+# A block start so close is where the excerpt begins or ends.
+_SNAP: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Some lines of a file.
+
+    Attributes:
+        path: of the file, absolute, or the uri of a document that has none.
+        start, end: lines, `end` excluded.
+        word: that must stand in the lines; empty for none.
+    """
+
+    path: str
+    start: int
+    end: int
+    source: Source
+    score: float
+    word: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for.
+
+    Attributes:
+        path: of the cursor's own file, of which nothing is wanted; None for none.
+        family: of its language (`calomel.workspace.analysis.family_of`).
+        names: identifiers near the cursor, the nearest first.
+        imported: files that it imports, in its order.
+        nearby: the text around the cursor.
+    """
+
+    path: str | None
+    family: str
+    names: tuple[str, ...]
+    imported: tuple[str, ...]
+    nearby: str
+
+
+def from_index(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
+    """Everything the index knows, the most valuable sources first, until it is late."""
+    defined = index.definitions(question.names, question.imported, _MOST_PLACES)
+    yield from _definitions(defined, question)
+    for source in (_usages(index, question, defined), _similar(index, question, late), _signatures(index, question)):
+        if late():
+            return
+        yield from source
+
+
+def weigh(source: Source, part: float) -> float:
+    """The score of a candidate that has a `part` of its source's worth."""
+    return _WEIGHTS[source] * part
+
+
+def _definitions(defined: dict[str, list[Defined]], question: Question) -> Iterator[Candidate]:
+    folder = posixpath.dirname(question.path or "")
+    for rank, name in enumerate(question.names):
+        everywhere = defined.get(name, ())
+        own = any(place.file.path == question.path for place, _ in everywhere)
+        found = [
+            (place, each)
+            for place, each in everywhere
+            if place.file.path != question.path and place.file.family == question.family
+        ]
+        known = [(place, each) for place, each in found if place.file.path in question.imported]
+        if not known:
+            # What the file defines itself is meant; and an attribute of that name belongs to something else.
+            found = [] if own else [(place, each) for place, each in found if not _is_attribute(each)]
+            if len({place.file.path for place, _ in found}) > _MOST_DEFINITIONS:
+                continue
+        chosen = sorted(known or found, key=lambda pair: (*_distance(pair[0], folder), pair[1].depth, pair[1].line))
+        for place, each in chosen[:_DEFINITIONS_OF_ONE]:
+            part = _NEXT_NAME**rank * (1.0 if known else _ELSEWHERE)
+            start, end = _extent(place, each)
+            yield Candidate(place.file.path, start, end, "definition", weigh("definition", part), name)
+
+
+def _is_attribute(found: Found) -> bool:
+    return found.depth > 0 and kind_name(found.kind) == "variable"
+
+
+def _distance(place: Place, folder: str) -> tuple[int, str]:
+    path = place.file.path
+    shared = posixpath.commonpath((path, folder)) if folder else ""
+    return -len(shared), path
+
+
+def _extent(place: Place, found: Found) -> tuple[int, int]:
+    """The lines of a definition that are worth showing."""
+    if found.end - found.line <= _WHOLE:
+        return found.line, found.end
+    end = found.line + _BEGINNING
+    if kind_name(found.kind) in CONTAINERS:
+        starts = place.segment.starts(place.number)
+        inner = starts[(starts > max(found.body, found.line + _BEGINNING // 2)) & (starts <= end)]
+        end = int(inner[-1]) if len(inner) else end
+    return found.line, max(end, min(found.body, found.line + _WHOLE))
+
+
+def _usages(index: Index, question: Question, defined: dict[str, list[Defined]]) -> Iterator[Candidate]:
+    """Where the nearest rare names are used."""
+    left = _NAMES_WITH_USAGES
+    for rank, name in enumerate(question.names[:_NAMES_LOOKED_AT]):
+        if left == 0:
+            return
+        used = index.usages(name, _MOST_USAGES)
+        if not used:
+            continue
+        left -= 1
+        own = {(place.file.path, each.line) for place, each in defined.get(name, ())}
+        shown = 0
+        for place, chunk in used:
+            if shown == _USAGES_OF_ONE:
+                break
+            if place.file.path == question.path or place.file.family != question.family:
+                continue
+            line = _line_with(place, chunk, name, own)
+            if line is None:
+                continue
+            shown += 1
+            start, end = snap(place.segment.starts(place.number), line - _AROUND_USAGE, line + _AROUND_USAGE + 1)
+            part = _NEXT_NAME**rank / (1 + 0.1 * len(used))
+            yield Candidate(place.file.path, start, min(end, place.file.lines), "usage", weigh("usage", part), name)
+
+
+def _line_with(place: Place, chunk: int, name: str, own: set[tuple[str, int]]) -> int | None:
+    """The first line of a chunk that mentions a name without defining it."""
+    arrays = place.segment.arrays
+    first, end = int(arrays["chunk_line"][chunk]), int(arrays["chunk_end"][chunk])
+    for number, line in enumerate(place.segment.lines(place.number, first, end), first):
+        if name in line and (place.file.path, number) not in own and name in WORD.findall(line):
+            return number
+    return None
+
+
+def _similar(index: Index, question: Question, late: Callable[[], bool]) -> Iterator[Candidate]:
+    """Chunks with the same words."""
+    words = {word: min(count, _OFTEN) for word, count in words_in(question.nearby).items()}
+    hits = search(index.segments, count_numbers(words), 2 * _SIMILAR, late)
+    taken: dict[str, int] = {}
+    best = 0.0
+    for hit in hits:
+        arrays = hit.segment.arrays
+        number = int(arrays["chunk_file"][hit.chunk])
+        file = hit.segment.files[number]
+        if file.path == question.path or taken.get(file.path, 0) >= _SIMILAR_OF_ONE_FILE:
+            continue
+        best = best or hit.score
+        if hit.score < _ALIKE * best or sum(taken.values()) >= _SIMILAR:
+            return
+        taken[file.path] = taken.get(file.path, 0) + 1
+        part = hit.score / best * (1.0 if file.family == question.family else _OTHER_LANGUAGE)
+        start, end = int(arrays["chunk_line"][hit.chunk]), int(arrays["chunk_end"][hit.chunk])
+        yield Candidate(file.path, start, end, "similar", weigh("similar", part))
+
+
+def _signatures(index: Index, question: Question) -> Iterator[Candidate]:
+    """What imported files define at their top."""
+    for rank, path in enumerate(question.imported[:_IMPORTED_FILES]):
+        place = index.place(path)
+        if place is None:
+            continue
+        tops = [each for each in place.segment.definitions_of(place.number) if each.depth == 0]
+        worth = [each for each in tops if kind_name(each.kind) != "variable"] or tops
+        for number, each in enumerate(worth[:_SIGNATURES]):
+            end = min(each.end, max(each.body, each.line + 1), each.line + _SIGNATURE_LINES)
+            part = _NEXT_NAME ** (rank + number)
+            yield Candidate(path, each.line, end, "import", weigh("import", part))
+
+
+def snap(starts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]], start: int, end: int) -> tuple[int, int]:
+    """The lines widened to the beginnings of blocks that are close."""
+    lines = np.asarray(starts, dtype=np.int64)
+    before = lines[(lines <= max(0, start)) & (lines >= start - _SNAP)]
+    behind = lines[(lines >= end) & (lines <= end + _SNAP)]
+    return (int(before[-1]) if len(before) else max(0, start)), (int(behind[0]) if len(behind) else end)
