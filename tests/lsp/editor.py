@@ -180,7 +180,9 @@ class Editor:
     async def aclose(self) -> None:
         self.hang_up()
         await self.ended()
-        os.close(self._reading)
+        if self._reading >= 0:
+            os.close(self._reading)
+            self._reading = -1
 
     def _take(self, data: bytes) -> None:
         self._framer.feed(data)

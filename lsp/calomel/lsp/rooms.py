@@ -11,6 +11,7 @@ from typing import Final
 from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, ExactCounter
 from calomel.lsp.model_link import ModelLink
+from calomel.lsp.outcomes import Outcomes
 from calomel.lsp.present_privacy import PresentPrivacy
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.suggest.completer import ModelInfo
@@ -49,7 +50,10 @@ class Rooms:
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.builder = ContextBuilder(EstimateCounter())
-        self.suggester = Suggester(self.workspace, self.builder, model, settings.suggest, clock=clock)
+        self._outcomes = Outcomes(settings.log, self.workspace.mask)
+        self.suggester = Suggester(
+            self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
+        )
 
     def budget(self) -> int:
         """Tokens that a context gets."""
@@ -64,6 +68,7 @@ class Rooms:
         before, self._settings = self._settings, settings
         if settings.suggest != before.suggest:
             self.suggester.apply_settings(settings.suggest)
+        self._outcomes.apply(settings.log)
         if settings.privacy != before.privacy:
             self._privacy.rules = Privacy(self.workspace.folders, settings.privacy)
             # What the old rules let through is kept there.
@@ -111,4 +116,5 @@ class Rooms:
     async def aclose(self) -> None:
         """Settle outcomes, end threads."""
         await self.suggester.aclose()
+        self._outcomes.close()
         self._related.stop()

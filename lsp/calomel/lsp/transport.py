@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import threading
 from collections.abc import Callable
@@ -88,6 +87,8 @@ def claim_stdio() -> Transport:
 
 def accept_one(port: int, listening: Callable[[int], None]) -> Transport:
     """Wait on the loopback address for one client. `listening` learns the port, which 0 leaves to the system."""
+    import socket
+
     with socket.create_server(("127.0.0.1", port)) as server:
         listening(int(server.getsockname()[1]))
         connection, _ = server.accept()

@@ -1,0 +1,162 @@
+"""The program as an editor starts it: over pipes, with exit codes, and nothing else on standard output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lsp.program import REAL, Program
+
+pytestmark = pytest.mark.e2e
+
+URI = "file:///workspace/a.py"
+PLACE = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, "context": {"triggerKind": 1}}
+DOCUMENT = {"uri": URI, "languageId": "python", "version": 1, "text": "def add(a, b):\n    \n"}
+
+
+def test_a_session_from_initialize_to_exit(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.initialize()
+        program.notify("textDocument/didOpen", {"textDocument": DOCUMENT})
+        (item,) = program.ask("textDocument/inlineCompletion", PLACE)["items"]
+        assert item["insertText"] == "return a + b"
+        assert program.ask("shutdown") is None
+        program.notify("exit")
+        assert program.end() == 0
+        assert program.process.stdout is not None
+        assert program.process.stdout.read() == b""
+        assert program.process.stderr is not None
+        assert b"noise on stdout" in program.process.stderr.read()
+
+
+@pytest.mark.parametrize("command", [REAL, [*REAL, "--stdio"]])
+def test_the_command_line_speaks_over_standard_input(tmp_path: Path, command: list[str]) -> None:
+    with Program(tmp_path, command) as program:
+        program.raw(b"content-length: 2\r\n\r\n{]")
+        assert program.read()["error"]["code"] == -32700
+        program.initialize()
+        program.notify("exit")
+        assert program.end() == 1
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_end_of_standard_input_ends_it(tmp_path: Path, begun: bool) -> None:  # noqa: FBT001
+    with Program(tmp_path) as program:
+        if begun:
+            program.initialize()
+        assert program.process.stdin is not None
+        program.process.stdin.close()
+        assert program.end() == 1
+
+
+def test_it_ends_at_once_while_a_suggestion_is_computed(tmp_path: Path) -> None:
+    with Program(tmp_path, script={"fill": "x", "seconds": 60}) as program:
+        program.initialize()
+        program.notify("textDocument/didOpen", {"textDocument": DOCUMENT})
+        program.send({"jsonrpc": "2.0", "id": "x", "method": "textDocument/inlineCompletion", "params": PLACE})
+        program.ask("getVersion")
+        program.ask("shutdown")
+        began = time.monotonic()
+        program.notify("exit")
+        assert program.end() == 0
+        assert time.monotonic() - began < 3
+
+
+def test_it_does_not_outlive_the_editor(tmp_path: Path) -> None:
+    with Program(tmp_path) as program, subprocess.Popen([sys.executable, "-c", "input()"], stdin=-1) as editor:
+        params: dict[str, Any] = {"processId": editor.pid, "rootUri": None, "capabilities": {}}
+        program.ask("initialize", params)
+        program.ask("getVersion")
+        editor.kill()
+        assert program.end() == 1
+
+
+def test_it_does_not_begin_for_an_editor_that_is_gone(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    with Program(tmp_path) as program:
+        program.ask("initialize", {"processId": gone.pid, "rootUri": None, "capabilities": {}})
+        assert program.end() == 1
+
+
+def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.initialize()
+        program.ask("getVersion")
+        program.process.send_signal(signal.SIGTERM)
+        assert program.end() == 1
+
+
+def test_a_client_that_stops_reading_ends_it(tmp_path: Path) -> None:
+    with Program(tmp_path) as program:
+        program.initialize()
+        program.ask("getVersion")
+        assert program.process.stdout is not None
+        program.process.stdout.close()
+        program.send({"jsonrpc": "2.0", "id": "x", "method": "getVersion"})
+        program.send({"jsonrpc": "2.0", "id": "y", "method": "getVersion"})
+        assert program.end() == 1
+
+
+def test_tcp_serves_one_client_on_the_loopback_address(tmp_path: Path) -> None:
+    with Program(tmp_path, [*REAL, "--tcp", "0"]) as program:
+        assert program.process.stdout is not None
+        port = int(program.process.stdout.readline().rpartition(b":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+            client.sendall(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert b'"serverInfo":{"name":"calomel"}' in client.recv(65536)
+        assert program.end() == 1
+
+
+def test_nothing_heavy_is_imported_before_initialize_is_answered() -> None:
+    script = """
+import json, sys
+from calomel.cli.main import main
+import calomel.lsp.server as server
+body = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}'
+chunks = [b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body]
+def write(data):
+    print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+    sys.stdout.flush()
+    server.leave(0)
+server.create_server().run(server.Transport(lambda size: chunks.pop(), write))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    heavy = {
+        "torch",
+        "numpy",
+        "tokenizers",
+        "tree_sitter",
+        "pygls",
+        "lsprotocol",
+        "cattrs",
+        "attrs",
+        "httpx",
+        "asyncio",
+    }
+    assert not [name for name in (*heavy, "typer", "pydantic", "watchdog") if f'"{name}"' in done.stdout]
+
+
+@pytest.mark.slow
+def test_initialize_is_answered_in_less_than_300_ms(tmp_path: Path, record_property: Any) -> None:
+    seconds, processor = [], []
+    for _ in range(10):
+        before = os.times()
+        began = time.perf_counter()
+        with Program(tmp_path, REAL) as program:
+            program.ask("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+            seconds.append(time.perf_counter() - began)
+        after = os.times()
+        processor.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    record_property("initialize_ms", round(1000 * statistics.median(seconds)))
+    print(f"initialize: p50 {1000 * statistics.median(seconds):.0f} ms, max {1000 * max(seconds):.0f} ms")  # noqa: T201
+    assert statistics.median(seconds) < 0.3 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
