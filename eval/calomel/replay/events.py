@@ -1,0 +1,224 @@
+"""What happened in a log of editing, whatever its format: the one language that all readers speak.
+
+Offsets count code points from 0. Times are seconds from the start of the log and never go backwards; a reader whose log
+has no times, or wrong ones, makes times and says so in a `Problem` or in its own documentation.
+
+The events of a log stand in their order. An `Offered` lies after the text that it was offered for and before the change
+that follows; an `Accepted` lies before the `Changed` (with cause `accept`) that it brings about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Cause: TypeAlias = Literal["typed", "paste", "accept", "undo", "redo", "format", "snippet", "other"]
+Kind: TypeAlias = Literal["recording", "keystrokes", "git", "outcomes", "scenario", "example"]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The range [start, end) is replaced by `text`. Both are code points of the text before the whole change.
+
+    The edits of one change do not overlap and are sorted by `start`.
+    """
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A document is there, with this text. A second one for the same document sets its whole text anew.
+
+    Attributes:
+        entry: of the log, from 0.
+        time: seconds from the start of the log.
+        document: its path, as prompts name it.
+        language_id: as editors call the language.
+        text: whole.
+    """
+
+    entry: int
+    time: float
+    document: str
+    language_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The text of a document changed, all edits at once.
+
+    Attributes:
+        entry: of the log, from 0.
+        time: seconds from the start of the log.
+        document: an open one.
+        edits: sorted, not overlapping, in offsets of the text before; never empty.
+        cause: how it came about, as far as the log tells.
+    """
+
+    entry: int
+    time: float
+    document: str
+    edits: tuple[Edit, ...]
+    cause: Cause = "typed"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The cursor moved to `offset`; `anchor` is the other end of the selection, the same when nothing is selected.
+
+    Only the first of several cursors; `cursors` says how many there were.
+    """
+
+    entry: int
+    time: float
+    document: str
+    anchor: int
+    offset: int
+    cursors: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Focused:
+    """The person looks at this document."""
+
+    entry: int
+    time: float
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The document is gone; an `Opened` may bring it back."""
+
+    entry: int
+    time: float
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The assistant that was recorded had this on the screen.
+
+    Attributes:
+        entry: of the log, from 0.
+        time: at which it was there; `asked` is when the editor asked for it.
+        document: an open one.
+        edits: in offsets of the text at `time`.
+        source: names the assistant.
+        request: the same for all that came in one answer.
+        inline_edit: a next edit, not ghost text at the cursor.
+        asked: seconds from the start of the log.
+    """
+
+    entry: int
+    time: float
+    document: str
+    edits: tuple[Edit, ...]
+    source: str
+    request: str
+    inline_edit: bool = False
+    asked: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The recorded person took a suggestion. The `Changed` with cause `accept` that it caused follows at once."""
+
+    entry: int
+    time: float
+    document: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A scenario asks here: which edit comes next?
+
+    Attributes:
+        entry: of the log, from 0.
+        time: seconds from the start of the log.
+        document: an open one.
+        alternatives: texts of the whole document, each of them right. None among them: silence is right.
+        offset: where the cursor stands for this question; None: where it is.
+        manual: the person asked by a key, so that no rule of politeness holds.
+        name: tells questions of one log apart.
+    """
+
+    entry: int
+    time: float
+    document: str
+    alternatives: tuple[str | None, ...]
+    offset: int | None = None
+    manual: bool = False
+    name: str = ""
+
+
+Event: TypeAlias = Opened | Changed | Selected | Focused | Closed | Offered | Accepted | Expected
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in the log was wrong: which entry, what, and what was done about it."""
+
+    entry: int
+    message: str
+
+
+@dataclass(slots=True)
+class Checks:
+    """What a log says about its own texts, compared with the texts that the replay arrived at.
+
+    Attributes:
+        content_ids_right: hashes of whole texts in the log that agree.
+        content_ids_wrong: those that do not.
+        end_content_right: whether the text at the end is the one the log ends with; None when it names none.
+        accepts: times that the recorded person took a suggestion.
+    """
+
+    content_ids_right: int = 0
+    content_ids_wrong: int = 0
+    end_content_right: bool | None = None
+    accepts: int = 0
+
+
+@dataclass(slots=True)
+class ReplayLog:
+    """A log that was read.
+
+    Attributes:
+        name: for tables and reports.
+        kind: of its format.
+        events: in order.
+        problems: in order of entries; nothing was left out without one.
+        checks: of the log's own hashes.
+        metadata: what else a format says, by name, as text.
+    """
+
+    name: str
+    kind: Kind
+    events: Sequence[Event]
+    problems: list[Problem] = field(default_factory=list)
+    checks: Checks = field(default_factory=Checks)
+    metadata: dict[str, str] = field(default_factory=dict)
+
+
+class LogError(Exception):
+    """Nothing of a log can be read; the message is a sentence for its user."""
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> str:
+    """The text after a change. Raises ValueError for edits outside of it, out of order or overlapping."""
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        if not at <= edit.start <= edit.end <= len(text):
+            raise ValueError(f"range {edit.start}-{edit.end} does not fit a text of {len(text)} characters")
+        pieces += (text[at : edit.start], edit.text)
+        at = edit.end
+    pieces.append(text[at:])
+    return "".join(pieces)
