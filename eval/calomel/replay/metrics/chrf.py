@@ -1,0 +1,94 @@
+"""How much of an edit's text is the expected one, in n-grams of characters (chrF: Popović 2015; n = 1 to 6, β = 2).
+
+Two scores with one name are in use. `suite_delta_chrf` compares the changed lines and is the one of the public suite of
+next-edit scenarios. `delta_chrf` compares which n-grams came and which went, so that deleting counts as much as
+inserting; it is the stricter one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+ORDERS: Final = range(1, 7)
+BETA: Final = 2.0
+_SPACES: Final = re.compile(r"\s+")
+
+
+def chrf(candidate: str, reference: str) -> float:
+    """0 to 100: F-scores of all orders that either text has, averaged; 100 when both are empty."""
+    scores = []
+    for order in ORDERS:
+        ours, theirs = _grams(candidate, order), _grams(reference, order)
+        if ours or theirs:
+            matches = (ours & theirs).total()
+            scores.append(_f_score(_share(matches, ours.total()), _share(matches, theirs.total())))
+    return 100.0 * sum(scores) / len(scores) if scores else 100.0
+
+
+def changed_middle(before: str, after: str) -> str:
+    """The lines of `after` between those that it shares with the beginning and the end of `before`."""
+    old, new = _lines(before), _lines(after)
+    least = min(len(old), len(new))
+    start = next((at for at in range(least) if old[at] != new[at]), least)
+    end = next((at for at in range(least - start) if old[-1 - at] != new[-1 - at]), least - start)
+    return "\n".join(new[start : len(new) - end])
+
+
+def suite_delta_chrf(before: str, actual: str, expected: str) -> float:
+    """0 to 100: chrF of the changed lines alone, as the public suite of scenarios computes it.
+
+    White space counts as it stands. A line feed at the end of a text does not. What was deleted without a trace in the
+    changed lines is not seen.
+    """
+    return chrf(changed_middle(before, actual), changed_middle(before, expected))
+
+
+def delta_chrf(before: str, actual: str, expected: str) -> float:
+    """0 to 100: how well the n-grams that came and went agree with those that should have.
+
+    Runs of white space count as one space. Precision and recall are averaged over the orders, an order in which
+    neither side changed anything counts as right.
+    """
+    start, ours, theirs = (_SPACES.sub(" ", text) for text in (before, actual, expected))
+    precision = recall = 0.0
+    for order in ORDERS:
+        made, wanted = _changes(start, ours, order), _changes(start, theirs, order)
+        if not made and not wanted:
+            precision, recall = precision + 1, recall + 1
+            continue
+        matches = (made & wanted).total()
+        precision += _share(matches, made.total())
+        recall += _share(matches, wanted.total())
+    return 100.0 * _f_score(precision / len(ORDERS), recall / len(ORDERS))
+
+
+def best_delta_chrf(before: str, actual: str, alternatives: Sequence[str]) -> float:
+    """The best score against any of several right texts. Raises ValueError without one."""
+    return max(delta_chrf(before, actual, each) for each in alternatives)
+
+
+def _changes(before: str, after: str, order: int) -> Counter[tuple[bool, str]]:
+    """N-grams that came (True) and that went (False), how often each."""
+    old, new = _grams(before, order), _grams(after, order)
+    came = {(True, gram): count for gram, count in (new - old).items()}
+    return Counter(came | {(False, gram): count for gram, count in (old - new).items()})
+
+
+def _grams(text: str, order: int) -> Counter[str]:
+    return Counter(text[at : at + order] for at in range(len(text) - order + 1))
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _f_score(precision: float, recall: float) -> float:
+    weighted = BETA**2 * precision + recall
+    return (1 + BETA**2) * precision * recall / weighted if weighted else 0.0
