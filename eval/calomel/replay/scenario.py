@@ -1,0 +1,292 @@
+"""Reads next-edit scenarios: one text before, what was edited just now, and the text that is right afterwards.
+
+The txtar format of the public suite of cursortab.nvim: a description, a header of `name: value` lines, then files
+between lines `-- name --`. Rows count from 1, columns from 0 in bytes of UTF-8, as Neovim has them; a place beyond its
+line is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same question,
+each of which counts for itself. `fim-row`, `fim-col` are the place for assistants that fill at the cursor alone.
+
+`history` lists edits made before, oldest first. Each is replayed as a change where its new text stands in the buffer;
+one that is not in the buffer (of another file, or of another part of this one) is an edit of a document of its own.
+Without `expected`, silence is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.replay.events import (
+    Changed,
+    Closed,
+    Edit,
+    Event,
+    Expected,
+    Focused,
+    LogError,
+    Opened,
+    Problem,
+    ReplayLog,
+    Selected,
+    apply_edits,
+)
+from calomel.replay.language_ids import language_of, suffix_of
+
+_FILE: Final = re.compile(r"^-- (.+?) --[ \t]*\r?$", re.MULTILINE)
+_HEADER: Final = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*?)[ \t\r]*$")
+_PLACE: Final = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
+_NAMES: Final = frozenset({
+    "id", "description", "language", "file", "row", "col", "viewportTop", "viewportBottom", "fim-row", "fim-col",
+    "modified", "skipHistory", "cursor-positions", "targets",
+})  # fmt: skip
+_FILES: Final = frozenset({"buffer.txt", "history", "steps", "expected", "expected.txt"})
+_ACTIONS: Final = frozenset({"request-completion", "accept", "reject", "wait", "expect"})
+# Seconds between what was edited and the question: long enough that the edits have settled.
+_PAUSE: Final = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor position of a scenario: row from 1, column from 0 in bytes."""
+
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class PastEdit:
+    """An edit made before the question: these lines were those."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of `steps`: what is done, its words, and the lines `expect` below it."""
+
+    action: str
+    words: tuple[str, ...] = ()
+
+    @property
+    def manual(self) -> bool:
+        """Asked for by a key."""
+        return "manual" in self.words
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One scenario.
+
+    Attributes:
+        name: its id.
+        description: for people.
+        language_id: as editors call it.
+        file: path, as prompts name it.
+        text: of the buffer.
+        places: of the cursor, at least one; the first is `row` and `col`.
+        fill_place: for assistants that only fill, None when there is none of its own.
+        viewport: first and last visible row.
+        modified: the buffer has changes that are not saved.
+        skip_history: the buffer keeps no history.
+        history: oldest first.
+        steps: in order.
+        expected: the right text afterwards; None: silence is right.
+        problems: what is wrong with the file.
+    """
+
+    name: str
+    description: str
+    language_id: str
+    file: str
+    text: str
+    places: tuple[Place, ...]
+    fill_place: Place | None
+    viewport: tuple[int, int]
+    modified: bool
+    skip_history: bool
+    history: tuple[PastEdit, ...]
+    steps: tuple[Step, ...]
+    expected: str | None
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def questions(self) -> tuple[tuple[str, int], ...]:
+        """Name and offset of each position that counts: those of a scenario with an `expected` are one question."""
+        if self.expected is not None or len(self.places) == 1:
+            return ((self.name, self.offset(self.places[0])),)
+        return tuple((f"{self.name}@L{place.row}", self.offset(place)) for place in self.places)
+
+    def offset(self, place: Place) -> int:
+        """A place as code points from the start of the text."""
+        lines = self.text.split("\n")
+        row = min(max(place.row, 1), len(lines))
+        line = lines[row - 1].removesuffix("\r")
+        column = len(line.encode()[: place.column].decode("utf-8", "ignore"))
+        return sum(len(each) + 1 for each in lines[: row - 1]) + column
+
+
+def parse_scenario(text: str, name: str = "scenario") -> Scenario:
+    """A scenario from the text of its file. Raises LogError when there is no buffer."""
+    comment, files = _split(text)
+    problems: list[Problem] = []
+    header, description = _header(comment, problems)
+    if "buffer.txt" not in files:
+        raise LogError(f"{name} is no scenario: it has no buffer.txt.")
+    number = text.count("\n", 0, len(comment))
+    problems += [
+        Problem(number, f"Its file {each!r} is not known; it is left out.") for each in files if each not in _FILES
+    ]
+    language = header.get("language", "")
+    expected = files.get("expected", files.get("expected.txt"))
+    first = Place(_number(header, "row", problems) or 1, _number(header, "col", problems))
+    fill_row = _number(header, "fim-row", problems)
+    return Scenario(
+        name=header.get("id") or name,
+        description=header.get("description") or description,
+        language_id=language,
+        file=header.get("file") or f"eval{suffix_of(language)}",
+        text=_content(files["buffer.txt"]),
+        places=(first, *_places(header.get("cursor-positions", ""), problems)),
+        fill_place=Place(fill_row, _number(header, "fim-col", problems)) if fill_row else None,
+        viewport=(
+            _number(header, "viewportTop", problems, 1),
+            _number(header, "viewportBottom", problems, 1000),
+        ),
+        modified=header.get("modified", "true") == "true",
+        skip_history=header.get("skipHistory") == "true",
+        history=tuple(_history(_content(files.get("history", "")), problems)),
+        steps=tuple(_steps(files.get("steps", ""), problems)),
+        # An empty `expected` is none, as the suite has it.
+        expected=_content(expected) or None if expected is not None else None,
+        problems=tuple(problems),
+    )
+
+
+def read_scenario(text: str, name: str = "scenario") -> ReplayLog:
+    """The events of a scenario: its history as changes, then one question for each position that counts."""
+    scenario = parse_scenario(text, name)
+    problems = list(scenario.problems)
+    events: list[Event] = []
+    before = scenario.text
+    # Undone from the newest to the oldest, so that each stands where it did when it was made.
+    undone: list[tuple[int, PastEdit, tuple[Edit, ...] | None]] = []
+    for entry, past in reversed(list(enumerate(scenario.history))):
+        at = _whole_lines(before, past.new) if past.new else None
+        if at is None:
+            undone.append((entry, past, None))
+            continue
+        undone.append((entry, past, (Edit(at, at + len(past.old), past.new),)))
+        before = apply_edits(before, (Edit(at, at + len(past.new), past.old),))
+    language = scenario.language_id or language_of(scenario.file)
+    events.append(Opened(0, 0.0, scenario.file, language, before))
+    now = 0.0
+    for entry, past, edits in reversed(undone):
+        now += _PAUSE
+        if edits is not None:
+            events.append(Changed(entry, now, scenario.file, edits, "other"))
+            continue
+        elsewhere = past.file if past.file and past.file != scenario.file else scenario.file
+        # The other part of the file, or the other file, is not there: a document of that name stands for it.
+        document = elsewhere if elsewhere != scenario.file else f"{scenario.file}#{entry}"
+        events.append(Opened(entry, now, document, language_of(elsewhere), past.old))
+        events.append(Changed(entry, now, document, (Edit(0, len(past.old), past.new),), "other"))
+        events.append(Closed(entry, now, document))
+    now += _PAUSE
+    entry = len(scenario.history)
+    events.append(Focused(entry, now, scenario.file))
+    manual = any(step.action == "request-completion" and step.manual for step in scenario.steps)
+    for question, offset in scenario.questions:
+        events.append(Selected(entry, now, scenario.file, offset, offset))
+        right = (scenario.expected,)
+        events.append(Expected(entry, now, scenario.file, right, offset, manual, question))
+        now += _PAUSE
+    log = ReplayLog(scenario.name, "scenario", events, problems)
+    log.metadata["description"] = scenario.description
+    return log
+
+
+def _split(text: str) -> tuple[str, dict[str, str]]:
+    """The comment before the first file, and the files."""
+    marks = list(_FILE.finditer(text))
+    if not marks:
+        return text, {}
+    files: dict[str, str] = {}
+    for mark, end in zip(marks, [*(each.start() for each in marks[1:]), len(text)], strict=True):
+        files[mark[1].strip()] = text[mark.end() + 1 : end]
+    return text[: marks[0].start()], files
+
+
+def _header(comment: str, problems: list[Problem]) -> tuple[dict[str, str], str]:
+    header: dict[str, str] = {}
+    description: list[str] = []
+    for number, line in enumerate(comment.splitlines()):
+        found = _HEADER.match(line)
+        if found and found[1] in _NAMES:
+            header[found[1]] = found[2]
+        elif not header:
+            description.append(line)
+        elif line.strip():
+            problems.append(Problem(number, f"The header line {line!r} is not known; it is left out."))
+    return header, " ".join(description).strip()
+
+
+def _number(header: dict[str, str], name: str, problems: list[Problem], default: int = 0) -> int:
+    value = header.get(name)
+    if value is None:
+        return default
+    if not value.isdecimal():
+        problems.append(Problem(0, f"{name} is {value!r}, no number; {default} is taken."))
+        return default
+    return int(value)
+
+
+def _places(value: str, problems: list[Problem]) -> Iterator[Place]:
+    for each in filter(str.strip, value.split(",")):
+        found = _PLACE.fullmatch(each)
+        if found is None:
+            problems.append(Problem(0, f"The cursor position {each.strip()!r} is not row:col; it is left out."))
+        else:
+            yield Place(int(found[1]), int(found[2]))
+
+
+def _history(text: str, problems: list[Problem]) -> Iterator[PastEdit]:
+    file, part = "", ""
+    parts: dict[str, list[str]] = {"old": [], "new": []}
+    begun = False
+    for number, line in enumerate([*text.split("\n"), "<|file|>"]):
+        if line.startswith("<|file|>"):
+            if begun:
+                yield PastEdit(file, "\n".join(parts["old"]), "\n".join(parts["new"]))
+            file, part, begun = line.removeprefix("<|file|>").strip(), "", True
+            parts = {"old": [], "new": []}
+        elif line in {"<|old|>", "<|new|>"}:
+            part = line[2:5]
+        elif part:
+            parts[part].append(line)
+        elif line.strip():
+            problems.append(Problem(number, f"The history line {line!r} stands in no part; it is left out."))
+
+
+def _steps(text: str, problems: list[Problem]) -> Iterator[Step]:
+    for number, line in enumerate(text.splitlines()):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[0] not in _ACTIONS:
+            problems.append(Problem(number, f"The step {words[0]!r} is not known; it is left out."))
+            continue
+        yield Step(words[0], tuple(words[1:]))
+
+
+def _content(text: str) -> str:
+    """Without the line end that the archive puts behind each file."""
+    return text.removesuffix("\n")
+
+
+def _whole_lines(text: str, lines: str) -> int | None:
+    """Where these lines stand in a text, as whole lines; None when they do not, or in more than one place."""
+    found = [match.start() for match in re.finditer(rf"^{re.escape(lines)}$", text, re.MULTILINE)]
+    return found[0] if len(found) == 1 else None
