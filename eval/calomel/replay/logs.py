@@ -30,7 +30,7 @@ def _read(path: Path, found: LogText) -> ReplayLog | None:
     beginning = text.lstrip()[:1]
     name = _name(path)
     if beginning == "{":
-        return _read_json(name, text, found) or _read_lines(name, text, path)
+        return _read_json(name, text, found) or _read_lines(name, text)
     if "-- buffer.txt --" in text:
         from calomel.replay.scenario import read_scenario
 
@@ -59,7 +59,7 @@ def _read_json(name: str, text: str, found: LogText) -> ReplayLog | None:
     return None
 
 
-def _read_lines(name: str, text: str, path: Path) -> ReplayLog | None:
+def _read_lines(name: str, text: str) -> ReplayLog | None:
     """Formats of one object a line: a recording as its recorder writes it, and Calomel's own outcomes."""
     lines = text.splitlines()
     first = _object(lines[0]) if lines else None
@@ -70,7 +70,7 @@ def _read_lines(name: str, text: str, path: Path) -> ReplayLog | None:
     if first is None or {"outcome", "id"} <= first.keys():
         from calomel.replay.outcome_text import read_outcome_text
 
-        return read_outcome_text(name, lines, path)
+        return read_outcome_text(name, lines)
     return None
 
 

@@ -2,12 +2,14 @@
 
 The txtar format of the public suite of cursortab.nvim: a description, a header of `name: value` lines, then files
 between lines `-- name --`. Rows count from 1, columns from 0 in bytes of UTF-8, as Neovim has them; a place beyond its
-line is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same question,
-each of which counts for itself. `fim-row`, `fim-col` are the place for assistants that fill at the cursor alone.
+line is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same
+question, each of which counts for itself where silence is right. `fim-row` and `fim-col` are the place for assistants
+that fill at the cursor alone.
 
 `history` lists edits made before, oldest first. Each is replayed as a change where its new text stands in the buffer;
 one that is not in the buffer (of another file, or of another part of this one) is an edit of a document of its own.
-Without `expected`, silence is right.
+Without `expected`, or with an empty one, silence is right. It ends in as many line ends as the buffer does: those that
+stand behind it in a file separate it from nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from calomel.replay.events import (
     apply_edits,
 )
 from calomel.replay.language_ids import language_of, suffix_of
+from calomel.replay.txtar import split
 
-_FILE: Final = re.compile(r"^-- (.+?) --[ \t]*\r?$", re.MULTILINE)
 _HEADER: Final = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*?)[ \t\r]*$")
 _PLACE: Final = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
 _NAMES: Final = frozenset({
@@ -130,7 +132,7 @@ class Scenario:
 
 def parse_scenario(text: str, name: str = "scenario") -> Scenario:
     """A scenario from the text of its file. Raises LogError when there is no buffer."""
-    comment, files = _split(text)
+    comment, files = split(text)
     problems: list[Problem] = []
     header, description = _header(comment, problems)
     if "buffer.txt" not in files:
@@ -140,7 +142,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         Problem(number, f"Its file {each!r} is not known; it is left out.") for each in files if each not in _FILES
     ]
     language = header.get("language", "")
-    expected = files.get("expected", files.get("expected.txt"))
+    expected = files.get("expected", files.get("expected.txt", ""))
     first = Place(_number(header, "row", problems) or 1, _number(header, "col", problems))
     fill_row = _number(header, "fim-row", problems)
     return Scenario(
@@ -148,7 +150,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         description=header.get("description") or description,
         language_id=language,
         file=header.get("file") or f"eval{suffix_of(language)}",
-        text=_content(files["buffer.txt"]),
+        text=files["buffer.txt"],
         places=(first, *_places(header.get("cursor-positions", ""), problems)),
         fill_place=Place(fill_row, _number(header, "fim-col", problems)) if fill_row else None,
         viewport=(
@@ -159,8 +161,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         skip_history=header.get("skipHistory") == "true",
         history=tuple(_history(_content(files.get("history", "")), problems)),
         steps=tuple(_steps(files.get("steps", ""), problems)),
-        # An empty `expected` is none, as the suite has it.
-        expected=_content(expected) or None if expected is not None else None,
+        expected=_ending_like(files["buffer.txt"], expected) if expected.strip() else None,
         problems=tuple(problems),
     )
 
@@ -206,17 +207,6 @@ def read_scenario(text: str, name: str = "scenario") -> ReplayLog:
     log = ReplayLog(scenario.name, "scenario", events, problems)
     log.metadata["description"] = scenario.description
     return log
-
-
-def _split(text: str) -> tuple[str, dict[str, str]]:
-    """The comment before the first file, and the files."""
-    marks = list(_FILE.finditer(text))
-    if not marks:
-        return text, {}
-    files: dict[str, str] = {}
-    for mark, end in zip(marks, [*(each.start() for each in marks[1:]), len(text)], strict=True):
-        files[mark[1].strip()] = text[mark.end() + 1 : end]
-    return text[: marks[0].start()], files
 
 
 def _header(comment: str, problems: list[Problem]) -> tuple[dict[str, str], str]:
@@ -284,6 +274,10 @@ def _steps(text: str, problems: list[Problem]) -> Iterator[Step]:
 def _content(text: str) -> str:
     """Without the line end that the archive puts behind each file."""
     return text.removesuffix("\n")
+
+
+def _ending_like(text: str, expected: str) -> str:
+    return expected.rstrip("\r\n") + text[len(text.rstrip("\r\n")) :]
 
 
 def _whole_lines(text: str, lines: str) -> int | None:
