@@ -67,38 +67,38 @@ end
 --- Take the suggestion of the current buffer; of a next edit far away only go there. Returns whether there was one.
 ---@return boolean
 function M.accept()
-    return require("calomel.buffer").accept()
+    return require("calomel.action").accept()
 end
 
 --- Take the next word of the ghost text.
 ---@return boolean
 function M.accept_word()
-    return require("calomel.buffer").accept_word()
+    return require("calomel.action").accept_word()
 end
 
 --- Take the next line of the ghost text.
 ---@return boolean
 function M.accept_line()
-    return require("calomel.buffer").accept_line()
+    return require("calomel.action").accept_line()
 end
 
 --- Reject what is shown.
 ---@return boolean
 function M.dismiss()
-    return require("calomel.buffer").dismiss()
+    return require("calomel.action").dismiss()
 end
 
 --- Ask now.
 ---@return boolean
 function M.suggest()
-    return require("calomel.buffer").suggest()
+    return require("calomel.action").suggest()
 end
 
 --- Something is shown in the current buffer that {action} could take: "accept", "accept_word", "accept_line", "dismiss".
 ---@param action string?
 ---@return boolean
 function M.visible(action)
-    return require("calomel.buffer").ready(action or "accept")
+    return require("calomel.action").ready(action or "accept")
 end
 
 --- A few characters for 'statusline'; empty in buffers without Calomel.

@@ -1,6 +1,6 @@
 --- Keys that take a suggestion when there is one, and otherwise do what they do without this plugin.
 
-local buffer = require("calomel.buffer")
+local actions = require("calomel.action")
 local config = require("calomel.config")
 
 local M = {}
@@ -104,7 +104,7 @@ local function map_key(buf, mode, lhs, action)
     -- Taking a suggestion is an undo step of its own.
     local step = mode == "i" and action ~= "dismiss" and codes("<C-g>u") or ""
     vim.keymap.set(mode, lhs, function()
-        if action == "suggest" or buffer.ready(action, buf) then
+        if action == "suggest" or actions.ready(action, buf) then
             return (action == "suggest" and "" or step) .. call
         end
         if action == "accept" and mode == "i" and config.builtin() and vim.lsp.inline_completion.get({ bufnr = buf }) then

@@ -1,0 +1,133 @@
+--- What the keys do with the suggestion of a buffer.
+
+local buffer = require("calomel.buffer")
+local display = require("calomel.display")
+local server = require("calomel.server")
+local situation = require("calomel.situation")
+local suggestion = require("calomel.suggestion")
+local text = require("calomel.text")
+
+local M = {}
+
+--- Whether a key has something to do now; if not, it does what it does without this plugin.
+---@param action "accept"|"accept_word"|"accept_line"|"dismiss"
+---@param buf integer?
+---@return boolean
+function M.ready(action, buf)
+    local state = buffer.state(buf)
+    local s = state and state.shown
+    if not s or situation.blocked(s.buf) then
+        return false
+    end
+    local where = situation.mode()
+    if s.kind == "fill" then
+        return where == "insert"
+    end
+    return where ~= "other" and (action == "accept" or action == "dismiss")
+end
+
+--- Put text in at the cursor as if it were pasted, so that `.` repeats it with what was typed.
+---@param insertion string
+local function put(insertion)
+    vim.api.nvim_paste(insertion, false, -1)
+end
+
+--- Go to the edit.
+---@param state calomel.State
+local function jump(state)
+    local row, col = suggestion.start(state.shown)
+    vim.cmd("normal! m'")
+    vim.api.nvim_win_set_cursor(0, { row + 1, col })
+    vim.cmd("silent! normal! zv")
+    state.row, state.col = situation.cursor()
+    display.draw(state)
+end
+
+--- Take the suggestion; of an edit far away only go there.
+---@param buf integer?
+---@return boolean done False: there was none.
+function M.accept(buf)
+    local state = buffer.state(buf)
+    if not state or not M.ready("accept", state.buf) then
+        return false
+    end
+    local s = assert(state.shown)
+    if display.is_far(s, state.row) then
+        jump(state)
+        return true
+    end
+    buffer.cancel(state)
+    display.hide(state)
+    if s.ghost then
+        put(s.text)
+    else
+        local row, col = text.apply(state.buf, s.hunks)
+        vim.api.nvim_win_set_cursor(0, { row + 1, col })
+    end
+    display.tell(state, "accept", s.id)
+    buffer.update(state.buf)
+    return true
+end
+
+---@param buf integer?
+---@param action "accept_word"|"accept_line"
+---@param piece_of fun(text: string): string
+---@return boolean
+local function accept_piece(buf, action, piece_of)
+    local state = buffer.state(buf)
+    if not state or not M.ready(action, state.buf) then
+        return false
+    end
+    local s = assert(state.shown)
+    local piece = s.ghost and piece_of(s.text) or ""
+    if not s.ghost or piece == s.text then
+        return M.accept(state.buf)
+    end
+    local length = suggestion.accepted_length(s, piece)
+    put(piece)
+    -- What was put in agrees with the rest, as if it had been typed.
+    buffer.update(state.buf)
+    local client = server.client(state.buf)
+    if client then
+        client:notify("textDocument/didPartiallyAcceptCompletion", { item = s.item, acceptedLength = length })
+    end
+    return true
+end
+
+--- Take the next word of ghost text.
+---@param buf integer?
+---@return boolean
+function M.accept_word(buf)
+    return accept_piece(buf, "accept_word", text.first_word)
+end
+
+--- Take the next line of ghost text.
+---@param buf integer?
+---@return boolean
+function M.accept_line(buf)
+    return accept_piece(buf, "accept_line", text.first_line)
+end
+
+--- Reject the suggestion: it does not come back before the text around it has changed.
+---@param buf integer?
+---@return boolean
+function M.dismiss(buf)
+    local state = buffer.state(buf)
+    if not state or not state.shown then
+        return false
+    end
+    buffer.cancel(state)
+    local s = state.shown
+    display.hide(state)
+    display.tell(state, "reject", s.id)
+    return true
+end
+
+--- Ask now, and do not hold back what was rejected or is unsure.
+---@param buf integer?
+---@return boolean
+function M.suggest(buf)
+    return buffer.ask(buf)
+end
+
+return M

@@ -1,0 +1,133 @@
+--- What the server is asked about a buffer: ghost text first, then the next edit. One question at a time.
+
+local config = require("calomel.config")
+local display = require("calomel.display")
+local server = require("calomel.server")
+local situation = require("calomel.situation")
+local suggestion = require("calomel.suggestion")
+local text = require("calomel.text")
+
+local M = {}
+
+M.INVOKED, M.AUTOMATIC = 1, 2
+
+---@class calomel.Pending
+---@field id integer?
+---@field client vim.lsp.Client
+
+---@param state calomel.State
+---@return boolean
+local function is_where_it_was(state, tick, row, col)
+    -- An answer about another text, or for another place, is worth nothing.
+    if vim.api.nvim_get_current_buf() ~= state.buf or vim.api.nvim_buf_get_changedtick(state.buf) ~= tick then
+        return false
+    end
+    local here_row, here_col = situation.cursor()
+    return here_row == row and here_col == col
+end
+
+---@param state calomel.State
+---@param method string
+---@param params table
+---@param done fun(result: any)
+local function request(state, method, params, done)
+    local client = server.client(state.buf)
+    if not client then
+        return
+    end
+    local tick, row, col = state.tick, state.row, state.col
+    local before = state.pending
+    ---@type calomel.Pending
+    local pending = { client = client }
+    state.pending = pending
+    local _, id = client:request(method, params, function(err, result)
+        if state.pending ~= pending then
+            return
+        end
+        state.pending = nil
+        if not err and is_where_it_was(state, tick, row, col) and not situation.blocked(state.buf) then
+            done(type(result) == "table" and result or nil)
+        end
+    end, state.buf)
+    pending.id = id
+    -- Behind the new question: a server that knows of it can go on with what it computes for the old one.
+    if before and before.id and before.client.requests[before.id] then
+        before.client:cancel_request(before.id)
+    end
+end
+
+---@param state calomel.State
+---@param kind integer
+local function ask_edit(state, kind)
+    local version = vim.lsp.util.buf_versions[state.buf]
+    local params = {
+        textDocument = { uri = vim.uri_from_bufnr(state.buf), version = version },
+        position = text.position(state.buf, state.row, state.col),
+        context = { triggerKind = kind },
+    }
+    request(state, "textDocument/copilotInlineEdit", params, function(result)
+        local item = result and type(result.edits) == "table" and result.edits[1]
+        local named = item and item.textDocument and item.textDocument.version
+        local s = item
+            and (named == nil or named == version)
+            and suggestion.edit(state.buf, item, state.row, state.col)
+        if s then
+            display.show(state, s)
+        elseif state.shown and state.shown.kind == "edit" then
+            display.hide(state)
+        end
+    end)
+end
+
+---@param state calomel.State
+---@param kind integer
+local function ask_fill(state, kind)
+    local params = {
+        textDocument = { uri = vim.uri_from_bufnr(state.buf) },
+        position = text.position(state.buf, state.row, state.col),
+        context = { triggerKind = kind },
+    }
+    request(state, "textDocument/inlineCompletion", params, function(result)
+        local item = result and (result.items or result)[1]
+        local s = item
+            and situation.mode() == "insert"
+            and suggestion.fill(state.buf, item, state.row, state.col)
+        if s then
+            display.show(state, s)
+            return
+        end
+        if state.shown and state.shown.kind == "fill" then
+            display.hide(state)
+        end
+        if config.current.next_edit then
+            ask_edit(state, kind)
+        end
+    end)
+end
+
+--- Ask about the place and the text that `state` knows of.
+---@param state calomel.State
+---@param kind integer
+function M.ask(state, kind)
+    local where = situation.mode()
+    if state.blocked or where == "other" then
+        return
+    end
+    if where == "insert" and config.own() then
+        ask_fill(state, kind)
+    elseif config.current.next_edit then
+        ask_edit(state, kind)
+    end
+end
+
+--- Take the question back that is on its way.
+---@param state calomel.State
+function M.cancel(state)
+    local pending = state.pending
+    state.pending = nil
+    if pending and pending.id and pending.client.requests[pending.id] then
+        pending.client:cancel_request(pending.id)
+    end
+end
+
+return M

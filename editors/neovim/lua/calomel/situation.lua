@@ -1,0 +1,44 @@
+--- Where the user is, and whether the editor's own state forbids suggestions there.
+
+local config = require("calomel.config")
+
+local M = {}
+
+---@return integer row
+---@return integer col
+function M.cursor()
+    local place = vim.api.nvim_win_get_cursor(0)
+    return place[1] - 1, place[2]
+end
+
+---@return "insert"|"normal"|"other"
+function M.mode()
+    local name = vim.api.nvim_get_mode().mode
+    if name:sub(1, 1) == "i" then
+        return "insert"
+    end
+    return name == "n" and "normal" or "other"
+end
+
+--- Why nothing may be shown in this buffer now, whatever the server thinks.
+---@param buf integer
+---@return string?
+function M.blocked(buf)
+    if not vim.bo[buf].modifiable then
+        return "not_modifiable"
+    elseif vim.fn.reg_recording() ~= "" or vim.fn.reg_executing() ~= "" then
+        -- A macro that took a suggestion would do something else the next time.
+        return "macro"
+    elseif vim.fn.getcmdwintype() ~= "" then
+        return "command_line_window"
+    elseif vim.fn.pumvisible() == 1 then
+        if not config.current.with_menu or vim.fn.complete_info({ "selected" }).selected >= 0 then
+            return "popup_menu"
+        end
+    elseif M.mode() == "insert" and vim.snippet.active({ direction = 1 }) then
+        return "snippet"
+    end
+    return nil
+end
+
+return M

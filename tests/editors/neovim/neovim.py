@@ -1,0 +1,261 @@
+"""A real Neovim with the plugin, driven as a person would: keys go in, and what stands on the screen is looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tests.lsp.program import SCRIPTED, environment
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+PLUGIN = REPOSITORY / "editors" / "neovim"
+AGENT = Path(__file__).parent / "agent.lua"
+SECONDS = 20.0
+POLL = 0.004
+
+# The server waits for no pause in the typing, reads nothing but the buffers, and shows its text when asked.
+OPTIONS = {"debug": True, "suggest": {"debounce_seconds": 0.0}, "workspace": {"index": False}}
+
+_MARKS = """
+local found = {}
+for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(0, require("calomel.render").ns, 0, -1, { details = true })) do
+    local details = mark[4]
+    details.row, details.col = mark[2], mark[3]
+    found[#found + 1] = details
+end
+return found
+"""
+
+_SETUP = """
+local rtp, options = ...
+vim.opt.runtimepath:prepend(rtp)
+vim.cmd.runtime("plugin/calomel.lua")
+_G.messages = {}
+vim.notify = function(message) table.insert(_G.messages, message) end
+require("calomel").setup(options)
+"""
+
+_OPEN = """
+local path, filetype = ...
+vim.cmd.edit(vim.fn.fnameescape(path))
+vim.bo.filetype = filetype
+"""
+
+
+class Neovim:
+    """One Neovim and, once a file is open, one language server with a model that follows a script."""
+
+    def __init__(self, program: Path, folder: Path, script: dict[str, Any] | None = None) -> None:
+        self.folder = folder
+        self._environment = environment(folder, {"fill": None} | (script or {}))
+        self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
+        path = Path(self._sockets.name) / "nvim"
+        self._errors = (folder / "nvim.log").open("wb")
+        self.process = subprocess.Popen(
+            [program, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-S", str(AGENT)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._errors,
+            stderr=self._errors,
+            env=self._environment | {"CALOMEL_TEST_SOCKET": str(path), "NVIM_LOG_FILE": os.devnull, "LC_ALL": "C.UTF-8"},
+            cwd=folder,
+        )
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(SECONDS)
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                self._socket.connect(str(path))
+                break
+            except OSError:
+                assert time.monotonic() < deadline, "Neovim does not listen"
+                time.sleep(POLL)
+        self._lines = self._socket.makefile("rb")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End both; the server ends with its client."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        try:
+            self.process.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._lines.close()
+        self._socket.close()
+        self._errors.close()
+        self._sockets.cleanup()
+
+    def lua(self, code: str, *arguments: Any) -> Any:
+        """What the Lua chunk returns."""
+        request = {"lua": code, "arguments": arguments}
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        answer = json.loads(self._lines.readline())
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+    def until(self, condition: Callable[[], Any], what: str = "") -> Any:
+        """Wait until something is true, and return it."""
+        deadline = time.monotonic() + SECONDS
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"it never came about: {what or condition}\n{self.report()}"
+            time.sleep(POLL)
+        return value
+
+    def report(self) -> str:
+        """What a person would look at first when a test fails."""
+        state = self.lua("return { require('calomel.buffer').describe(0), vim.api.nvim_get_mode() }")
+        asked = [each.get("kind") for each in self.asked()]
+        return f"text {self.text()!r} cursor {self.cursor()} ghost {self.ghost()!r} {state} asked {asked[-5:]}"
+
+    # The plugin and its server.
+
+    def setup(self, command: Sequence[str] = SCRIPTED, server: dict[str, Any] | None = None, **options: Any) -> None:
+        """Load the plugin, and set it up with our scripted server."""
+        settings = {**OPTIONS, **(server or {})}
+        self.lua(_SETUP, str(PLUGIN), {"cmd": list(command), "settings": settings, **options})
+
+    def script(self, **script: Any) -> None:
+        """Tell the model what to answer from now on."""
+        path = self.folder / "script.json"
+        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
+        path.with_suffix(".new").replace(path)
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the model was asked."""
+        path = self.folder / "asked.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def open(self, text: str | bytes, name: str = "a.py", filetype: str = "python", *, served: bool = True) -> Path:
+        """Edit a file with this text, in Normal mode at its beginning."""
+        path = self.folder / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        self.lua(_OPEN, str(path), filetype)
+        if served:
+            self.until(self.is_served, "the server serves the buffer")
+        return path
+
+    def is_served(self) -> bool:
+        """The buffer has a server that is ready."""
+        return bool(
+            self.lua("""
+            local client = require("calomel.server").client(0)
+            local state = client and require("calomel.server").states[client.id]
+            return state ~= nil and state.state == "ready" and require("calomel.buffer").describe(0).attached
+            """)
+        )
+
+    def server_text(self) -> str:
+        """The buffer's text as the server has it, once it knows of everything."""
+        code = """
+        local client = assert(require("calomel.server").client(0))
+        local answer = client:request_sync("calomel/debug/document", { uri = vim.uri_from_bufnr(0) }, 5000)
+        return answer.result.text
+        """
+        return str(self.lua(code))
+
+    def status(self) -> str:
+        """What `:Calomel status` says."""
+        return str(self.lua("return vim.api.nvim_exec2('Calomel status', { output = true }).output"))
+
+    def outcomes(self) -> dict[str, int]:
+        """What became of suggestions, as the server counts it."""
+        code = """
+        local server = require("calomel.server")
+        return server.execute_sync(server.client(0), "status", {}).outcomes
+        """
+        counts = self.lua(code)
+        # An empty table is an empty list.
+        return dict(counts) if counts else {}
+
+    # Hands.
+
+    def type(self, keys: str) -> None:
+        """Press keys, in Neovim's notation; returns when they were read."""
+        rest = keys.encode()
+        while rest:
+            taken = self.lua("return vim.api.nvim_input(...)", rest.decode())
+            rest = rest[taken:]
+        self.until(self._is_idle, "the keys were read")
+
+    def _is_idle(self) -> bool:
+        # Neovim runs what it is asked over the socket only where it would wait for a key.
+        return not self.lua("return vim.api.nvim_get_mode().blocking or vim.fn.getchar(1) ~= 0")
+
+    def settle(self) -> None:
+        """Wait until no question is open or about to be asked."""
+        self.until(lambda: not self.lua("return require('calomel.buffer').describe(0).asking"), "quiet")
+
+    def command(self, command: str) -> None:
+        """Run an Ex command."""
+        self.lua("vim.cmd(...)", command)
+
+    # Eyes.
+
+    def text(self) -> str:
+        """The buffer's lines."""
+        return "\n".join(self.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
+
+    def cursor(self) -> tuple[int, int]:
+        """Row and byte column, both from 0."""
+        row, column = self.lua("return vim.api.nvim_win_get_cursor(0)")
+        return row - 1, column
+
+    def mode(self) -> str:
+        """Neovim's name of the mode."""
+        return str(self.lua("return vim.api.nvim_get_mode().mode"))
+
+    def marks(self) -> list[dict[str, Any]]:
+        """What the plugin shows, in order."""
+        return list(self.lua(_MARKS))
+
+    def ghost(self) -> str:
+        """The text that is shown as an insertion, lines joined; empty when there is none."""
+        lines: list[str] = []
+        for mark in self.marks():
+            inserted = [piece for piece, group in _pieces(mark.get("virt_text")) if group in _INSERTIONS]
+            below = ["".join(p for p, group in _pieces(row) if group in _INSERTIONS) for row in mark.get("virt_lines", [])]
+            if inserted:
+                lines.append("".join(inserted))
+            lines += below
+        return "\n".join(lines)
+
+    def struck(self) -> list[str]:
+        """The pieces of text that are struck out."""
+        lines = self.text().split("\n")
+        rows = [(mark, lines[mark["row"]].encode()) for mark in self.marks() if mark.get("hl_group") == "CalomelDelete"]
+        return [line[mark["col"] : mark["end_col"]].decode() for mark, line in rows]
+
+    def hint(self) -> str:
+        """What is said at the end of a line about the key."""
+        return "".join(
+            piece for mark in self.marks() for piece, group in _pieces(mark.get("virt_text")) if group == "CalomelHint"
+        ).strip()
+
+    def until_ghost(self, text: str) -> None:
+        """Wait for ghost text."""
+        self.until(lambda: self.ghost() == text, f"ghost text {text!r}")
+
+    def until_text(self, text: str) -> None:
+        """Wait for the buffer to hold a text."""
+        self.until(lambda: self.text() == text, f"text {text!r}")
+
+
+_INSERTIONS = frozenset({"CalomelGhost", "CalomelInsert"})
+
+
+def _pieces(chunks: Any) -> list[tuple[str, str]]:
+    return [(chunk[0], chunk[1] if len(chunk) > 1 else "") for chunk in chunks or []]
+
+
