@@ -1,0 +1,125 @@
+"""How somebody would have typed a hunk: line by line, and with pauses where people pause.
+
+Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one. The
+weights of the places are those of the Zed editor's `imitate_human_edits` (after , ; : and an opening bracket 10, after a
+closing bracket or a word 8, at white space 6, at operators 5, elsewhere 3, within a word 1).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from calomel.replay.events import Edit
+from calomel.replay.git_hunks import Hunk
+
+# 100 words a minute.
+KEY_SECONDS: Final = 0.12
+# Looking for the place of the next edit, and for the next file.
+HUNK_SECONDS: Final = 3.0
+FILE_SECONDS: Final = 6.0
+LINE_SECONDS: Final = 0.5
+PAUSE_SECONDS: Final = (0.4, 2.0)
+# Share of places of weight 1 that somebody pauses at: a pause at one of 25 letters is a slow typist's, one of 40 a fast one's.
+_SHARE: Final = 0.025
+_PIECE: Final = re.compile(r"\w+|[ \t]+|[^\w \t]")
+_OPENING, _CLOSING, _OPERATORS = ",;:([{", ")]}", "+-*/%=<>!&|^~.?"
+# Lines that are more alike than this are edited, others are written anew.
+_ALIKE: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """One change of a text, and the seconds since the one before it."""
+
+    edit: Edit
+    seconds: float
+
+
+def strokes(hunk: Hunk, start: int, seed: str) -> Iterator[Stroke]:
+    """The changes that make a hunk, each in offsets of the text that the ones before it left.
+
+    Args:
+        hunk: of a commit.
+        start: where its first old line begins in the text now.
+        seed: of the pauses; the same one gives the same pauses.
+    """
+    chance = random.Random(seed)  # noqa: S311 - pauses that can be repeated, no secret
+    at = start
+    paired = _paired(hunk)
+    for old, new in zip(hunk.old[:paired], hunk.new[:paired], strict=True):
+        yield from _edited(old, new, at, chance)
+        at += len(new)
+    rest = sum(len(line) for line in hunk.old[paired:])
+    if rest:
+        yield Stroke(Edit(at, at + rest, ""), LINE_SECONDS)
+    for line in hunk.new[paired:]:
+        yield from _written(line, at, chance)
+        at += len(line)
+
+
+def _paired(hunk: Hunk) -> int:
+    """How many lines from the first on are edited in place."""
+    count = 0
+    for old, new in zip(hunk.old, hunk.new, strict=False):
+        if fuzz.ratio(old.strip(), new.strip()) < _ALIKE:
+            break
+        count += 1
+    return count
+
+
+def _edited(old: str, new: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    removed = len(old) - tail - head
+    if removed:
+        yield Stroke(Edit(at + head, at + head + removed, ""), LINE_SECONDS)
+    yield from _typed(new[head : len(new) - tail], at + head, chance)
+
+
+def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    """A new line: opened with its indentation, as an editor does it, then typed."""
+    content = line.rstrip("\r\n")
+    indent = content[: len(content) - len(content.lstrip(" \t"))]
+    opened = indent + line[len(content) :]
+    if opened:
+        yield Stroke(Edit(at, at, opened), LINE_SECONDS)
+    yield from _typed(content[len(indent) :], at + len(indent), chance)
+
+
+def _typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    wait = 0.0
+    for piece in _pieces(text, chance):
+        yield Stroke(Edit(at, at, piece), wait + KEY_SECONDS * len(piece))
+        at += len(piece)
+        wait = chance.uniform(*PAUSE_SECONDS) if chance.random() < _SHARE * _weight(piece) else 0.0
+
+
+def _pieces(text: str, chance: random.Random) -> Iterator[str]:
+    """Words and marks; now and then somebody stops within a word."""
+    for found in _PIECE.finditer(text.replace("\r\n", "\n")):
+        piece = found[0]
+        cut = next((place for place in range(1, len(piece)) if chance.random() < _SHARE), None)
+        if piece[0].isalnum() and cut is not None:
+            yield piece[:cut]
+            piece = piece[cut:]
+        yield piece
+
+
+def _weight(piece: str) -> int:
+    if piece in _OPENING:
+        return 10
+    if piece in _CLOSING or piece[-1].isalnum() or piece[-1] == "_":
+        return 8
+    if piece.isspace():
+        return 6
+    return 5 if piece in _OPERATORS else 3
