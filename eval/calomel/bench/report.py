@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from calomel.bench.machine import Provenance
 from calomel.bench.stats import Interval
@@ -35,16 +36,26 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of one bench. `notes` are sentences: definitions, what was skipped and why."""
+    """One run of one bench.
+
+    Attributes:
+        bench: its name.
+        flat: figures by name.
+        tables: the same for people.
+        notes: sentences: definitions, what was skipped and why.
+        provenance: what it was measured with.
+        details: what is written beside the figures, such as a row for each case.
+    """
 
     bench: str
     flat: Mapping[str, Value]
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
     provenance: Provenance
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """The flat keys, with the provenance among them."""
+        """The flat keys, with the provenance among them, and the details."""
         made = self.provenance
         origin: dict[str, Value] = {
             "bench": self.bench,
@@ -56,7 +67,7 @@ class Report:
             "cpu": made.machine.cpu,
             "cores": made.machine.cores,
         }
-        return json.dumps({**origin, **self.flat}, indent=2) + "\n"
+        return json.dumps({**origin, **self.flat, **self.details}, indent=2) + "\n"
 
     def to_markdown(self) -> str:
         """The page for docs/results/."""

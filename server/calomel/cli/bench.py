@@ -137,6 +137,44 @@ def keystrokes(
         raise CommandError(str(error)) from error
 
 
+@bench.command()
+def edits(
+    suite: Annotated[Path, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")],
+    peer: Annotated[str | None, typer.Option(help="Score recorded answers instead of a model: mercury.")] = None,
+    kind: Annotated[str, typer.Option(help="edit asks for the next edit, fill for text at the cursor.")] = "edit",
+    model: Model = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """Next edits: the public suite's score, beside the rows that its peers published."""
+    with _errors_reported(device):
+        from calomel.bench.cases import SuiteError
+        from calomel.bench.edits import EditsOptions, run_edits
+
+        if peer not in {None, "mercury"}:
+            raise InputError(f"--peer {peer!r}: recordings are known of mercury alone")
+        if kind not in {"edit", "fill"}:
+            raise InputError(f"--kind {kind!r} is neither edit nor fill")
+        options = EditsOptions(
+            suite=suite,
+            peer="mercury" if peer else None,
+            kind="fill" if kind == "fill" else "edit",
+            model=model,
+            device=device,
+            threads=threads,
+            seed=seed,
+            json=json,
+            results=results,
+        )
+        try:
+            print(run_edits(options).to_markdown())
+        except SuiteError as error:
+            raise CommandError(str(error)) from error
+
+
 def _size(text: str) -> int:
     """Tokens of `8K` or `8192`; raises InputError for something else."""
     match = re.fullmatch(r"([1-9][0-9]{0,5})([kK]?)", text)

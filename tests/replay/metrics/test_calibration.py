@@ -6,7 +6,7 @@ from calomel.replay.metrics.calibration import brier, ece, reliability
 
 
 def test_bins_tell_mean_confidence_and_the_share_taken() -> None:
-    assert reliability([0.91, 0.99, 0.15], [1, 0, 0]) == [
+    assert [tuple(each) for each in reliability([0.91, 0.99, 0.15], [1, 0, 0])] == [
         (0.1, 0.2, 1, pytest.approx(0.15), 0.0),
         (0.9, 1.0, 2, pytest.approx(0.95), 0.5),
     ]

@@ -26,12 +26,12 @@ def test_chrf_weighs_recall_twice_as_much_as_precision() -> None:
 def test_the_changed_middle_is_what_differs_between_the_common_lines() -> None:
     assert changed_middle("a\nb\nc\n", "a\nX\nY\nc\n") == "X\nY"
     assert changed_middle("a\nb\nc", "a\nc") == ""
-    assert changed_middle("a\n", "a") == ""
+    assert changed_middle("a\r\nb", "a\nB") == "B"
 
 
 def test_a_repeated_line_is_not_counted_as_common_twice() -> None:
-    assert changed_middle("a\na\n", "a\na\na\n") == "a"
-    assert changed_middle("a\n", "a\na\n") == "a"
+    assert changed_middle("a\na", "a\na\na") == "a"
+    assert changed_middle("a", "a\na") == "a"
 
 
 def test_the_suites_score_ignores_what_was_merely_copied() -> None:

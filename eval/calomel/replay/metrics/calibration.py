@@ -16,7 +16,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    size: int
     confidence: float
     taken: float
 
@@ -39,10 +39,10 @@ def reliability(
 def ece(
     confidences: Sequence[float] | NDArray[np.float64], taken: Sequence[float] | NDArray[np.float64]
 ) -> float | None:
-    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their counts."""
+    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their sizes."""
     bins = reliability(confidences, taken)
-    total = sum(each.count for each in bins)
-    return sum(each.count * abs(each.taken - each.confidence) for each in bins) / total if total else None
+    total = sum(each.size for each in bins)
+    return sum(each.size * abs(each.taken - each.confidence) for each in bins) / total if total else None
 
 
 def brier(

@@ -40,7 +40,7 @@ def changed_middle(before: str, after: str) -> str:
 def suite_delta_chrf(before: str, actual: str, expected: str) -> float:
     """0 to 100: chrF of the changed lines alone, as the public suite of scenarios computes it.
 
-    White space counts as it stands. A line feed at the end of a text does not. What was deleted without a trace in the
+    White space counts as it stands, and so does an empty line at the end. What was deleted without a trace in the
     changed lines is not seen.
     """
     return chrf(changed_middle(before, actual), changed_middle(before, expected))
@@ -82,7 +82,7 @@ def _grams(text: str, order: int) -> Counter[str]:
 
 
 def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _share(part: int, whole: int) -> float:
