@@ -65,12 +65,12 @@ def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     first, last = old[head : len(old) - tail], new[head : len(new) - tail]
-    for block in LCSseq.opcodes(first, last).as_list() if first or last else ():
-        tag, old_from, old_to, new_from, new_to = block
-        if tag == "equal":
+    for block in LCSseq.opcodes(first, last):
+        if block.tag == "equal":
             continue
-        line = head + old_from
-        removed, added = tuple(first[old_from:old_to]), tuple(last[new_from:new_to])
+        line = head + block.src_start
+        removed = tuple(first[block.src_start : block.src_end])
+        added = tuple(last[block.dest_start : block.dest_end])
         if found and found[-1].line + len(found[-1].old) == line:
             # A removal and an insertion at one place are one hunk.
             before_it = found.pop()

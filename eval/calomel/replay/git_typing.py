@@ -1,8 +1,7 @@
 """How somebody would have typed a hunk: line by line, and with pauses where people pause.
 
-Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one. The
-weights of the places are those of the Zed editor's `imitate_human_edits` (after , ; : and an opening bracket 10, after a
-closing bracket or a word 8, at white space 6, at operators 5, elsewhere 3, within a word 1).
+Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one. That
+people pause there is the idea of the Zed editor's examples, which cut lines at such places; the numbers are our own.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ HUNK_SECONDS: Final = 3.0
 FILE_SECONDS: Final = 6.0
 LINE_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = (0.4, 2.0)
-# Share of places of weight 1 that somebody pauses at: a pause at one of 25 letters is a slow typist's, one of 40 a fast one's.
+# Share of places of weight 1 that somebody pauses at: within a word, once in 40 letters.
 _SHARE: Final = 0.025
 _PIECE: Final = re.compile(r"\w+|[ \t]+|[^\w \t]")
 _OPENING, _CLOSING, _OPERATORS = ",;:([{", ")]}", "+-*/%=<>!&|^~.?"
@@ -117,9 +116,9 @@ def _pieces(text: str, chance: random.Random) -> Iterator[str]:
 
 def _weight(piece: str) -> int:
     if piece in _OPENING:
-        return 10
+        return 9
     if piece in _CLOSING or piece[-1].isalnum() or piece[-1] == "_":
-        return 8
+        return 7
     if piece.isspace():
-        return 6
-    return 5 if piece in _OPERATORS else 3
+        return 5
+    return 4 if piece in _OPERATORS else 2
