@@ -1,0 +1,171 @@
+"""What a replay writes down: each chance to suggest something, what was suggested, and what the person would have done.
+
+`to_json` and `from_json` are each other's inverse; a journal of a run and the reports live on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self, TypeAlias
+
+from calomel.replay.events import Checks, Edit, Kind, Problem
+
+SuggestionKind: TypeAlias = Literal["fill", "edit"]
+Outcome: TypeAlias = Literal["accepted", "partly", "rejected", "superseded", "too_short"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A suggestion, ours or the recorded assistant's, and what became of it.
+
+    Attributes:
+        edits: in code points of the document's text at that moment.
+        before: the lines that it changes, as they were.
+        after: the same lines with it.
+        expected: the same lines as the person left them, at the horizon of `person.py`; None when nobody knows, since
+            the log ends or the document was closed before.
+        confidence: 0 to 1, `exp` of the mean log-probability of the revealed tokens; NaN of an assistant that says none
+            (None in JSON).
+        signals: numbers about it by name, from before it was decided about.
+        source: `calomel` or the recorded assistant's name.
+        outcome: what the simulated user did.
+        accepted_characters: that the person was given: of all of it, or of the part that was taken.
+        saved_characters: of these, the ones that the person would have had to type; white space that editors put at the
+            beginning of a line by themselves does not count.
+        kept: whether what was accepted was still there after a minute; None when nothing was accepted or nobody knows.
+        visible_seconds: until the person typed on, moved away, or took it.
+        alternatives: whole texts of `before` that a scenario calls right; None among them: silence.
+    """
+
+    edits: tuple[Edit, ...]
+    before: str
+    after: str
+    expected: str | None
+    confidence: float
+    signals: Mapping[str, float]
+    source: str
+    outcome: Outcome
+    accepted_characters: int = 0
+    saved_characters: int = 0
+    kept: bool | None = None
+    visible_seconds: float = 0.0
+    alternatives: tuple[str | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opportunity:
+    """A moment at which an assistant may speak.
+
+    Attributes:
+        log: its name.
+        entry: of the log that led to it.
+        time: seconds of the log's clock.
+        path: of the document.
+        language_id: of the document.
+        kind: a text for the cursor, or a next edit.
+        silence: why nothing was shown; None when something was.
+        candidate: what was, or would have been, suggested; also there when only the gate held it back.
+        shown: whether the person saw it.
+        latency_ms: from the question to the answer, debounce included: what a person waits for.
+        computed_tokens: of the prompt, that the model had to read.
+        cached_tokens: of the prompt, that it knew already.
+        model_ms: of `latency_ms`, what the model took; 0 when it was not asked.
+        real_outcome: what the recorded person really did with a recorded offer: `accepted`, or `` for anything else.
+        name: of a scenario's question.
+    """
+
+    log: str
+    entry: int
+    time: float
+    path: str
+    language_id: str
+    kind: SuggestionKind
+    silence: str | None
+    candidate: Shown | None
+    shown: bool
+    latency_ms: float = 0.0
+    computed_tokens: int = 0
+    cached_tokens: int = 0
+    model_ms: float = 0.0
+    real_outcome: str = ""
+    name: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `json.dumps`."""
+        return _plain(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Raises KeyError or TypeError for something else."""
+        made = cls(**value)
+        return made if made.candidate is None else replace(made, candidate=_shown(value["candidate"]))
+
+
+@dataclass(slots=True)
+class LogResult:
+    """What a replay of one log gave.
+
+    Attributes:
+        log: its name.
+        kind: of its format.
+        seconds: from its first event to its last.
+        typed_characters: that the person typed by hand: inserted by changes of cause `typed`.
+        opportunities: in their order.
+        recorded: offers of the recorded assistant, judged by the same simulated user.
+        real_accepts: times that the recorded person took an offer.
+        real_offers: distinct offers of the recorded assistant.
+        problems: of the log.
+        checks: of the log's own hashes.
+        active_minutes: minutes in which the person typed at all; rates by the minute refer to them.
+        text_right: the documents end with the texts that the log ends with, in the replay's own workspace.
+        error: why the replay stopped before the end; empty when it did not.
+    """
+
+    log: str
+    kind: Kind
+    seconds: float = 0.0
+    typed_characters: int = 0
+    opportunities: list[Opportunity] = field(default_factory=list)
+    recorded: list[Opportunity] = field(default_factory=list)
+    real_accepts: int = 0
+    real_offers: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    checks: Checks = field(default_factory=Checks)
+    active_minutes: float = 0.0
+    text_right: bool = True
+    error: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """For `json.dumps`."""
+        lists = {"opportunities": self.opportunities, "recorded": self.recorded}
+        plain = {name: [each.to_json() for each in found] for name, found in lists.items()}
+        return asdict(replace(self, opportunities=[], recorded=[])) | plain
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Raises KeyError or TypeError for something else."""
+        made = cls(**value)
+        made.opportunities = [Opportunity.from_json(each) for each in value["opportunities"]]
+        made.recorded = [Opportunity.from_json(each) for each in value["recorded"]]
+        made.problems = [Problem(**each) for each in value["problems"]]
+        made.checks = Checks(**value["checks"])
+        return made
+
+
+def _plain(opportunity: Opportunity) -> dict[str, Any]:
+    plain = asdict(opportunity)
+    candidate = plain["candidate"]
+    if candidate is not None and candidate["confidence"] != candidate["confidence"]:
+        candidate["confidence"] = None  # JSON has no NaN
+    return plain
+
+
+def _shown(value: Mapping[str, Any]) -> Shown:
+    confidence = value["confidence"]
+    return replace(
+        Shown(**value),
+        edits=tuple(Edit(**edit) for edit in value["edits"]),
+        alternatives=tuple(value["alternatives"]),
+        confidence=float("nan") if confidence is None else confidence,
+    )
