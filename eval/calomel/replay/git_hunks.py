@@ -54,8 +54,8 @@ def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
     """What differs between two texts of a file, from top to bottom."""
     old, new = split_lines(before), split_lines(after)
     starts = [0]
-    for line in old:
-        starts.append(starts[-1] + len(line))
+    for each in old:
+        starts.append(starts[-1] + len(each))
     found: list[Hunk] = []
     # Ends that are equal make up most of a file.
     head = 0

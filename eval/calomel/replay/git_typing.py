@@ -1,7 +1,7 @@
 """How somebody would have typed a hunk: line by line, and with pauses where people pause.
 
-Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one. That
-people pause there is the idea of the Zed editor's examples, which cut lines at such places; the numbers are our own.
+Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one.
+That people pause there is the idea of the Zed editor's examples, which cut lines at such places; the numbers are ours.
 """
 
 from __future__ import annotations

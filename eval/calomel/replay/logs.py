@@ -11,6 +11,8 @@ from calomel.replay.log_file import LogText, parse_object, read_text
 
 _KNOWN = "recordings of Visual Studio Code, keystroke traces, outcome logs with text, txtar scenarios and .md examples"
 
+_LOOKED_AT = 100
+
 
 def read_log(path: Path) -> ReplayLog:
     """The events of a log. Raises LogError, with a sentence for the user, when nothing of it can be read."""
@@ -62,12 +64,13 @@ def _read_json(name: str, text: str, found: LogText) -> ReplayLog | None:
 def _read_lines(name: str, text: str) -> ReplayLog | None:
     """Formats of one object a line: a recording as its recorder writes it, and Calomel's own outcomes."""
     lines = text.splitlines()
-    first = _object(lines[0]) if lines else None
-    if first is not None and isinstance(first.get("kind"), str):
+    # Some of the first lines may be damaged.
+    some = [values for line in lines[:_LOOKED_AT] if (values := _object(line)) is not None]
+    if any(values.get("documentType") or values.get("kind") == "setContent" for values in some):
         from calomel.replay.recording import read_recording
 
         return read_recording(name, [_object(line) for line in lines if line.strip()])
-    if first is None or {"outcome", "id"} <= first.keys():
+    if any({"outcome", "id"} <= values.keys() for values in some):
         from calomel.replay.outcome_text import read_outcome_text
 
         return read_outcome_text(name, lines)

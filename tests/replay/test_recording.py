@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.replay.recordings import Recorder, name_of, shared, texts
+
+from calomel.replay.events import (
+    Accepted,
+    Changed,
+    Closed,
+    Edit,
+    Expected,
+    Focused,
+    LogError,
+    Offered,
+    Opened,
+    Selected,
+)
+from calomel.replay.logs import read_log
+from calomel.replay.recording import read_recording
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    made = Recorder()
+    made.document(0, "src\\a.ts", "let a = 1\n")
+    return made
+
+
+def test_a_recording_gives_its_texts_with_paths_as_prompts_name_them(recorder: Recorder) -> None:
+    recorder.change(0, 2, [4, 5, "b"], [8, 9, "22"])
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events) == {"src/a.ts": "let b = 22\n"}
+    assert (log.problems, log.checks.content_ids_right) == ([], 1)
+    assert log.events[0] == Opened(2, 0.0, "src/a.ts", "typescript", "let a = 1\n")
+
+
+def test_times_count_from_the_start_in_seconds(recorder: Recorder) -> None:
+    entry = recorder.change(0, 2, [0, 0, "x"])
+    changed = read_recording("r", recorder.entries).events[-1]
+    assert changed == Changed(entry, 0.4, "src/a.ts", (Edit(0, 0, "x"),), "typed")
+
+
+def test_edits_of_one_change_may_stand_in_any_order(recorder: Recorder) -> None:
+    recorder.change(0, 2, [8, 9, "22"], [4, 5, "b"])
+    assert texts(read_recording("r", recorder.entries).events) == {"src/a.ts": "let b = 22\n"}
+
+
+def test_offsets_are_utf_16_units(recorder: Recorder) -> None:
+    recorder.document(1, "b.py", "a😀b😀c")
+    recorder.change(1, 2, [3, 4, "B"], [6, 7, "C"])
+    recorder.add("selectionChanged", id=1, selection=[[1, 7]])
+    recorder.add("storeContent", id=1, contentId=name_of("a😀B😀C"), v=2)
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events)["b.py"] == "a😀B😀C"
+    assert log.checks.content_ids_right == 3
+    assert [(event.anchor, event.offset) for event in log.events if isinstance(event, Selected)] == [(1, 5)]
+
+
+def test_an_edit_may_cut_a_character_in_half(recorder: Recorder) -> None:
+    recorder.document(1, "b.py", "a😀b")  # d83d de00
+    recorder.change(1, 2, [2, 3, "\ude01"])
+    assert texts(read_recording("r", recorder.entries).events)["b.py"] == "a😁b"
+
+
+def test_a_text_that_is_not_the_one_named_is_counted_and_not_trusted(recorder: Recorder) -> None:
+    recorder.change(0, 2, [0, 0, "x"])
+    entry = recorder.add("storeContent", id=0, contentId="nonsense", v=2)
+    recorder.change(0, 3, [0, 0, "y"])
+    log = read_recording("r", recorder.entries)
+    assert (log.checks.content_ids_right, log.checks.content_ids_wrong) == (1, 1)
+    assert [problem.entry for problem in log.problems] == [entry]
+    assert "1 later entries" in log.problems[0].message
+    assert texts(log.events)["src/a.ts"] == "xlet a = 1\n"
+
+
+def test_a_text_that_was_kept_comes_back(recorder: Recorder) -> None:
+    recorder.change(0, 2, [0, 0, "x"])
+    recorder.add("closed", id=0)
+    recorder.add("restoreContent", id=0, contentId=name_of("let a = 1\n"), v=3)
+    recorder.change(0, 4, [0, 3, "var"])
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events)["src/a.ts"] == "var a = 1\n"
+    assert log.checks.content_ids_right == 2
+    assert [type(event) for event in log.events] == [Opened, Changed, Closed, Opened, Changed]
+
+
+def test_an_accepted_suggestion_stands_before_its_change(recorder: Recorder) -> None:
+    entry = recorder.change(0, 2, [9, 9, "23"])
+    recorder.add("selectionChanged", id=0, selection=[[11, 11]])
+    recorder.reason(0, 2, "inlineSuggestion.accept")
+    log = read_recording("r", recorder.entries)
+    edits = (Edit(9, 9, "23"),)
+    assert log.events[1:3] == [
+        Accepted(entry, 0.4, "src/a.ts", edits),
+        Changed(entry, 0.4, "src/a.ts", edits, "accept"),
+    ]
+    assert log.checks.accepts == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"), [("snippet", "snippet"), ("formatEditsCommand", "format"), ("?", "other")]
+)
+def test_a_reason_becomes_a_cause(recorder: Recorder, source: str, cause: str) -> None:
+    recorder.change(0, 2, [9, 9, "23"])
+    recorder.reason(0, 2, source)
+    changed = read_recording("r", recorder.entries).events[-1]
+    assert isinstance(changed, Changed)
+    assert changed.cause == cause
+
+
+def test_an_offer_is_an_edit_of_the_text_on_the_screen(recorder: Recorder) -> None:
+    recorder.document(1, "b.py", "😀 = 1\r\nx = 2\r\n")
+    recorder.offer(1, 1, "[1,1 -> 1,4]", "y =")
+    recorder.offer(1, 1, "[2,5 -> 2,6]", "22", error="canceled")
+    log = read_recording("r", recorder.entries)
+    offers = [event for event in log.events if isinstance(event, Offered)]
+    assert [offer.edits for offer in offers] == [(Edit(0, 2, "y ="),)]
+    assert (offers[0].source, offers[0].request, offers[0].inline_edit) == ("tester", "1", False)
+    assert offers[0].asked == pytest.approx(offers[0].time - 0.1)
+    assert log.metadata["requests canceled"] == "1"
+
+
+def test_an_answer_for_an_older_text_was_not_shown(recorder: Recorder) -> None:
+    recorder.offer(0, 0, "[1,1 -> 1,1]", "y")
+    log = read_recording("r", recorder.entries)
+    assert not [event for event in log.events if isinstance(event, Offered)]
+    assert log.metadata["requests late"] == "1"
+
+
+def test_an_offer_outside_of_the_text_is_a_problem(recorder: Recorder) -> None:
+    recorder.offer(0, 1, "[7,1 -> 7,2]", "y")
+    log = read_recording("r", recorder.entries)
+    assert [(problem.entry, "no line 7" in problem.message) for problem in log.problems] == [(5, True)]
+
+
+def test_what_the_person_did_next_is_expected(recorder: Recorder) -> None:
+    log = read_recording("r", recorder.entries, {"edit": [[4, 5, "z"]], "relativePath": "../x/w/src/a.ts"})
+    assert isinstance(log.events[-1], Expected)
+    assert log.events[-1].alternatives == ("let z = 1\n",)
+
+
+def test_a_wrong_offset_puts_the_document_aside_until_its_text_is_known_again(recorder: Recorder) -> None:
+    recorder.document(1, "b.py", "b")
+    recorder.change(0, 2, [0, 0, "good "])
+    wrong = recorder.change(0, 3, [900, 901, "x"])
+    recorder.change(0, 4, [0, 0, "of no use"])
+    recorder.change(1, 2, [1, 1, "c"])
+    recorder.add("setContent", id=0, content="new", v=5)
+    recorder.change(0, 6, [3, 3, "!"])
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events) == {"src/a.ts": "new!", "b.py": "bc"}
+    assert [problem.entry for problem in log.problems] == [wrong]
+    message = log.problems[0].message
+    assert "900-901" in message
+    assert "1 later entries" in message
+    assert "until entry 11" in message
+
+
+def test_a_missing_change_is_seen_by_its_version(recorder: Recorder) -> None:
+    entry = recorder.change(0, 3, [0, 0, "x"])
+    log = read_recording("r", recorder.entries)
+    assert [problem.entry for problem in log.problems] == [entry]
+    assert "missing" in log.problems[0].message
+
+
+def test_a_change_that_stands_twice_is_made_once(recorder: Recorder) -> None:
+    recorder.change(0, 2, [0, 0, "x"])
+    entry = recorder.change(0, 2, [0, 0, "x"])
+    recorder.change(0, 3, [0, 0, "y"])
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events)["src/a.ts"] == "yxlet a = 1\n"
+    assert [problem.entry for problem in log.problems] == [entry]
+
+
+def test_unknown_kinds_are_named_once_with_their_number(recorder: Recorder) -> None:
+    first = recorder.add("telepathy")
+    recorder.add("telepathy")
+    recorder.change(0, 2, [0, 0, "x"])
+    log = read_recording("r", recorder.entries)
+    assert [problem.entry for problem in log.problems] == [first]
+    assert "'telepathy'" in log.problems[0].message
+    assert "1 more" in log.problems[0].message
+    assert texts(log.events)["src/a.ts"] == "xlet a = 1\n"
+
+
+def test_time_that_runs_backwards_is_held(recorder: Recorder) -> None:
+    recorder.change(0, 2, [0, 0, "x"])
+    recorder.time -= 5_000
+    entry = recorder.change(0, 3, [0, 0, "y"])
+    recorder.change(0, 4, [0, 0, "z"])
+    recorder.time += 10_000
+    recorder.change(0, 5, [0, 0, "w"])
+    log = read_recording("r", recorder.entries)
+    times = [event.time for event in log.events if isinstance(event, Changed)]
+    assert times == [0.4, 0.4, 0.4, pytest.approx(5.7)]
+    assert [problem.entry for problem in log.problems] == [entry]
+    assert "backwards by 4.900 s" in log.problems[0].message
+
+
+def test_a_clock_that_was_set_back_goes_on(recorder: Recorder) -> None:
+    recorder.time -= 3_600_000
+    for version in range(2, 60):
+        recorder.change(0, version, [0, 0, "x"])
+    log = read_recording("r", recorder.entries)
+    times = [event.time for event in log.events if isinstance(event, Changed)]
+    assert times == sorted(times)
+    assert times[-1] - times[-2] == pytest.approx(0.1)
+    assert len(log.problems) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        17,
+        None,
+        {},
+        {"kind": 3},
+        {"kind": "changed"},
+        {"kind": "changed", "id": 0, "edit": "abc", "v": 2},
+        {"kind": "changed", "id": 0, "edit": [[0, 1]], "v": 2},
+        {"kind": "changed", "id": 0, "edit": [[0, True, ""]], "v": 2},
+        {"kind": "changed", "id": [], "edit": [], "v": 2},
+        {"kind": "changed", "id": 44, "edit": [[0, 0, "x"]], "v": 2},
+        {"kind": "changed", "id": 0, "edit": [[0, 2, "x"], [1, 3, "y"]], "v": 2},
+        {"kind": "setContent", "id": 0, "content": None},
+        {"kind": "selectionChanged", "id": 0, "selection": [[0]]},
+        {"kind": "selectionChanged", "id": 0, "selection": [[0, 99]]},
+        {"kind": "focused"},
+        {"kind": "event", "data": None},
+        {"kind": "event", "data": {"sourceId": "InlineCompletions.fetch", "kind": "end", "requestId": 9}},
+        {"kind": "documentEvent", "id": 0, "data": {"sourceId": "x"}},
+        {"kind": "documentEvent", "id": 0, "data": {"sourceId": "TextModel.setChangeReason", "source": "a", "v": 9}},
+        {"kind": "documentEncountered", "id": 3},
+        {"kind": "storeContent", "id": 0, "contentId": []},
+    ],
+)
+def test_a_wrong_entry_is_named_and_the_rest_is_read(recorder: Recorder, entry: Any) -> None:
+    recorder.document(1, "b.py", "b")
+    recorder.entries.append(entry)
+    wrong = len(recorder.entries) - 1
+    recorder.change(1, 2, [1, 1, "c"])
+    log = read_recording("r", recorder.entries)
+    assert [problem.entry for problem in log.problems] == [wrong]
+    assert texts(log.events)["b.py"] == "bc"
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 12) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["sourceId", "v", "kind"]), inner),
+    max_leaves=6,
+)
+_NAMES = ["id", "v", "edit", "time", "content", "contentId", "selection", "data", "relativePath"]
+_KINDS = ["changed", "setContent", "storeContent", "restoreContent", "selectionChanged", "event", "documentEvent",
+          "focused", "opened", "closed", "documentEncountered", "meta", "header", "odd"]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda kind, values: {"kind": kind, **values},
+            st.sampled_from(_KINDS),
+            st.dictionaries(st.sampled_from(_NAMES), _VALUES),
+        )
+    )
+)
+def test_whatever_stands_in_a_recording_is_read_without_an_error(entries: list[dict[str, Any]]) -> None:
+    log = read_recording("r", entries)
+    texts(log.events)
+    times = [event.time for event in log.events]
+    assert times == sorted(times)
+    assert all(0 <= problem.entry < max(1, len(entries)) for problem in log.problems)
+
+
+@given(st.text(alphabet="a😀\r\n", max_size=8), st.data())
+def test_changes_of_any_text_give_what_javascript_gives(text: str, data: st.DataObject) -> None:
+    recorder = Recorder()
+    recorder.document(0, "a.txt", text)
+    naive = text.encode("utf-16-le")
+    for version in range(2, 6):
+        places = st.integers(0, len(naive) // 2)
+        start, end = sorted((data.draw(places), data.draw(places)))
+        new = data.draw(st.text(alphabet="b😁\n", max_size=3))
+        after = naive[: 2 * start] + new.encode("utf-16-le") + naive[2 * end :]
+        try:
+            after.decode("utf-16-le")
+        except UnicodeDecodeError:
+            continue  # Half a character: its own test.
+        naive = after
+        recorder.change(0, recorder.entries[-1]["v"] + 1, [start, end, new])
+        recorder.add("storeContent", id=0, contentId=name_of(naive.decode("utf-16-le")), v=recorder.entries[-1]["v"])
+        del version
+    log = read_recording("r", recorder.entries)
+    assert texts(log.events)["a.txt"] == naive.decode("utf-16-le")
+    assert (log.checks.content_ids_wrong, log.problems) == (0, [])
+
+
+def test_a_truncated_file_is_read_up_to_where_it_ends(recorder: Recorder, tmp_path: Path) -> None:
+    for version in range(2, 30):
+        recorder.change(0, version, [0, 0, "x"])
+    whole = json.dumps({"log": recorder.entries})
+    path = tmp_path / "a.recording.w.json"
+    for end in range(len(whole) - 1, len(whole) - 400, -7):
+        path.write_text(whole[:end])
+        log = read_log(path)
+        changes = sum(isinstance(event, Changed) for event in log.events)
+        entries = json.JSONDecoder().raw_decode  # Counted another way: whole objects in what is left.
+        count = 0
+        at = whole.index("[") + 1
+        while at < end:
+            try:
+                _, at = entries(whole[:end], at)
+            except ValueError:
+                break
+            count, at = count + 1, at + 2
+        assert changes == count - 4
+        assert log.problems[-1].entry == count
+        assert "ends in the middle" in log.problems[-1].message
+
+
+def test_a_packed_file_that_is_cut_is_read_up_to_there(recorder: Recorder, tmp_path: Path) -> None:
+    for version in range(2, 3000):
+        recorder.change(0, version, [version % 7, version % 7, str(version)])
+    packed = gzip.compress(json.dumps({"log": recorder.entries}).encode())
+    path = tmp_path / "a.json.gz"
+    path.write_bytes(packed[: len(packed) // 2])
+    log = read_log(path)
+    assert sum(isinstance(event, Changed) for event in log.events) > 500
+    assert "cut short" in log.problems[-1].message
+
+
+def test_a_recording_of_one_entry_a_line_is_read_too(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.add("focused", id=0)
+    path = tmp_path / "a.jsonl"
+    lines = [json.dumps(entry) for entry in recorder.entries]
+    path.write_text("\n".join([*lines, lines[-1][:20]]))
+    log = read_log(path)
+    assert [type(event) for event in log.events] == [Opened, Focused]
+    assert [problem.entry for problem in log.problems] == [len(lines)]
+
+
+@pytest.mark.parametrize("text", ["", "hello", "[1, 2]", '{"a": 1}', "\0\1", "{", "<html>"])
+def test_what_is_no_log_is_said_in_a_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(LogError, match="no log that is known"):
+        read_log(path)
+
+
+def test_a_real_session_has_every_text_and_every_accepted_suggestion() -> None:
+    log = read_log(shared("recordings/vscode-session-a.recording.w.json"))
+    checks = log.checks
+    assert (checks.content_ids_right, checks.content_ids_wrong, checks.accepts) == (27, 0, 56)
+    assert log.problems == []
+    assert sum(isinstance(event, Changed) for event in log.events) == 2114
+    assert sum(isinstance(event, Offered) for event in log.events) == 801
+    assert log.events[-1].time == pytest.approx(3142.9, abs=1)
+
+
+def test_a_real_session_with_a_wrong_offset_names_it(tmp_path: Path) -> None:
+    values = json.loads(shared("recordings/vscode-session-a.recording.w.json").read_text())
+    entry = next(at for at, each in enumerate(values["log"]) if at > 5000 and each["kind"] == "changed")
+    values["log"][entry]["edit"][0][1] = 10_000_000
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(values))
+    whole = read_log(shared("recordings/vscode-session-a.recording.w.json"))
+    log = read_log(path)
+    assert [problem.entry for problem in log.problems] == [entry]
+    assert "later entries of" in log.problems[0].message
+    assert [event for event in log.events if event.entry < entry] == [
+        event for event in whole.events if event.entry < entry
+    ]
+    # The other documents go on.
+    wrong = next(event.document for event in whole.events if event.entry == entry)
+    assert [event for event in log.events if event.entry > entry] == [
+        event for event in whole.events if event.entry > entry and event.document != wrong
+    ]
