@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tree_sitter import Parser, Point, Tree
+from tree_sitter import Parser, Tree
 
 from calomel.workspace.clock import Clock
 from calomel.workspace.documents import Document, TextChange
+from calomel.workspace.parser_input import ParserInput
 
 # Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
 LONGEST_TEXT: Final = 1_000_000
 _UNUSUAL: Final = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]|\r(?!\n)")
-# What the parser gets at a time; more calls cost more than the copies save.
-_PIECE: Final = 1 << 16
 # Edits that a parse in progress may still be told of; then it starts anew.
 _MOST_EDITS: Final = 512
+
+_INPUT: Final = ParserInput()
 
 Edit = tuple[int, int, int, tuple[int, int], tuple[int, int], tuple[int, int]]
 
@@ -41,20 +42,19 @@ def _stand_in(found: re.Match[str]) -> str:
 
 def parse_within(parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Clock) -> Tree | None:
     """The tree of `data`; None when the deadline came first: the same call again goes on where it was."""
-    view = memoryview(data)
-
-    def read(at: int, _point: Point) -> memoryview:
-        return view[at : at + _PIECE]
+    _INPUT.take(data)
 
     def late(_at: int, _error: bool) -> bool:  # noqa: FBT001 (the library's signature)
         return clock() > deadline
 
     try:
         if old is None:
-            return parser.parse(read, encoding="utf16le", progress_callback=late)
-        return parser.parse(read, old, "utf16le", late)
+            return parser.parse(_INPUT, encoding="utf16le", progress_callback=late)
+        return parser.parse(_INPUT, old, "utf16le", late)
     except ValueError:
         return None
+    finally:
+        _INPUT.take(b"")
 
 
 class LazyTree:

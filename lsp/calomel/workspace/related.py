@@ -112,9 +112,9 @@ class Related:
         return tuple(each.excerpt for each in self.excerpts(document, offset))
 
     def excerpts(
-        self, document: Document, offset: int, *, budget_seconds: float = 0.020, limit: int = _LIMIT
+        self, document: Document, offset: int, *, budget_seconds: float = 0.015, limit: int = _LIMIT
     ) -> tuple[RankedExcerpt, ...]:
-        """What helps at the cursor, the best last; within the time, with what was found by then."""
+        """What helps at the cursor, the best last; with what was found within the time, which one step may exceed."""
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
