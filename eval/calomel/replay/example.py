@@ -81,6 +81,7 @@ def read_example(text: str, name: str = "example") -> ReplayLog:
     events += [Focused(entry, now, path), Selected(entry, now, path, offset, offset)]
     if alternatives:
         events.append(Expected(entry, now, path, alternatives, offset, name=name))
+    problems.sort(key=lambda each: each.entry)
     log = ReplayLog(name, "example", events, problems, metadata=metadata)
     log.checks.accepts = accepts
     return log
@@ -104,7 +105,7 @@ def _sections(text: str, line: int, problems: list[Problem]) -> dict[str, list[_
     fenced = [(block.start(), block.end()) for block in blocks]
     heads = [head for head in _SECTION.finditer(text) if not any(start <= head.start() < end for start, end in fenced)]
     found: dict[str, list[_Block]] = {}
-    for head, end in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=True):
+    for head, end in zip(heads, [*(each.start() for each in heads[1:]), len(text)], strict=False):
         title = head[1].lower()
         inside = found.setdefault(title, [])
         at = line + text.count("\n", 0, head.start())

@@ -46,7 +46,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
     events: list[Event] = [Opened(0, 0.0, document, language_of(document), text)]
     clock, finder = LogClock(problems), CauseFinder()
     times = _times(transactions, first, clock, problems)
-    whole = True
+    whole = problem is None
     for entry in range(first, len(transactions)):
         try:
             changes = _changes(transactions[entry]["patches"])
@@ -68,7 +68,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
         checks.end_content_right = text == end
         if whole and not checks.end_content_right:
             problems.append(Problem(len(transactions), "The text at the end is not endContent."))
-    else:
+    elif whole:
         problems.append(Problem(len(transactions), "There is no endContent; the text at the end cannot be checked."))
     problems.sort(key=lambda each: each.entry)
     return ReplayLog(name, "keystrokes", events, problems, checks)

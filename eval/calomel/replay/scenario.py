@@ -137,10 +137,10 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
     header, description = _header(comment, problems)
     if "buffer.txt" not in files:
         raise LogError(f"{name} is no scenario: it has no buffer.txt.")
-    number = text.count("\n", 0, len(comment))
-    problems += [
-        Problem(number, f"Its file {each!r} is not known; it is left out.") for each in files if each not in _FILES
-    ]
+    for each in files:
+        if each not in _FILES:
+            message = f"Its file {each!r} is not known; it is left out."
+            problems.append(Problem(_line_of(text, each) - 1, message))
     language = header.get("language", "")
     expected = files.get("expected", files.get("expected.txt", ""))
     first = Place(_number(header, "row", problems) or 1, _number(header, "col", problems))
@@ -159,8 +159,8 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         ),
         modified=header.get("modified", "true") == "true",
         skip_history=header.get("skipHistory") == "true",
-        history=tuple(_history(_content(files.get("history", "")), problems)),
-        steps=tuple(_steps(files.get("steps", ""), problems)),
+        history=tuple(_history(_content(files.get("history", "")), _line_of(text, "history"), problems)),
+        steps=tuple(_steps(files.get("steps", ""), _line_of(text, "steps"), problems)),
         expected=_ending_like(files["buffer.txt"], expected) if expected.strip() else None,
         problems=tuple(problems),
     )
@@ -169,7 +169,7 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
 def read_scenario(text: str, name: str = "scenario") -> ReplayLog:
     """The events of a scenario: its history as changes, then one question for each position that counts."""
     scenario = parse_scenario(text, name)
-    problems = list(scenario.problems)
+    problems = sorted(scenario.problems, key=lambda each: each.entry)
     events: list[Event] = []
     before = scenario.text
     # Undone from the newest to the oldest, so that each stands where it did when it was made.
@@ -242,11 +242,11 @@ def _places(value: str, problems: list[Problem]) -> Iterator[Place]:
             yield Place(int(found[1]), int(found[2]))
 
 
-def _history(text: str, problems: list[Problem]) -> Iterator[PastEdit]:
+def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdit]:
     file, part = "", ""
     parts: dict[str, list[str]] = {"old": [], "new": []}
     begun = False
-    for number, line in enumerate([*text.split("\n"), "<|file|>"]):
+    for number, line in enumerate([*text.split("\n"), "<|file|>"], first):
         if line.startswith("<|file|>"):
             if begun:
                 yield PastEdit(file, "\n".join(parts["old"]), "\n".join(parts["new"]))
@@ -260,8 +260,8 @@ def _history(text: str, problems: list[Problem]) -> Iterator[PastEdit]:
             problems.append(Problem(number, f"The history line {line!r} stands in no part; it is left out."))
 
 
-def _steps(text: str, problems: list[Problem]) -> Iterator[Step]:
-    for number, line in enumerate(text.splitlines()):
+def _steps(text: str, first: int, problems: list[Problem]) -> Iterator[Step]:
+    for number, line in enumerate(text.splitlines(), first):
         words = line.split("#", 1)[0].split()
         if not words:
             continue
@@ -269,6 +269,12 @@ def _steps(text: str, problems: list[Problem]) -> Iterator[Step]:
             problems.append(Problem(number, f"The step {words[0]!r} is not known; it is left out."))
             continue
         yield Step(words[0], tuple(words[1:]))
+
+
+def _line_of(text: str, name: str) -> int:
+    """The line behind that of the file's name, from 0."""
+    at = text.find(f"-- {name} --")
+    return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
 
 def _content(text: str) -> str:

@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.replay.recordings import texts
+
+from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
+from calomel.replay.git_history import LeftOut, read_git
+from calomel.replay.git_hunks import hunks_between, ordered
+from calomel.replay.git_typing import strokes
+
+WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
+FIXED = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
+         "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}  # fmt: skip
+
+
+class History:
+    """A repository in the making."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments: str, **environment: str) -> str:
+        command = ["git", "-C", str(self.folder), *arguments]
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=os.environ | WHO | FIXED | environment
+        )
+        return done.stdout
+
+    def commit(self, subject: str = "Change", files: dict[str, str | bytes | None] | None = None, **who: str) -> None:
+        for name, text in (files or {}).items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if text is None:
+                path.unlink()
+            else:
+                path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", subject, **who)
+
+    def last(self) -> ReplayLog | LeftOut:
+        return next(iter(read_git(self.folder, 1)))
+
+    def log(self) -> ReplayLog:
+        found = self.last()
+        assert isinstance(found, ReplayLog), found
+        return found
+
+    def reason(self) -> str:
+        found = self.last()
+        assert isinstance(found, LeftOut), found
+        return found.reason
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> History:
+    return History(tmp_path)
+
+
+def test_a_commit_is_typed_and_ends_in_its_texts(history: History) -> None:
+    history.commit("First", {"a.py": "x = 1\n", "b.py": "y = é\n"})
+    history.commit("Second", {"a.py": "x = 1\n\n\ndef f():\n    return x\n", "b.py": "y = 2\n"})
+    log = history.log()
+    assert (log.kind, log.checks.end_content_right, log.problems) == ("git", True, [])
+    assert texts(log.events) == {"a.py": "x = 1\n\n\ndef f():\n    return x\n", "b.py": "y = 2\n"}
+    assert log.metadata["subject"] == "Second"
+    changes = [event for event in log.events if isinstance(event, Changed)]
+    assert {event.cause for event in changes} == {"typed"}
+    # A word at a time, with pauses in between.
+    assert max(len(edit.text) for event in changes for edit in event.edits) <= len("    \n") + 1
+    times = [event.time for event in log.events]
+    assert times == sorted(times)
+
+
+def test_commits_come_oldest_first_and_the_same_each_time(history: History) -> None:
+    for number in range(4):
+        history.commit(f"Commit {number}", {"a.py": f"x = {number}\n"})
+    logs = list(read_git(history.folder, 3))
+    assert [log.metadata["subject"] for log in logs if isinstance(log, ReplayLog)] == [
+        "Commit 1",
+        "Commit 2",
+        "Commit 3",
+    ]
+    assert logs == list(read_git(history.folder, 3))
+
+
+def test_a_definition_comes_before_its_uses(history: History) -> None:
+    history.commit(files={"app.py": "import util\n\nprint(util.old(1))\n", "util.py": "def old(n):\n    return n\n"})
+    history.commit(
+        files={"app.py": "import util\n\nprint(util.fresh(1))\n", "util.py": "def fresh(n):\n    return n\n"}
+    )
+    opened = [event.document for event in history.log().events if isinstance(event, Opened)]
+    assert opened == ["util.py", "app.py"]
+
+
+def test_a_definition_further_down_comes_first() -> None:
+    before = "print(old(1))\n\n\n\ndef old(n):\n    return n\n"
+    hunks = ordered(hunks_between("a.py", before, before.replace("old", "fresh")))
+    assert [hunk.line for hunk in hunks] == [4, 0]
+
+
+def test_names_in_a_circle_are_edited_downwards() -> None:
+    before = "a = 1\n#\n#\n#\nb = 2\n"
+    hunks = ordered(hunks_between("a.py", before, "aa = bb\n#\n#\n#\nbb = aa\n"))
+    assert [hunk.line for hunk in hunks] == [0, 4]
+
+
+def test_tests_come_last(history: History) -> None:
+    history.commit(files={"a_test.go": "a\n", "z.go": "z\n"})
+    history.commit(files={"a_test.go": "b\n", "z.go": "y\n"})
+    opened = [event.document for event in history.log().events if isinstance(event, Opened)]
+    assert opened == ["z.go", "a_test.go"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("package-lock.json", "a lock file"),
+        ("uv.lock", "a lock file"),
+        ("vendor/a.py", "vendored"),
+        ("a_pb2.py", "generated:*_pb2.py"),
+    ],
+)
+def test_files_that_nobody_types_are_left_out(history: History, name: str, reason: str) -> None:
+    history.commit(files={name: "1\n", "a.py": "x\n"})
+    history.commit(files={name: "2\n", "a.py": "y\n"})
+    log = history.log()
+    assert list(texts(log.events)) == ["a.py"]
+    assert [problem.message for problem in log.problems] == [f"{name} is left out: {reason}."]
+
+
+def test_a_commit_of_such_files_alone_says_why(history: History) -> None:
+    history.commit(files={"a.py": "f( 'x',1 )\n", "b.txt": b"\0\1", "c.txt": "c", "go.sum": "1"})
+    history.commit(files={"a.py": 'f("x", 1,)\n', "b.txt": b"\0\2", "c.txt": None, "go.sum": "2"})
+    reason = history.reason()
+    assert reason == "nothing that somebody typed (a lock file, it was deleted, its form alone changed, no text)"
+
+
+def test_merges_reverts_and_programs_are_left_out(history: History) -> None:
+    history.commit(files={"a.py": "a\n"})
+    history.git("checkout", "-q", "-b", "side")
+    history.commit(files={"b.py": "b\n"})
+    history.git("checkout", "-q", "main")
+    history.commit(files={"c.py": "c\n"})
+    history.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
+    assert history.reason() == "a merge"
+    history.commit('Revert "x"', {"a.py": "b\n"})
+    assert history.reason() == "a revert"
+    history.commit(files={"a.py": "c\n"}, GIT_AUTHOR_NAME="dependabot[bot]")
+    assert history.reason() == "written by a program (dependabot[bot])"
+    history.commit()
+    assert history.reason() == "nothing that somebody typed (no change)"
+
+
+def test_huge_commits_are_left_out(history: History) -> None:
+    history.commit(files={"a.py": "".join(f"x{number} = {number}\n" for number in range(401))})
+    assert history.reason() == "huge: 401 lines"
+    history.commit(files={f"{number}.py": "x\n" for number in range(21)})
+    assert history.reason() == "huge: 21 files"
+
+
+def test_a_renamed_file_is_not_typed_anew(history: History) -> None:
+    body = "".join(f"line_{number} = {number}\n" for number in range(40))
+    history.commit(files={"a.py": body})
+    history.commit(files={"a.py": None, "b.py": body.replace("line_7 =", "seven =")})
+    log = history.log()
+    opened = [event for event in log.events if isinstance(event, Opened)]
+    assert [(event.document, event.text) for event in opened] == [("b.py", body)]
+    assert log.checks.end_content_right
+
+
+def test_links_are_left_out(history: History) -> None:
+    (history.folder / "link").symlink_to("/etc/passwd")
+    history.commit(files={"a.py": "x\n"})
+    assert list(texts(history.log().events)) == ["a.py"]
+
+
+def test_what_is_no_repository_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="cannot be read by git"):
+        list(read_git(tmp_path / "nowhere"))
+
+
+_LINES = st.lists(
+    st.sampled_from(["def a(b):\n", "    return b\n", "\n", "x = é😀\r\n", "last", "a, b = (1, 2)\n"]), max_size=9
+)
+
+
+@given(_LINES, _LINES, st.integers(0, 3))
+def test_typing_all_hunks_gives_the_other_text(old: list[str], new: list[str], turn: int) -> None:
+    before, after = "".join(old), "".join(new)
+    hunks = hunks_between("a.py", before, after)
+    made: list[tuple[int, int]] = []
+    text = before
+    # In any order.
+    for hunk in sorted(hunks, key=lambda each: (each.line + turn) % 4):
+        start = hunk.start + sum(longer for line, longer in made if line < hunk.line)
+        for stroke in strokes(hunk, start, "seed"):
+            assert stroke.seconds > 0
+            text = apply_edits(text, (stroke.edit,))
+        made.append((hunk.line, sum(map(len, hunk.new)) - sum(map(len, hunk.old))))
+    assert text == after
+
+
+def test_the_cursor_goes_to_each_hunk(history: History) -> None:
+    history.commit(files={"a.py": "a = 1\n#\n#\n#\nb = 2\n"})
+    history.commit(files={"a.py": "a = 3\n#\n#\n#\nb = 4\n"})
+    assert [event.offset for event in history.log().events if isinstance(event, Selected)] == [4, 16]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.replay.recordings import shared, texts
+
+from calomel.replay.events import Changed, Edit, Opened
+from calomel.replay.keystrokes import read_keystrokes
+from calomel.replay.logs import read_log
+
+
+def trace(
+    *patches: list[Any], start: str = "", end: str | None = None, times: list[Any] | None = None
+) -> dict[str, Any]:
+    stamps = times or [f"2020-01-01T00:00:{number:02}.000Z" for number in range(len(patches))]
+    return {
+        "startContent": start,
+        "endContent": end,
+        "txns": [{"time": time, "patches": each} for time, each in zip(stamps, patches, strict=True)],
+    }
+
+
+def test_a_trace_ends_in_its_end_content() -> None:
+    log = read_keystrokes("rustcode", trace([[0, 0, "fn 😀"]], [[4, 0, "!"], [0, 2, "FN"]], end="FN 😀!"))
+    assert texts(log.events) == {"skiplist.rs": "FN 😀!"}
+    assert (log.checks.end_content_right, log.problems) == (True, [])
+    assert log.events[0] == Opened(0, 0.0, "skiplist.rs", "rust", "")
+
+
+def test_another_end_is_a_problem() -> None:
+    log = read_keystrokes("a.py", trace([[0, 0, "a"]], end="b"))
+    assert log.checks.end_content_right is False
+    assert [problem.message for problem in log.problems] == ["The text at the end is not endContent."]
+
+
+def test_loading_the_file_is_not_typing() -> None:
+    values = trace(
+        [[0, 0, "old"]], [[3, 0, "x"]], end="oldx", times=["1970-01-01T00:00:00.000Z", "2020-01-01T00:00:00Z"]
+    )
+    log = read_keystrokes("a.py", values)
+    assert log.events == [
+        Opened(0, 0.0, "a.py", "python", "old"),
+        Changed(1, 0.0, "a.py", (Edit(3, 3, "x"),), "typed"),
+    ]
+
+
+def test_transactions_of_one_second_are_spread_over_it() -> None:
+    times = ["2020-01-01T00:00:00Z"] * 4 + ["2020-01-01T00:00:09Z"]
+    log = read_keystrokes("a.py", trace(*([[0, 0, "x"]] for _ in times), end="xxxxx", times=times))
+    assert [event.time for event in log.events[1:]] == [0.0, 0.25, 0.5, 0.75, 9.0]
+
+
+def test_patches_side_by_side_are_one_change_and_others_are_several() -> None:
+    log = read_keystrokes(
+        "a.py", trace([[0, 1, "AA"], [3, 1, "C"]], [[0, 0, "x"], [1, 0, "y"]], start="abc", end="xyAAbC")
+    )
+    assert [event.edits for event in log.events if isinstance(event, Changed)] == [
+        (Edit(0, 1, "AA"), Edit(2, 3, "C")),
+        (Edit(0, 0, "x"),),
+        (Edit(1, 1, "y"),),
+    ]
+
+
+@pytest.mark.parametrize("wrong", [[[99, 0, "x"]], [[0, 99, ""]], [[0, -1, ""]], [[0, 0]], [["0", 0, "x"]], None, 3])
+def test_a_wrong_transaction_ends_what_is_known(wrong: Any) -> None:
+    log = read_keystrokes("a.py", trace([[0, 0, "ab"]], wrong, [[0, 0, "y"]], end="yab"))
+    assert texts(log.events) == {"a.py": "ab"}
+    assert log.problems[0].entry == 1
+    assert "1 transactions after it" in log.problems[0].message
+    assert log.checks.end_content_right is False
+
+
+def test_time_that_runs_backwards_is_held() -> None:
+    times = ["2020-01-01T00:00:05Z", "2020-01-01T00:00:01Z", "2020-01-01T00:00:07Z", "when"]
+    log = read_keystrokes("a.py", trace(*([[0, 0, "x"]] for _ in times), end="xxxx", times=times))
+    found = [event.time for event in log.events]
+    assert found == sorted(found)
+    assert [problem.entry for problem in log.problems] == [1, 3]
+
+
+@given(st.text(max_size=12), st.data())
+def test_changes_give_what_the_patches_give(start: str, data: st.DataObject) -> None:
+    text, transactions = start, []
+    for _ in range(data.draw(st.integers(0, 5))):
+        patches = []
+        for _ in range(data.draw(st.integers(0, 4))):
+            at = data.draw(st.integers(0, len(text)))
+            removed = data.draw(st.integers(0, len(text) - at))
+            new = data.draw(st.text(max_size=3))
+            text = text[:at] + new + text[at + removed :]
+            patches.append([at, removed, new])
+        transactions.append(patches)
+    log = read_keystrokes("a.py", trace(*transactions, start=start, end=text))
+    assert texts(log.events) == {"a.py": text}
+    assert log.checks.end_content_right
+
+
+def test_a_truncated_trace_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace(*([[0, 0, "x"]] for _ in range(9)), end="x"))[:-30])
+    log = read_log(path)
+    assert log.kind == "keystrokes"
+    assert texts(log.events) == {"a.txt": "x" * 8}
+    assert [problem.entry for problem in log.problems] == [8]
+
+
+@pytest.mark.parametrize(("name", "count"), [("rustcode", 36_981), ("sveltecomponent", 18_335)])
+def test_a_real_trace_ends_in_its_end_content(name: str, count: int) -> None:
+    log = read_log(shared(f"keystrokes/{name}.json.gz"))
+    assert log.checks.end_content_right is True
+    assert log.problems == []
+    assert len({event.entry for event in log.events}) == count
+    times = [event.time for event in log.events]
+    assert times == sorted(times)
+
+
+def test_a_real_trace_that_is_cut_is_read_up_to_there(tmp_path: Path) -> None:
+    data = shared("keystrokes/sveltecomponent.json.gz").read_bytes()
+    path = tmp_path / "sveltecomponent.json.gz"
+    path.write_bytes(data[: len(data) // 2])
+    whole = json.loads(gzip.decompress(data))
+    log = read_log(path)
+    assert 5_000 < log.events[-1].entry < len(whole["txns"])
+    assert "cut short" in log.problems[-1].message

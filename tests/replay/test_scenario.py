@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.replay.recordings import shared, texts
+
+from calomel.replay.events import Changed, Closed, Edit, Expected, LogError, Opened, Selected
+from calomel.replay.logs import read_log
+from calomel.replay.scenario import PastEdit, Place, Step, parse_scenario, read_scenario
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def test_a_scenario_replays_what_was_edited_then_asks() -> None:
+    log = read_log(FIXTURES / "rename.txtar")
+    text = "# é\ndef price(count):\n    return amount * 2\n"
+    assert (log.name, log.kind) == ("rename-é", "scenario")
+    assert log.events[:2] == [
+        Opened(0, 0.0, "shop/price.py", "python", text.replace("count", "amount")),
+        Changed(0, 12.0, "shop/price.py", (Edit(4, 22, "def price(count):"),), "other"),
+    ]
+    asked = log.events[-1]
+    assert isinstance(asked, Expected)
+    assert asked.alternatives == (text.replace("amount", "count"),)
+    assert (asked.offset, asked.manual) == (text.index("amount") + 1, True)
+    assert texts(log.events)["shop/price.py"] == text
+
+
+def test_an_edit_of_another_file_is_replayed_there() -> None:
+    log = read_log(FIXTURES / "rename.txtar")
+    there = [event for event in log.events if event.document == "shop/cart.py"]
+    assert [type(event) for event in there] == [Opened, Changed, Closed]
+    assert texts(there) == {"shop/cart.py": "x = 2"}
+
+
+def test_what_is_not_known_is_said_with_its_line() -> None:
+    path = FIXTURES / "rename.txtar"
+    lines = path.read_text().splitlines()
+    assert [lines[problem.entry] for problem in read_log(path).problems] == [
+        "wind: north",
+        "fly away",
+        "-- extra.txt --",
+    ]
+
+
+def test_everything_in_the_header_is_read() -> None:
+    scenario = parse_scenario((FIXTURES / "rename.txtar").read_text())
+    assert scenario.description == "A parameter was renamed; its use was not."
+    assert (scenario.places, scenario.fill_place) == ((Place(3, 12),), Place(2, 0))
+    assert scenario.viewport == (2, 9)
+    assert scenario.history[1] == PastEdit("shop/cart.py", "x = 1", "x = 2")
+    assert scenario.steps == (Step("request-completion", ("manual",)), Step("accept"))
+    assert (scenario.modified, scenario.skip_history) == (True, False)
+
+
+def test_silence_is_asked_for_at_each_position() -> None:
+    log = read_log(FIXTURES / "quiet.txtar")
+    asked = [event for event in log.events if isinstance(event, Expected)]
+    # Behind the end of a line is its end; columns are bytes.
+    assert [(event.name, event.offset) for event in asked] == [("quiet@L1", 5), ("quiet@L2", 7), ("quiet@L1", 3)]
+    assert {event.alternatives for event in asked} == {(None,)}
+    assert [event.offset for event in log.events if isinstance(event, Selected)] == [5, 7, 3]
+    assert log.events[0].document == "eval.ts"
+    assert ["nowhere" in problem.message for problem in log.problems] == [True]
+
+
+def test_a_column_within_a_character_is_before_it() -> None:
+    scenario = parse_scenario("row: 1\n-- buffer.txt --\né=1\n")
+    assert [scenario.offset(Place(1, column)) for column in range(4)] == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("expected", ["", "\n", "-- expected --\n", "-- expected --\n\n"])
+def test_an_empty_expected_asks_for_silence(expected: str) -> None:
+    assert parse_scenario(f"-- buffer.txt --\nx\n{expected}").expected is None
+
+
+def test_without_a_buffer_there_is_no_scenario() -> None:
+    with pytest.raises(LogError, match=r"no buffer\.txt"):
+        parse_scenario("id: x\n-- expected --\nx\n")
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
+def test_any_text_is_read_without_an_error(head: str, buffer: str, history: str) -> None:
+    log = read_scenario(f"{head}\n-- buffer.txt --\n{buffer}\n-- history --\n{history}\n")
+    text = texts(log.events)[log.events[0].document]
+    for event in log.events:
+        if isinstance(event, Expected):
+            assert event.offset is not None
+            assert 0 <= event.offset <= len(text)
+
+
+def test_real_scenarios_are_read_with_nothing_to_say() -> None:
+    files = sorted(shared("next-edit-scenarios").glob("*.txtar"))
+    logs = [read_log(file) for file in files]
+    assert len(logs) == 14
+    assert [log.problems for log in logs] == [[]] * 14
+    # Ten that ask for an edit, once each; four that ask for silence, at each of their positions.
+    assert sum(isinstance(event, Expected) for log in logs for event in log.events) == 10 + 3 + 3 + 2 + 2
+    asked = next(event for event in logs[2].events if isinstance(event, Expected))
+    text = texts(logs[2].events)["queue.go"]
+    assert text[: asked.offset].endswith("q.conn.Publish(")
