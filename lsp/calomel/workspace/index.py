@@ -123,7 +123,8 @@ class Index:
                 inside = files if counts[at] > most else None
                 rows = segment.definitions(int(first[at]), int(end[at]), inside)
                 alive = [(Place(segment, row.file), row) for row in rows if segment.alive[row.file]]
-                found.setdefault(by_number[int(numbers[at])], []).extend(alive)
+                if alive:
+                    found.setdefault(by_number[int(numbers[at])], []).extend(alive)
         return found
 
     def usages(self, name: str, limit: int) -> list[tuple[Place, int]] | None:

@@ -282,15 +282,16 @@ class Indexer:
             self._batches.clear()
             self._count(self._found - self._read)
             return
-        if len(batch) == 1:
+        # Once is no proof against a file: somebody may have ended the process.
+        if len(batch) == 1 and self._deaths > 1:
             self._say(f"{batch[0].name} is not used for suggestions: reading it ends the indexing process ({ended}).")
             self._deaths = 0
             self._count(1)
             return
         if self._deaths == 1:
             self._say(f"The indexing process ended ({ended or why}) and is started again.")
-        middle = len(batch) // 2
-        self._batches.extendleft((batch[middle:], batch[:middle]))
+        middle = (len(batch) + 1) // 2
+        self._batches.extendleft(part for part in (batch[middle:], batch[:middle]) if part)
 
     def _count(self, files: int) -> None:
         self._read += files

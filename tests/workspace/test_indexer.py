@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from calomel.workspace.index import Index
+from calomel.workspace.indexer import Indexer
+
+SECONDS = 30.0
+
+
+def indexer(index: Index, messages: list[str], **options: int) -> Indexer:
+    return Indexer(index, None, messages.append, **options)  # type: ignore[arg-type]
+
+
+def write(root: Path, count: int) -> None:
+    for number in range(count):
+        (root / f"m{number}.py").write_text(f"def name{number}():\n    return {number}\n")
+
+
+def test_every_file_is_read_and_found_by_its_names(tmp_path: Path) -> None:
+    write(tmp_path, 60)
+    index = Index()
+    seen: list[tuple[int, int]] = []
+    reader = indexer(index, [])
+    reader.start([tmp_path], lambda read, found: seen.append((read, found)))
+    try:
+        assert reader.wait(SECONDS)
+        assert reader.ready
+        found = index.definitions([f"name{number}" for number in range(60)], (), 10)
+        assert {place.file.name for places in found.values() for place, _ in places} == {f"m{n}.py" for n in range(60)}
+        assert seen[-1] == (60, 60)
+        assert seen == sorted(seen)
+    finally:
+        reader.stop()
+
+
+def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
+    write(tmp_path, 10)
+    index, messages = Index(), list[str]()
+    reader = indexer(index, messages)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert reader.worker_pid is not None
+        os.kill(reader.worker_pid, signal.SIGKILL)
+        (tmp_path / "new.py").write_text("def after_death():\n    pass\n")
+        reader.refresh([tmp_path / "new.py"])
+        assert reader.wait(SECONDS)
+        assert "after_death" in index.definitions(["after_death"], (), 10)
+        assert len(messages) == 1
+        assert "is started again" in messages[0]
+    finally:
+        reader.stop()
+
+
+def test_a_file_that_kills_the_worker_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path, 20)
+    (tmp_path / "deadly.py").write_text("POISON = 1\n")
+    worker = tmp_path / "worker"
+    worker.write_text(
+        "import os, sys\n"
+        "from calomel.workspace import index_worker\n"
+        "read = index_worker.read_source\n"
+        "def deadly(path):\n"
+        "    if path.endswith('deadly.py'): os._exit(7)\n"
+        "    return read(path)\n"
+        "index_worker.read_source = deadly\n"
+        "index_worker.main()\n"
+    )
+    index, messages = Index(), list[str]()
+    reader = Indexer(index, None, messages.append, command=[sys.executable, str(worker)])
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert len(index) == 20
+        assert any(message.startswith("deadly.py is not used") and "7" in message for message in messages)
+    finally:
+        reader.stop()
+
+
+def test_a_worker_that_cannot_run_is_given_up_and_said(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    messages = list[str]()
+    reader = Indexer(Index(), None, messages.append, command=["/nonexistent/program"])
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert messages
+    finally:
+        reader.stop()
+
+
+def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -> None:
+    write(tmp_path, 12)
+    index, messages = Index(), list[str]()
+    reader = indexer(index, messages, most_files=5)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert len(index) == 5
+        assert messages[0].startswith("Only the first 5 files")
+    finally:
+        reader.stop()
+
+
+def test_the_worker_ends_with_the_reader(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    reader = indexer(Index(), [])
+    reader.start([tmp_path])
+    assert reader.wait(SECONDS)
+    pid = reader.worker_pid
+    assert pid is not None
+    reader.stop()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_held_text_counts_until_it_is_released(tmp_path: Path) -> None:
+    write(tmp_path, 2)
+    index = Index()
+    reader = indexer(index, [])
+    reader.start([tmp_path])
+    try:
+        reader.hold(tmp_path / "m0.py", "def typed_but_not_saved():\n    pass\n")
+        assert reader.wait(SECONDS)
+        assert index.definitions(["typed_but_not_saved"], (), 10)
+        assert not index.definitions(["name0"], (), 10)
+        reader.release(tmp_path / "m0.py")
+        assert reader.wait(SECONDS)
+        assert not index.definitions(["typed_but_not_saved"], (), 10)
+        assert index.definitions(["name0"], (), 10)
+    finally:
+        reader.stop()

@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.workspace.folder import SECONDS, Folder
+
+from calomel.workspace.answer import RankedExcerpt
+from calomel.workspace.documents import RangeChange
+from calomel.workspace.position import Position
+
+SHAPES = '''"""Shapes."""
+
+
+class Rectangle:
+    """Two sides."""
+
+    def __init__(self, width, height):
+        self.width = width
+        self.height = height
+
+    def area(self):
+        return self.width * self.height
+
+
+def unit_square():
+    return Rectangle(1, 1)
+'''
+MAIN = """from shapes import Rectangle
+
+
+def total_area(rectangles):
+    total = 0
+    for rectangle in rectangles:
+        total += Rectangle
+    return total
+"""
+USER = """from shapes import Rectangle
+
+BIG = Rectangle(100, 200)
+print(BIG.area())
+"""
+FILES = {"shapes.py": SHAPES, "main.py": MAIN, "user.py": USER}
+
+
+def sources(found: tuple[RankedExcerpt, ...], path: str) -> set[str]:
+    return {each.source for each in found if each.excerpt.path == path}
+
+
+def text_of(found: tuple[RankedExcerpt, ...], path: str) -> str:
+    return "".join(each.excerpt.text for each in found if each.excerpt.path == path)
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        if holds():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_the_definition_of_a_name_at_the_cursor_comes_last(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        folder.open("main.py")
+        found = folder.ask("main.py", "total += Rectangle")
+    assert found[-1].source == "definition"
+    assert found[-1].excerpt.path == "shapes.py"
+    assert "class Rectangle:" in found[-1].excerpt.text
+    assert "def area(self):" in found[-1].excerpt.text
+
+
+def test_places_that_use_the_name_are_found(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        folder.open("main.py")
+        found = folder.ask("main.py", "total += Rectangle")
+    assert "BIG = Rectangle(100, 200)" in text_of(found, "user.py")
+
+
+def test_nothing_of_the_own_file_is_found(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        folder.open("main.py")
+        assert not sources(folder.ask("main.py", "total += Rectangle"), "main.py")
+
+
+def test_excerpts_are_whole_lines_of_the_file_and_do_not_overlap(tmp_path: Path) -> None:
+    files = {**FILES, **{f"more{n}.py": SHAPES.replace("Rectangle", f"Rectangle{n}") for n in range(4)}}
+    with Folder(tmp_path, files) as folder:
+        folder.open("main.py")
+        found = folder.ask("main.py", "total += Rectangle")
+    seen: set[tuple[str, int]] = set()
+    for each in found:
+        excerpt = each.excerpt
+        lines = files[excerpt.path].splitlines(keepends=True)
+        text = excerpt.text.splitlines(keepends=True)
+        assert lines[excerpt.start_line : excerpt.start_line + len(text)] == text
+        places = {(excerpt.path, excerpt.start_line + number) for number in range(len(text))}
+        assert not places & seen
+        seen |= places
+
+
+def test_what_a_recently_edited_document_holds_unsaved_is_found(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        other = folder.open("user.py")
+        change = RangeChange(Position(4, 0), Position(4, 0), "SMALL_THING = 3\n")
+        folder.workspace.change(other, 2, [change])
+        folder.open("main.py")
+        found = folder.ask("main.py", "total += Rectangle")
+    assert "SMALL_THING = 3" in text_of(found, "user.py")
+
+
+def test_a_keystroke_does_not_change_the_answer(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        uri = folder.open("main.py")
+        before = folder.ask("main.py", "total += Rectangle")
+        folder.now += 0.2
+        folder.workspace.change(uri, 2, [RangeChange(Position(6, 26), Position(6, 26), "(")])
+        assert folder.ask("main.py", "total += Rectangle(") is before
+
+
+def test_what_the_model_has_read_stays_in_front(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        uri = folder.open("main.py")
+        before = folder.ask("main.py", "total += Rectangle")
+        folder.workspace.change(uri, 2, [RangeChange(Position(8, 0), Position(8, 0), "\n" * 80 + "x = unit_square")])
+        after = folder.ask("main.py", "x = unit_square")
+    known = [each.excerpt for each in before if each.excerpt in {other.excerpt for other in after}]
+    assert known == [each.excerpt for each in after][: len(known)]
+    assert "def unit_square" in text_of(after, "shapes.py")
+
+
+def test_a_saved_file_is_read_again(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES) as folder:
+        uri = folder.open("shapes.py")
+        folder.open("main.py")
+        folder.write("shapes.py", SHAPES.replace("unit_square", "renamed_square"))
+        folder.workspace.save(uri)
+        folder.settle()
+        assert folder.related.index.definitions(["renamed_square"], (), 10)
+        assert not folder.related.index.definitions(["unit_square"], (), 10)
+
+
+@pytest.mark.slow
+def test_changes_outside_of_the_editor_are_noticed(tmp_path: Path) -> None:
+    with Folder(tmp_path, FILES, watch=True) as folder:
+        index = folder.related.index
+        # The watches are set up beside the reading.
+        assert eventually(lambda: folder.write("x.py", f"A = {time.monotonic()}\n") is not None and len(index) == 4)
+        folder.write("inner/new.py", "def brand_new():\n    pass\n")
+        assert eventually(lambda: "brand_new" in index.definitions(["brand_new"], (), 10))
+        (tmp_path / "shapes.py").unlink()
+        assert eventually(lambda: not index.definitions(["Rectangle"], (), 10))
+        (tmp_path / "inner").rename(tmp_path / "outer")
+        assert eventually(lambda: str(tmp_path / "outer" / "new.py") in index)
+        assert eventually(lambda: str(tmp_path / "inner" / "new.py") not in index)
+        folder.write(".gitignore", "outer/\n")
+        assert eventually(lambda: str(tmp_path / "outer" / "new.py") not in index)
+
+
+def test_files_that_nobody_may_read_are_not_in_the_index(tmp_path: Path) -> None:
+    files = {
+        **FILES,
+        ".gitignore": "private/\n",
+        "private/keys.py": "SECRET_NAME = 1\n",
+        "node_modules/a.js": "var a;\n",
+        "api_pb2.py": "SECRET_NAME = 2\n",
+        "generated.py": "# @generated by a tool\nSECRET_NAME = 3\n",
+        ".ssh/config.py": "SECRET_NAME = 4\n",
+    }
+    with Folder(tmp_path, files) as folder:
+        names = {str(Path(path).relative_to(tmp_path)) for path in folder.related.index.paths()}
+    assert names == set(FILES)
+
+
+def test_a_document_that_may_not_be_read_gives_no_excerpt(tmp_path: Path) -> None:
+    with Folder(tmp_path, {**FILES, ".env": "TOKEN=1\n"}) as folder:
+        uri = folder.open(".env", "dotenv")
+        folder.workspace.change(uri, 2, [RangeChange(Position(0, 0), Position(0, 0), "Rectangle = 1\n")])
+        folder.open("main.py")
+        assert not text_of(folder.ask("main.py", "total += Rectangle"), ".env")
+
+
+def test_a_question_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    ticks = 0.0
+
+    def clock() -> float:
+        nonlocal ticks
+        ticks += 0.010
+        return ticks
+
+    with Folder(tmp_path, {**FILES, **{f"m{n}.py": SHAPES for n in range(30)}}) as folder:
+        uri = folder.open("main.py")
+        document = folder.workspace.documents.get(uri)
+        assert document is not None
+        folder.related._clock = clock
+        assert len(folder.related.excerpts(document, 120, budget_seconds=0.03)) <= 3
+
+
+def test_languages_are_not_mixed(tmp_path: Path) -> None:
+    files = {"a.go": "package a\n\nfunc Compute() int {\n\treturn 1\n}\n", "b.py": "x = Compute\n"}
+    with Folder(tmp_path, files) as folder:
+        folder.open("b.py")
+        assert "definition" not in sources(folder.ask("b.py", "Compute"), "a.go")
+
+
+IMPORTS = {
+    "python": ({"b.py": "from pkg.a import helper\n\nhelper", "pkg/a.py": "def helper():\n    pass\n"}, "pkg/a.py"),
+    "typescript": (
+        {"b.ts": "import { helper } from './lib/a';\nhelper", "lib/a.ts": "export function helper() {}\n"},
+        "lib/a.ts",
+    ),
+    "go": (
+        {
+            "b.go": 'package b\nimport "x/lib"\nvar y = lib.Helper',
+            "lib/a.go": "package lib\n\nfunc Helper() {\n}\n",
+        },
+        "lib/a.go",
+    ),
+    "rust": (
+        {"src/b.rs": "use crate::a::helper;\nfn f() { helper", "src/a.rs": "pub fn helper() -> u8 {\n    1\n}\n"},
+        "src/a.rs",
+    ),
+    "java": (
+        {
+            "src/x/B.java": "package x;\nimport y.A;\nclass B { A a; A",
+            "src/y/A.java": "package y;\n\npublic class A {\n    int f() {\n        return 1;\n    }\n}\n",
+        },
+        "src/y/A.java",
+    ),
+    "c": ({"b.c": '#include "a.h"\nint y = helper', "a.h": "int helper(void);\n"}, "a.h"),
+}
+
+
+@pytest.mark.parametrize("language", IMPORTS)
+def test_imported_files_are_found(tmp_path: Path, language: str) -> None:
+    files, wanted = IMPORTS[language]
+    first = next(iter(files))
+    last = files[first].split("\n")[-1]
+    with Folder(tmp_path, files) as folder:
+        folder.open(first, language)
+        assert sources(folder.ask(first, last), wanted)
