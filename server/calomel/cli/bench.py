@@ -121,6 +121,26 @@ def speed(
 
 
 @bench.command()
+def related(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A workspace. Default: 2,000 files of Python's library.")
+    ] = None,
+    quick: Quick = False,
+    seed: Annotated[int, typer.Option(help="Decides at which places is asked.")] = 1,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """The code around: reading a workspace in the background, and what a question about it costs."""
+    from calomel.bench.related import RelatedBenchError, RelatedOptions, run_related
+
+    try:
+        options = RelatedOptions(folder=folder, quick=quick, seed=seed, json=json, results=results)
+        print(run_related(options).to_markdown())
+    except RelatedBenchError as error:
+        raise CommandError(str(error)) from error
+
+
+@bench.command()
 def keystrokes(
     model: Model = None,
     quick: Quick = False,
