@@ -20,7 +20,12 @@ class Cursors:
         same_message = version is not None and version == self.version and self.last is not None
         if same_message and self.last is not None:
             alike = change.inserted == self.last.inserted and len(change.removed) == len(self.last.removed)
-            self.several = self.several or alike
+            self.several = self.several or (alike and not _continues(self.last, change))
         else:
             self.several = False
         self.version, self.last = version, change
+
+
+def _continues(before: Change, change: Change) -> bool:
+    """Whether a change touches what the one before it left: one key repeated, sent in one message."""
+    return change.end >= before.start and change.start <= before.start + len(before.inserted)

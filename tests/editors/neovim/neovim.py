@@ -7,7 +7,6 @@ import json
 import os
 import socket
 import subprocess
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from tests.lsp.program import SCRIPTED, environment
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "editors" / "neovim"
 AGENT = Path(__file__).parent / "agent.lua"
-SECONDS = 20.0
+SECONDS = 4.0
 POLL = 0.004
 
 # The server waits for no pause in the typing, reads nothing but the buffers, and shows its text when asked.
@@ -44,6 +43,16 @@ vim.notify = function(message) table.insert(_G.messages, message) end
 require("calomel").setup(options)
 """
 
+_CLEAN_UP = """
+vim.cmd("silent! only | silent! %bwipeout!")
+_G.messages = {}
+local server = require("calomel.server")
+for _, client in ipairs(server.clients()) do
+    server.execute_sync(client, "toggle", { { scope = "global", enabled = true } })
+    server.execute_sync(client, "snooze", { 0 })
+end
+"""
+
 _OPEN = """
 local path, filetype = ...
 vim.cmd.edit(vim.fn.fnameescape(path))
@@ -56,6 +65,7 @@ class Neovim:
 
     def __init__(self, program: Path, folder: Path, script: dict[str, Any] | None = None) -> None:
         self.folder = folder
+        self.files = folder
         self._environment = environment(folder, {"fill": None} | (script or {}))
         self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
         path = Path(self._sockets.name) / "nvim"
@@ -65,7 +75,8 @@ class Neovim:
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,
-            env=self._environment | {"CALOMEL_TEST_SOCKET": str(path), "NVIM_LOG_FILE": os.devnull, "LC_ALL": "C.UTF-8"},
+            env=self._environment
+            | {"CALOMEL_TEST_SOCKET": str(path), "NVIM_LOG_FILE": os.devnull, "LC_ALL": "C.UTF-8"},
             cwd=folder,
         )
         self._socket = socket.socket(socket.AF_UNIX)
@@ -126,6 +137,16 @@ class Neovim:
         settings = {**OPTIONS, **(server or {})}
         self.lua(_SETUP, str(PLUGIN), {"cmd": list(command), "settings": settings, **options})
 
+    def clean_up(self) -> None:
+        """Close everything, and have suggestions on."""
+        self.type("<C-\\><C-n>")
+        self.lua(_CLEAN_UP)
+        assert self.lua("local message = vim.v.errmsg; vim.v.errmsg = ''; return message") == ""
+
+    def messages(self) -> list[str]:
+        """What the plugin told the user."""
+        return list(self.lua("return _G.messages"))
+
     def script(self, **script: Any) -> None:
         """Tell the model what to answer from now on."""
         path = self.folder / "script.json"
@@ -139,7 +160,7 @@ class Neovim:
 
     def open(self, text: str | bytes, name: str = "a.py", filetype: str = "python", *, served: bool = True) -> Path:
         """Edit a file with this text, in Normal mode at its beginning."""
-        path = self.folder / name
+        path = self.files / name
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         self.lua(_OPEN, str(path), filetype)
         if served:
@@ -220,12 +241,26 @@ class Neovim:
         """What the plugin shows, in order."""
         return list(self.lua(_MARKS))
 
+    def screen(self, row: int) -> str:
+        """A line of the screen, without blanks at its end."""
+        code = """
+        vim.cmd.redraw()
+        local row, cells = ..., {}
+        for column = 1, vim.o.columns do
+            cells[column] = vim.fn.screenstring(row + 1, column)
+        end
+        return table.concat(cells)
+        """
+        return str(self.lua(code, row)).rstrip()
+
     def ghost(self) -> str:
         """The text that is shown as an insertion, lines joined; empty when there is none."""
         lines: list[str] = []
         for mark in self.marks():
             inserted = [piece for piece, group in _pieces(mark.get("virt_text")) if group in _INSERTIONS]
-            below = ["".join(p for p, group in _pieces(row) if group in _INSERTIONS) for row in mark.get("virt_lines", [])]
+            below = [
+                "".join(p for p, group in _pieces(row) if group in _INSERTIONS) for row in mark.get("virt_lines", [])
+            ]
             if inserted:
                 lines.append("".join(inserted))
             lines += below
@@ -257,5 +292,3 @@ _INSERTIONS = frozenset({"CalomelGhost", "CalomelInsert"})
 
 def _pieces(chunks: Any) -> list[tuple[str, str]]:
     return [(chunk[0], chunk[1] if len(chunk) > 1 else "") for chunk in chunks or []]
-
-

@@ -15,6 +15,10 @@ local M = {}
 ---@return boolean
 function M.ready(action, buf)
     local state = buffer.state(buf)
+    if state then
+        -- Keys that came in one go: what was typed just now has no event yet.
+        buffer.update(state.buf)
+    end
     local s = state and state.shown
     if not s or situation.blocked(s.buf) then
         return false
@@ -113,7 +117,7 @@ end
 ---@return boolean
 function M.dismiss(buf)
     local state = buffer.state(buf)
-    if not state or not state.shown then
+    if not state or not M.ready("dismiss", state.buf) then
         return false
     end
     buffer.cancel(state)

@@ -157,6 +157,26 @@ local function entered(buf)
     end
 end
 
+--- Neovim's events tell of changes that follow a key; a formatter's, or another plugin's, come without one.
+---@param state calomel.State
+local function watch_lines(state)
+    local due = false
+    vim.api.nvim_buf_attach(state.buf, false, {
+        on_lines = function()
+            if states[state.buf] ~= state then
+                return true
+            end
+            if not due then
+                due = true
+                vim.schedule(function()
+                    due = false
+                    M.update(state.buf)
+                end)
+            end
+        end,
+    })
+end
+
 local function group_of(buf)
     return "calomel.buffer." .. buf
 end
@@ -178,6 +198,7 @@ function M.attach(buf)
     if vim.api.nvim_get_current_buf() == buf then
         states[buf].row, states[buf].col = situation.cursor()
     end
+    watch_lines(states[buf])
     local group = vim.api.nvim_create_augroup(group_of(buf), { clear = true })
     local function on(events, done)
         vim.api.nvim_create_autocmd(events, {

@@ -167,6 +167,10 @@ function M.follow(s, row, col)
     if #from == 0 or #to == 0 or to[1] < from[1] or (to[1] == from[1] and to[2] < from[2]) then
         return false
     end
+    -- An anchor at the end of the text may stand behind its last line.
+    if to[1] >= vim.api.nvim_buf_line_count(s.buf) then
+        return false
+    end
     local edit = { srow = from[1], scol = from[2], erow = to[1], ecol = to[2], text = s.new }
     if text.replaced(s.buf, edit) ~= s.removed then
         return false

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+from tests.editors.neovim.neovim import Neovim
+
+KEYS = ("<Tab>", "<C-Right>", "<C-L>", "<C-]>", "<M-\\>")
+
+
+def quiet(neovim: Neovim, text: str = "one two\n") -> None:
+    """A served buffer in which nothing is suggested."""
+    neovim.open(text)
+    neovim.command("setlocal noexpandtab")
+
+
+def test_a_tab_is_a_tab(neovim: Neovim) -> None:
+    quiet(neovim)
+    neovim.type("i<Tab>x<Tab>")
+    assert neovim.text() == "\tx\tone two"
+
+
+def test_a_key_keeps_its_meaning_of_insert_mode(neovim: Neovim) -> None:
+    quiet(neovim)
+    neovim.type("i<C-Right>x")
+    assert neovim.text() == "one xtwo"
+
+
+def test_an_abbreviation_is_still_triggered(neovim: Neovim) -> None:
+    quiet(neovim)
+    neovim.command("iabbrev <buffer> tw the world")
+    neovim.type("itw<C-]>")
+    assert neovim.text() == "the worldone two"
+
+
+def test_keys_of_normal_mode_keep_their_meaning(neovim: Neovim) -> None:
+    neovim.open("one\ntwo\n")
+    neovim.type("Gggx<C-O>")
+    assert neovim.cursor()[0] == 1
+    neovim.type("<Tab>")
+    assert neovim.cursor()[0] == 0
+    neovim.type("2<Tab>")
+    assert neovim.mode() == "n"
+
+
+MAPPINGS = {
+    "text": "vim.keymap.set('i', '<Tab>', 'mapped')",
+    "lua": "vim.keymap.set('i', '<Tab>', function() vim.api.nvim_put({ 'mapped' }, 'c', false, true) end)",
+    "expr": "vim.keymap.set('i', '<Tab>', function() return 'mapped' end, { expr = true })",
+    "vim expr": "vim.cmd([[inoremap <expr> <Tab> 'map' .. 'ped']])",
+    "plug": "vim.cmd([[inoremap <Plug>(x) mapped]]) vim.cmd([[imap <Tab> <Plug>(x)]])",
+    "buffer": "vim.keymap.set('i', '<Tab>', 'mapped', { buffer = true })",
+}
+
+
+@pytest.mark.parametrize("kind", MAPPINGS)
+def test_the_users_own_mapping_runs_when_there_is_nothing_to_accept(neovim: Neovim, kind: str) -> None:
+    if kind == "buffer":
+        neovim.command("autocmd BufReadPost * ++once lua " + MAPPINGS[kind])
+    else:
+        neovim.lua(MAPPINGS[kind])
+    try:
+        quiet(neovim)
+        neovim.type("i<Tab>!")
+        neovim.until_text("mapped!one two")
+        neovim.script(fill={"mapped!": " and shown"})
+        neovim.type("<Esc>0Dimapped!")
+        neovim.until_ghost(" and shown")
+        neovim.type("<Tab>")
+        assert neovim.text() == "mapped! and shown"
+    finally:
+        neovim.lua("pcall(vim.keymap.del, 'i', '<Tab>')")
+
+
+def test_a_mapping_of_the_buffer_is_back_when_the_server_leaves(bare: Neovim) -> None:
+    bare.setup()
+    bare.command("autocmd BufReadPost * ++once lua " + MAPPINGS["buffer"])
+    bare.open("\n")
+    assert bare.lua("return vim.fn.maparg('<Tab>', 'i', false, true).desc") == "Calomel: accept"
+    bare.lua("vim.lsp.enable('calomel', false)")
+    bare.until(lambda: bare.lua("return vim.fn.maparg('<Tab>', 'i')") == "mapped")
+    assert [key for key in KEYS[1:] if bare.lua("return vim.fn.maparg(..., 'i')", key)] == []
+
+
+def test_keys_are_the_users_choice(bare: Neovim) -> None:
+    bare.setup(keys={"accept": "<C-y>", "dismiss": False})
+    bare.script(fill={"x = ": "1"})
+    bare.open("\n")
+    bare.type("ix = ")
+    bare.until_ghost("1")
+    assert bare.lua("return vim.fn.maparg('<C-]>', 'i')") == ""
+    bare.type("<C-y>")
+    bare.until_text("x = 1")
+
+
+def test_without_keys_nothing_is_mapped(bare: Neovim) -> None:
+    bare.setup(keys=False)
+    bare.open("\n")
+    for mode in ("i", "n"):
+        assert bare.lua("return #vim.api.nvim_buf_get_keymap(0, ...)", mode) == 0
+
+
+def test_keys_that_come_in_one_go_see_what_was_typed_before_them(neovim: Neovim) -> None:
+    neovim.script(fill={"x = ": "first + second"})
+    neovim.open("\n")
+    neovim.type("ix = ")
+    neovim.until_ghost("first + second")
+    neovim.type("first<C-Right><C-Right>!<Tab>")
+    assert neovim.text() == "x = first + second!\t"
