@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import texts
 
@@ -70,6 +70,7 @@ def test_an_unreadable_front_matter_is_said() -> None:
 _LINES = st.lists(st.sampled_from(["a", "b", "c", "", "  d"]), min_size=1, max_size=8)
 
 
+@settings(deadline=None)
 @given(_LINES, _LINES, st.sampled_from(["", "\n"]), st.sampled_from(["", "\n"]))
 def test_a_diff_of_whole_texts_gives_the_other_text(old: list[str], new: list[str], end: str, other: str) -> None:
     del other
@@ -84,6 +85,7 @@ def test_a_diff_of_whole_texts_gives_the_other_text(old: list[str], new: list[st
     assert apply_edits(after, (back,)) == text
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="+- @ab\n1,", max_size=60))
 def test_any_text_is_read_as_a_diff_without_an_error(text: str) -> None:
     for hunk in hunks_of(f"@@ -1,1 +1,1 @@\n{text}"):
@@ -92,6 +94,7 @@ def test_any_text_is_read_as_a_diff_without_an_error(text: str) -> None:
             apply_edits("a\nb\n", (edit,))
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="#+`\n Cursor Position[CURSOR_POSITION]^", max_size=80))
 def test_any_text_is_read_as_an_example_without_an_error(text: str) -> None:
     log = read_example(f"## Cursor Position\n```a.py\nx\n```\n{text}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
@@ -84,6 +84,7 @@ def test_time_that_runs_backwards_is_held() -> None:
     assert [problem.entry for problem in log.problems] == [1, 3]
 
 
+@settings(deadline=None)
 @given(st.text(max_size=12), st.data())
 def test_changes_give_what_the_patches_give(start: str, data: st.DataObject) -> None:
     text, transactions = start, []

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import texts
 
@@ -72,6 +72,7 @@ def test_what_calomel_writes_is_read(tmp_path: Path) -> None:
     assert [text for _, text in texts(log.events).items()] == ["x()"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=20) | st.builds(line, st.sampled_from(["shown", "accepted"]), st.floats(0, 9))))
 def test_any_lines_are_read_without_an_error(lines: list[str]) -> None:
     log = read_outcome_text("o", lines)

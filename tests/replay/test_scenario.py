@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import shared, texts
 
@@ -82,6 +82,7 @@ def test_without_a_buffer_there_is_no_scenario() -> None:
         parse_scenario("id: x\n-- expected --\nx\n")
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
 def test_any_text_is_read_without_an_error(head: str, buffer: str, history: str) -> None:
     log = read_scenario(f"{head}\n-- buffer.txt --\n{buffer}\n-- history --\n{history}\n")

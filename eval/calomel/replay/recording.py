@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from calomel.replay.causes import REASONS
 from calomel.replay.events import (
     Accepted,
     Cause,
@@ -32,11 +31,11 @@ from calomel.replay.language_ids import language_of
 from calomel.replay.log_clock import LogClock
 from calomel.replay.recorded_document import RecordedDocument, content_id, edits_of
 from calomel.replay.recorded_offers import Fetch, answer_of
+from calomel.replay.recorded_reasons import SOURCE, reasons_of
 from calomel.replay.units import code_point_edits, code_point_offset
 
 DOCUMENT_TYPE: Final = "workspaceRecording@1.0"
 _FETCH: Final = "InlineCompletions.fetch"
-_REASON: Final = "TextModel.setChangeReason"
 # Entries without a text or a place; nothing is to be replayed of them.
 _ASIDE: Final = frozenset({"meta", "bookmark", "documentEncountered", "setContent", "storeContent", "restoreContent"})
 # Written down up to 28 s late in the longest recording known.
@@ -76,7 +75,7 @@ class _Reader:
         self._documents: dict[int, RecordedDocument] = {}
         self._stored: dict[str, str] = {}
         self._fetches: dict[object, Fetch] = {}
-        self._reasons = _reasons(entries)
+        self._reasons = reasons_of(entries)
         # Kinds that no reader knows: the first entry and how many there are.
         self._unknown: dict[str, list[int]] = {}
 
@@ -248,7 +247,7 @@ class _Reader:
         if source == _FETCH and data.get("kind") == "start":
             self._document(values)
             self._fetches[data["requestId"]] = Fetch(values["id"], data.get("v"), self._clock.now)
-        elif source == _REASON:
+        elif source == SOURCE:
             self.counts[f"reason {data.get('source')}"] += 1
             if not self._reasons.has(values, data):
                 raise ValueError(f"there is no change to version {data.get('v')} before it that it could explain")
@@ -310,44 +309,6 @@ class _Reader:
         if not document.opened:
             document.opened = True
             self.events.append(Opened(entry, self._clock.now, document.path, language_of(document.path), text))
-
-
-class _Reasons(dict[int, Cause]):
-    """Causes by the entry of their change; also which reasons found one."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._found: set[tuple[object, object]] = set()
-
-    def add(self, entry: int, values: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-        self[entry] = REASONS.get(str(data.get("source")), "other")
-        self._found.add((values.get("id"), data.get("v")))
-
-    def has(self, values: Mapping[str, Any], data: Mapping[str, Any]) -> bool:
-        return (values.get("id"), data.get("v")) in self._found
-
-
-def _reasons(entries: Sequence[Any]) -> _Reasons:
-    """The recorder writes a change's reason down after the change: it names the document and the version."""
-    found = _Reasons()
-    last: dict[tuple[object, object], int] = {}
-    for entry, values in enumerate(entries):
-        if not isinstance(values, dict):
-            continue
-        if values.get("kind") == "changed":
-            last[_key(values, values)] = entry
-        elif values.get("kind") == "documentEvent":
-            data = values.get("data")
-            if isinstance(data, dict) and data.get("sourceId") == _REASON:
-                change = last.get(_key(values, data))
-                if change is not None:
-                    found.add(change, values, data)
-    return found
-
-
-def _key(values: Mapping[str, Any], versioned: Mapping[str, Any]) -> tuple[object, object]:
-    number, version = values.get("id"), versioned.get("v")
-    return (number if type(number) is int else None, version if type(version) is int else None)
 
 
 def _path(value: object) -> str:
