@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.replay.made import opportunity, result, shown
 
-from calomel.replay.opportunity import Opportunity, Outcome
+from calomel.replay.opportunity import Opportunity
 from calomel.replay.summary import document, summarize
 from calomel.replay.summary_table import counts_line, figure_rows, recorded_rows, render_tables
 

@@ -6,10 +6,10 @@ from calomel.replay.metrics.calibration import brier, ece, reliability
 
 
 def test_bins_tell_mean_confidence_and_the_share_taken() -> None:
-    assert [tuple(each) for each in reliability([0.91, 0.99, 0.15], [1, 0, 0])] == [
-        (0.1, 0.2, 1, pytest.approx(0.15), 0.0),
-        (0.9, 1.0, 2, pytest.approx(0.95), 0.5),
-    ]
+    low, high = reliability([0.91, 0.99, 0.15], [1, 0, 0])
+    assert (low.low, low.high, low.size, low.taken) == (0.1, 0.2, 1, 0.0)
+    assert (high.low, high.high, high.size, high.taken) == (0.9, 1.0, 2, 0.5)
+    assert (low.confidence, high.confidence) == pytest.approx((0.15, 0.95))
 
 
 def test_a_confidence_of_1_lies_in_the_last_bin() -> None:

@@ -1,0 +1,1 @@
+"""A replay as one HTML page that needs nothing else: plots, figures, and every suggestion."""
