@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import pytest
+
+from calomel.replay import person
+from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened, Selected, apply_edits
+from calomel.replay.person import Moment, Verdict, judge
+
+DOCUMENT = "a.py"
+
+
+def typing(text: str, at: int, start: float = 1.0, gap: float = 0.2) -> list[Event]:
+    """One keystroke for each character."""
+    return [
+        Changed(entry, start + entry * gap, DOCUMENT, (Edit(at + entry, at + entry, character),))
+        for entry, character in enumerate(text)
+    ]
+
+
+def later(seconds: float) -> Event:
+    return Selected(99, seconds, DOCUMENT, 0, 0)
+
+
+def verdict(text: str, edits: list[Edit], events: list[Event], *, late: bool = False) -> Verdict:
+    return judge(Moment(DOCUMENT, text, 0.0, 0), edits, events, late=late)
+
+
+def test_what_the_person_types_is_accepted() -> None:
+    found = verdict("x = \n", [Edit(4, 4, "compute(1)")], typing("compute(1)", 4))
+    assert found.outcome == "accepted"
+    assert found.accepted_characters == 10
+    assert found.saved_characters == 9  # one key accepts
+    assert (found.before, found.after, found.expected) == ("x = ", "x = compute(1)", "x = compute(1)")
+    assert found.until == 10
+    assert found.visible_seconds == pytest.approx(2.8)
+    assert found.ending == "taken"
+
+
+def test_more_behind_it_is_accepted_too() -> None:
+    assert verdict("x = \n", [Edit(4, 4, "compute")], typing("compute(1)", 4)).outcome == "accepted"
+
+
+def test_whole_words_of_the_beginning_are_accepted_partly() -> None:
+    found = verdict("", [Edit(0, 0, "return values.first")], typing("return valid", 0))
+    assert found.outcome == "partly"
+    assert found.accepted_characters == len("return")
+    assert found.saved_characters == 5
+
+
+def test_the_first_line_is_accepted_partly() -> None:
+    found = verdict("", [Edit(0, 0, "if ready:\n    go()\n")], typing("if ready:\n    stop()", 0))
+    assert found.outcome == "partly"
+    assert found.accepted_characters == len("if ready:")
+
+
+def test_the_same_word_a_line_later_is_not_accepted() -> None:
+    assert verdict("", [Edit(0, 0, "return")], typing("go()\nreturn", 0)).outcome == "rejected"
+
+
+def test_what_comes_too_late_is_rejected() -> None:
+    waste = typing("abcdefgh" * 6, 0, gap=0.1)
+    for when, outcome in ((5.5, "accepted"), (31.0, "rejected")):
+        back = Changed(50, when, DOCUMENT, (Edit(0, 48, ""),))
+        events = [*waste, back, *typing("compute", 0, when + 1.0)]
+        assert verdict("", [Edit(0, 0, "compute")], events).outcome == outcome
+
+
+def test_few_keystrokes_after_a_long_pause_are_within_the_horizon() -> None:
+    assert verdict("", [Edit(0, 0, "compute")], typing("compute", 0, start=500.0)).outcome == "accepted"
+
+
+def test_corrections_on_the_way_do_not_matter() -> None:
+    events = [
+        *typing("compoo", 0),
+        Changed(6, 3.0, DOCUMENT, (Edit(4, 6, ""),)),
+        *typing("ute()", 4, 4.0),
+    ]
+    assert verdict("", [Edit(0, 0, "compute()")], events).outcome == "accepted"
+
+
+def test_who_types_the_beginning_of_the_line_anew_still_accepts() -> None:
+    events = [Changed(0, 1.0, DOCUMENT, (Edit(0, 3, ""),)), *typing("retry", 0, 2.0)]
+    assert verdict("ret\n", [Edit(3, 3, "ry")], events).outcome == "too_short"
+    events = [Changed(0, 1.0, DOCUMENT, (Edit(0, 3, ""),)), *typing("retrying()", 0, 2.0)]
+    assert verdict("ret\n", [Edit(3, 3, "rying()")], events).outcome == "accepted"
+
+
+def test_brackets_that_the_editor_closes_do_not_matter() -> None:
+    events: list[Event] = [
+        Changed(0, 1.0, DOCUMENT, (Edit(0, 0, "go"),)),
+        Changed(1, 1.1, DOCUMENT, (Edit(2, 2, "()"),)),
+        Changed(2, 1.2, DOCUMENT, (Edit(3, 3, "1"),)),
+    ]
+    assert verdict("", [Edit(0, 0, "go(1)")], events).outcome == "accepted"
+
+
+def test_indentation_is_not_saved_and_not_compared() -> None:
+    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(3, 3, "\n\tgo()"),))]
+    found = verdict("if:\n", [Edit(3, 3, "\n    go()")], events)
+    assert found.outcome == "accepted"
+    assert found.accepted_characters == 9
+    assert found.saved_characters == len("\ngo()") - 1
+
+
+@pytest.mark.parametrize("text", ["abc", "a  b\n c"])
+def test_few_characters_are_too_short_even_when_typed(text: str) -> None:
+    found = verdict("", [Edit(0, 0, text)], typing(text, 0))
+    assert found.outcome == "too_short"
+    assert (found.accepted_characters, found.saved_characters, found.kept) == (0, 0, None)
+
+
+def test_a_part_of_few_characters_is_no_part() -> None:
+    assert verdict("", [Edit(0, 0, "if condition:")], typing("if x:", 0)).outcome == "rejected"
+
+
+def test_what_arrives_after_typing_is_superseded() -> None:
+    found = verdict("", [Edit(0, 0, "compute")], typing("compute", 0), late=True)
+    assert (found.outcome, found.visible_seconds, found.saved_characters) == ("superseded", 0.0, 0)
+
+
+def test_kept_is_what_stands_a_minute_after_it_was_there() -> None:
+    edits = [Edit(0, 0, "compute()")]
+    typed = typing("compute()", 0, gap=0.1)
+    assert verdict("", edits, [*typed, later(62.0)]).kept is True
+    deleted = Changed(20, 30.0, DOCUMENT, (Edit(0, 9, ""),))
+    assert verdict("", edits, [*typed, deleted, later(62.0)]).kept is False
+    too_late = Changed(20, 62.0, DOCUMENT, (Edit(0, 9, ""),))
+    assert verdict("", edits, [*typed, too_late]).kept is True
+    assert verdict("", edits, typed).kept is None
+    assert verdict("", edits, [*typed, Closed(21, 20.0, DOCUMENT), later(80.0)]).kept is None
+
+
+def test_a_suggestion_is_visible_until_the_person_disagrees() -> None:
+    found = verdict("", [Edit(0, 0, "compute")], typing("comb", 0))
+    assert (found.visible_seconds, found.ending) == (pytest.approx(1.6), "typed_on")
+
+
+def test_looking_elsewhere_ends_it() -> None:
+    for event in (Focused(0, 3.0, "b.py"), Selected(0, 3.0, DOCUMENT, 5, 5)):
+        found = verdict("ab\ncd\n", [Edit(1, 1, "compute")], [event])
+        assert (found.visible_seconds, found.ending) == (3.0, "left")
+
+
+def test_a_replacement_is_accepted_when_the_person_makes_it() -> None:
+    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(0, 5, ""),)), *typing("second", 0, 2.0)]
+    found = verdict("first()\n", [Edit(0, 5, "second")], events)
+    assert found.outcome == "accepted"
+    assert verdict("first()\n", [Edit(0, 5, "second")], [later(50.0)]).outcome == "rejected"
+
+
+def test_a_deletion_is_accepted_when_the_person_makes_it_and_saves_no_characters() -> None:
+    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(0, 8, ""),))]
+    found = verdict("import a\nb\n", [Edit(0, 9, "")], events)
+    assert (found.outcome, found.saved_characters) == ("accepted", 0)
+
+
+def test_one_of_two_places_is_accepted_partly() -> None:
+    edits = [Edit(0, 3, "fresher"), Edit(8, 11, "fresher")]
+    events: list[Event] = [Changed(0, 1.0, DOCUMENT, (Edit(0, 3, "fresher"),))]
+    found = verdict("old and old\n", edits, events)
+    assert (found.outcome, found.accepted_characters) == ("partly", 7)
+    assert verdict("old and old\n", edits, [Changed(0, 1.0, DOCUMENT, tuple(edits))]).outcome == "accepted"
+
+
+def test_what_nobody_touched_again_has_no_expectation() -> None:
+    found = verdict("x\n", [Edit(1, 1, "compute")], [later(100.0)])
+    assert (found.outcome, found.expected) == ("rejected", None)
+
+
+def test_lines_written_behind_it_are_not_expected_of_it() -> None:
+    found = verdict("", [Edit(0, 0, "one()")], typing("one()\ntwo()", 0))
+    assert found.expected == "one()"
+
+
+def test_a_text_set_anew_counts_as_a_change() -> None:
+    events: list[Event] = [Opened(0, 1.0, DOCUMENT, "python", "a\ncompute()\nb\n")]
+    assert verdict("a\n\nb\n", [Edit(2, 2, "compute()")], events).outcome == "accepted"
+
+
+def test_the_longer_the_suggestion_the_more_keystrokes_it_gets() -> None:
+    text = "abcdefgh" * 12
+    assert len(text) > person.KEYSTROKES
+    assert verdict("", [Edit(0, 0, text)], typing(text, 0, gap=1.0)).outcome == "accepted"
+
+
+def test_typing_elsewhere_moves_the_place() -> None:
+    above: list[Event] = [Changed(0, 0.5, DOCUMENT, (Edit(0, 0, "import os\n"),))]
+    below = apply_edits("x = \n", (Edit(0, 0, "import os\n"),)).index("= ") + 2
+    found = verdict("x = \n", [Edit(4, 4, "compute(1)")], [*above, *typing("compute(1)", below)])
+    assert found.outcome == "accepted"
