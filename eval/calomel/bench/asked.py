@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from calomel.bench.cases import Case
+from calomel.bench.cases import Case, SuiteError
 from calomel.bench.suite_score import Reply
 from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, TokenCounter
 from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened
 from calomel.suggest.completer import Candidate, Completer, Kind
 from calomel.suggest.gate import Signals, ThresholdGate, Verdict
-from calomel.suggest.silence import Silence
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import apply
 from calomel.suggest.trigger import Trigger
@@ -23,6 +24,16 @@ from calomel.workspace.position import Encoding
 from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
+
+_BROKEN: Final = frozenset(
+    {
+        SilenceReason.FAILED,
+        SilenceReason.NO_MODEL,
+        SilenceReason.LOADING,
+        SilenceReason.OVERLOADED,
+        SilenceReason.TIMEOUT,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +109,15 @@ async def ask(
 
     For a next edit it is asked as by a key, since the scenarios say so and since not all have an edit to begin with;
     for text at the cursor as after a keystroke, since by a key it would have to say something.
+
+    Raises:
+        SuiteError: the model was not there, or broke; that is no silence of its own.
     """
     room = _Room(completer, settings or SuggestSettings(debounce_seconds=0.0), counter or EstimateCounter())
     log = case.log()
     room.play([event for event in log.events if isinstance(event, Opened | Changed | Closed | Focused)])
+    # What a scenario calls its history is finished; an editor would say so by a save or by the next edit.
+    room.workspace.history.settle()
     uri = uri_of(case.scenario.file)
     document = room.workspace.documents.get(uri)
     if document is None or document.text != case.text:
@@ -114,5 +130,7 @@ async def ask(
     latency_ms = (time.perf_counter() - started) * 1000
     await room.suggester.aclose()
     if isinstance(answer, Silence):
+        if answer.reason in _BROKEN:
+            raise SuiteError(f"{case.name}: the model did not answer: {answer.reason}. {answer.message}")
         return Reply(None, str(answer.reason), latency_ms)
     return Reply(apply(case.text, answer.edits), None, latency_ms)

@@ -64,7 +64,8 @@ def write_report(path: Path, results: Sequence[LogResult], summary: Mapping[str,
 
 def _about(results: Sequence[LogResult], summary: Mapping[str, Any]) -> str:
     names = ", ".join(result.log for result in results[:5]) + (" …" if len(results) > 5 else "")  # noqa: PLR2004
-    return f"{len(results)} logs: {names}. {summary['active_minutes']:.0f} minutes of typing. {counts_line(summary)}."
+    logs = "1 log" if len(results) == 1 else f"{len(results):,} logs"
+    return f"{logs}: {names}. {summary['active_minutes']:.0f} minutes of typing. {counts_line(summary)}."
 
 
 def _plots(results: Sequence[LogResult], summary: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 WIDTH, HEIGHT = 560, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 14, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 30, 14, 44
 _SHORT_TICK: Final = 4
 
 
