@@ -48,6 +48,17 @@ async def test_partial_acceptance_is_counted_in_utf16_units_from_the_start(edito
     assert (await editor.command("calomel.status"))["outcomes"]["partly_accepted"] == 1
 
 
+async def test_a_part_of_the_item_before_the_rest_was_answered_is_no_full_acceptance(editor: Editor) -> None:
+    await editor.initialize()
+    name = await suggestion(editor)
+    editor.change(2, {"range": span(1, 4, 4), "text": "return"})
+    assert (await editor.inline(1, 10))["items"][0]["insertText"] == " a + b"
+    item = {"insertText": "return a + b", "command": {"command": "calomel.accept", "arguments": [name]}}
+    editor.notify("textDocument/didPartiallyAcceptCompletion", {"item": item, "acceptedLength": 8})
+    outcomes = (await editor.command("calomel.status"))["outcomes"]
+    assert (outcomes["partly_accepted"], outcomes.get("accepted")) == (1, None)
+
+
 @pytest.mark.parametrize(
     "params",
     [

@@ -9,6 +9,7 @@ from calomel.lsp.client import Client
 from calomel.suggest.completer import Kind
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Suggestion
+from calomel.suggest.units import utf16_length
 from calomel.workspace.workspace import Workspace
 
 
@@ -42,7 +43,10 @@ class Feedback:
         suggestion_id = _id_of(params)
         length = params.get("acceptedLength")
         if suggestion_id is not None and isinstance(length, int) and length > 0:
-            self._suggester.partly_accepted(suggestion_id, length)
+            item = params["item"]
+            text = item.get("insertText") if isinstance(item, Mapping) else None
+            whole = utf16_length(text) if isinstance(text, str) else None
+            self._suggester.partly_accepted(suggestion_id, length, whole)
 
     def did_focus(self, params: Mapping[str, Any]) -> None:
         """`textDocument/didFocus`; without a document the user looks at none."""

@@ -39,12 +39,15 @@ class Rooms:
         encoding: Encoding,
         model: ModelLink,
         clock: Callable[[], float],
+        say: Callable[[str], None],
     ) -> None:
+        """`say` is called from other threads, with sentences for the user."""
         self._settings = settings
         self._model = model
+        self._has_read = False
         self._privacy = PresentPrivacy(Privacy(folders, settings.privacy))
         self._syntax = SyntaxTrees(clock)
-        self._related = Related(self._syntax, self._privacy, clock=clock)
+        self._related = Related(self._syntax, self._privacy, clock=clock, message=say)
         self.workspace = Workspace(
             folders, clock, encoding=encoding, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
@@ -91,8 +94,18 @@ class Rooms:
         """Whether there is anything to read, and the user wants it read."""
         return self._settings.workspace.index and bool(self.workspace.folders)
 
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """The settings that decide what is read."""
+        return self._settings.workspace, self._settings.privacy
+
     async def index(self, folders: tuple[Path, ...], report: Callable[[float], None]) -> None:
-        """Read the folders in the background; returns when all of them are read."""
+        """Read the folders in the background, and forget what is not of them; returns when all of them are read."""
+        if not self.indexes:
+            if self._has_read:
+                self._related.start(())
+            return
+        self._has_read = True
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
@@ -101,7 +114,7 @@ class Rooms:
             if self._related.ready or read >= found:
                 loop.call_soon_threadsafe(done.set)
 
-        self._related.start(folders, progress)
+        self._related.start(folders, progress, most_files=self._settings.workspace.index_files)
         await done.wait()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
@@ -63,6 +64,7 @@ class Session:
         self._clock = clock
         self._factory = completer_factory
         self._begun = False
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self._link = EditorLink(send)
         self._notices = Notices(self._link, client)
@@ -72,7 +74,9 @@ class Session:
         )
         self._model = ModelLink(self._connect(), self._state, clock)
         encoding = Encoding(client.encoding)
-        self._rooms = Rooms(self._configuration.settings, self._folders, encoding, self._model, clock)
+        self._rooms = Rooms(
+            self._configuration.settings, self._folders, encoding, self._model, clock, self._warn_from_elsewhere
+        )
         workspace, suggester = self._rooms.workspace, self._rooms.suggester
         self._sync = TextSync(workspace, self._notices.warn)
         self._sync.folders_changed = self._folders_changed
@@ -182,6 +186,7 @@ class Session:
     async def _index(self) -> None:
         """Read the workspace, and tell the client how far it is."""
         if not self._rooms.indexes:
+            await self._rooms.index((), lambda _share: None)
             return
         progress = Progress(self._link, self._client, "Calomel: reading the workspace")
         await progress.begin(measured=True)
@@ -190,11 +195,19 @@ class Session:
         finally:
             progress.end()
 
+    def _warn_from_elsewhere(self, message: str) -> None:
+        with contextlib.suppress(RuntimeError):
+            # The session may have ended meanwhile.
+            self._loop.call_soon_threadsafe(self._notices.warn, message)
+
     # Changes of what surrounds the documents.
 
     def _apply(self, settings: Settings) -> None:
         set_level(settings.log.level)
+        before = self._rooms.reading
         server_changed = self._rooms.apply(settings)
+        if self._begun and self._rooms.reading != before:
+            self._spawn(self._index())
         if server_changed and self._begun:
             self._spawn(self._model.reconnect(self._connect()))
         self._tell_state()

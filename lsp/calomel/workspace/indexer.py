@@ -87,10 +87,16 @@ class Indexer:
         process = self._process
         return None if process is None else process.pid
 
-    def start(self, folders: Sequence[Path], progress: Progress | None = None) -> None:
-        """Read the folders, or other folders than before. `progress` is called from the background."""
+    def start(
+        self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int | None = None
+    ) -> None:
+        """Read the folders, or other folders than before, of which none is known any more.
+
+        `progress` is called from the background, once more when all is read. `most_files` replaces the limit.
+        """
         with self._wake:
             self._folders = tuple(folders)
+            self._most_files = self._most_files if most_files is None else most_files
             self._progress = progress
             self._rescan = True
             self._ready = False
@@ -154,8 +160,10 @@ class Indexer:
         """Do the most urgent thing, or wait for one."""
         with self._wake:
             while not (self._paths or self._rescan or self._batches or self._stopped.is_set()):
-                self._ready = True
-                self._complete.set()
+                if not self._complete.is_set():
+                    self._ready = True
+                    self._complete.set()
+                    self._tell()
                 self._wake.wait()
             paths, self._paths = tuple(self._paths), {}
             rescan, self._rescan = self._rescan, False
@@ -295,6 +303,9 @@ class Indexer:
 
     def _count(self, files: int) -> None:
         self._read += files
+        self._tell()
+
+    def _tell(self) -> None:
         if self._progress is not None:
             with contextlib.suppress(RuntimeError):
                 # The one who is told may be gone already.

@@ -87,12 +87,19 @@ class Related:
         """Of the process that reads the files."""
         return self._indexer.worker_pid
 
-    def start(self, folders: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> None:
-        """Read the folders in the background, and watch them; again for other folders.
+    def start(
+        self,
+        folders: Sequence[Path],
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        most_files: int | None = None,
+    ) -> None:
+        """Read the folders in the background, and watch them; again for other folders, none included.
 
-        `progress` gets the files read and the files found. It is called from another thread.
+        `progress` gets the files read and the files found, once more when all is read. It is called from another
+        thread. `most_files` limits the index.
         """
-        self._indexer.start(folders, progress)
+        self._indexer.start(folders, progress, most_files=most_files)
         if self._watch is not None:
             # Setting up the watches walks through the folders.
             threading.Thread(target=self._watch.start, args=(folders,), name="calomel-watch-start", daemon=True).start()
