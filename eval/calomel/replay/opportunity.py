@@ -118,6 +118,9 @@ class LogResult:
         problems: of the log.
         checks: of the log's own hashes.
         active_minutes: minutes in which the person typed at all; rates by the minute refer to them.
+        typed_on: questions before whose answer the person typed on while the suggester still waited for a pause; no
+            opportunities.
+        taken: questions that were not asked since the person, having accepted a suggestion, was given that text already.
         text_right: the documents end with the texts that the log ends with, in the replay's own workspace.
         error: why the replay stopped before the end; empty when it did not.
     """
@@ -133,6 +136,8 @@ class LogResult:
     problems: list[Problem] = field(default_factory=list)
     checks: Checks = field(default_factory=Checks)
     active_minutes: float = 0.0
+    typed_on: int = 0
+    taken: int = 0
     text_right: bool = True
     error: str = ""
 

@@ -1,4 +1,4 @@
-"""The simulated user: the one place that says what a person would have done with a suggestion, and every constant of it.
+"""The simulated user: the one place that says what a person would have done with a suggestion, with every constant.
 
 The log tells what the person wrote. A suggestion is *accepted* when the person's own text at its place, at some moment
 within `SECONDS` or `KEYSTROKES` (whichever lasts longer; a long suggestion gets more keystrokes), begins with all of
@@ -324,7 +324,7 @@ def _by_hand(text: str, *, indented: bool) -> int:
 
 
 def _as_many_lines(text: str, *others: str) -> str:
-    """The first lines of `text`, as many as the longest of the others has: what was written behind is another matter."""
+    """The first lines of `text`, as many as the longest of the others has; what was written behind does not count."""
     most = max(len(other.split("\n")) for other in others)
     return "\n".join(text.split("\n")[:most])
 

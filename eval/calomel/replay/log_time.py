@@ -1,0 +1,108 @@
+"""The log's clock for code that waits: nothing sleeps, time jumps to whatever comes next.
+
+Only a model computes in real time. While it does, the log's clock stands still, or, when latency is measured, runs
+along with the real one, so that a key that the person hit before the answer was there comes before the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+_T = TypeVar("_T")
+
+# A model that is alive answers long before; one that hangs must not hang the replay.
+_PATIENCE: Final = 120.0
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts what it is given to do soon: so it can be told when all has come to rest."""
+
+    calls = 0
+
+    def call_soon(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
+        """As the base class does."""
+        self.calls += 1
+        return super().call_soon(*args, **kwargs)
+
+
+class StuckError(Exception):
+    """The model does not answer."""
+
+
+class LogTime:
+    """Seconds of a log. `clock` and `sleep` are what the code under replay gets in place of the real ones."""
+
+    def __init__(self, *, flows: bool, wall: Callable[[], float] = time.monotonic) -> None:
+        """`flows`: real computation takes as much of the log's time as of ours."""
+        self.now = 0.0
+        self._flows = flows
+        self._wall = wall
+        self._order = itertools.count()
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+        self._computing: set[asyncio.Future[Any]] = set()
+
+    def clock(self) -> float:
+        """Now."""
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        """Return when the log's clock has gone on by so much."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self.now + max(0.0, seconds), next(self._order), future))
+        await future
+
+    async def compute(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Do real work; cancelling this cancels it."""
+        task = asyncio.ensure_future(work)
+        self._computing.add(task)
+        task.add_done_callback(self._computing.discard)
+        return await task
+
+    async def run_to(self, when: float) -> None:
+        """Let everything happen that happens until `when`. Raises StuckError."""
+        while True:
+            await settled()
+            while self._sleepers and self._sleepers[0][2].done():
+                heapq.heappop(self._sleepers)
+            due = min(self._sleepers[0][0], when) if self._sleepers else when
+            if self._computing and await self._computed(due):
+                continue
+            self.now = max(self.now, due)
+            if self._sleepers and self._sleepers[0][0] <= self.now:
+                heapq.heappop(self._sleepers)[2].set_result(None)
+            elif self.now >= when:
+                return
+
+    async def _computed(self, due: float) -> bool:
+        """Wait for real work; whether some of it was done before the log's clock came to `due`."""
+        began = self._wall()
+        room = max(0.0, due - self.now) if self._flows else _PATIENCE
+        done, _ = await asyncio.wait(set(self._computing), timeout=room, return_when=asyncio.FIRST_COMPLETED)
+        if not done and not self._flows:
+            raise StuckError(f"The model gave no answer within {_PATIENCE:.0f} s.")
+        if self._flows:
+            self.now = min(due, self.now + self._wall() - began)
+        return bool(done)
+
+
+async def settled() -> None:
+    """Let everything run that can run without time going on."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, CountingLoop):
+        raise TypeError("a replay runs in a CountingLoop")
+    while True:
+        before = loop.calls
+        await asyncio.sleep(0)
+        if loop.calls - before <= 1:
+            return
+
+
+def run(main: Coroutine[Any, Any, _T]) -> _T:
+    """`asyncio.run` in a loop that can be waited for."""
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        return runner.run(main)

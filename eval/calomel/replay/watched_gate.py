@@ -1,0 +1,41 @@
+"""A gate that remembers what it decided about: so a replay knows the suggestions that were held back, too."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.suggest.completer import Candidate
+from calomel.suggest.gate import Gate, Signals, Verdict
+
+# As many as answers are cached: any of them may be offered later.
+_REMEMBERED: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the gate was asked, and what it said."""
+
+    candidate: Candidate
+    signals: Signals
+    verdict: Verdict
+
+
+class WatchedGate:
+    """Decides as another gate does."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.last: Decision | None = None
+        self._gate = gate
+        self._decisions: deque[Decision] = deque(maxlen=_REMEMBERED)
+
+    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
+        """Show or hide."""
+        self.last = Decision(candidate, signals, self._gate.decide(candidate, signals))
+        self._decisions.append(self.last)
+        return self.last.verdict
+
+    def about(self, candidate: Candidate) -> Decision | None:
+        """What was decided about a candidate."""
+        return next((each for each in reversed(self._decisions) if each.candidate is candidate), None)
