@@ -153,7 +153,7 @@ def _report(
     published = _published(_folder(options.suite))
     flat: dict[str, Value] = {**origin, **figures(rows, whole, options.seed)}
     return Report(
-        bench="edits" if options.peer is None else f"edits {options.peer}",
+        bench=f"bench edits {options.peer or options.kind}",
         flat=flat,
         tables=(_whole_table(name, whole, flat, published), _case_table(rows)),
         notes=(
@@ -206,7 +206,7 @@ def figures(rows: Sequence[CaseScore], whole: SuiteScore, seed: int) -> dict[str
 
 
 def _score_interval(edits: Sequence[CaseScore], quiet: Sequence[CaseScore], seed: int) -> dict[str, Value]:
-    """Bounds of score and deltaChrF: both kinds of cases are resampled, each among its own."""
+    """Bounds of score and deltaChrF: both kinds of cases are resampled, each among its own; null where all agree."""
     if not edits or not quiet:
         return {}
     rng = np.random.default_rng(seed)
@@ -219,8 +219,10 @@ def _score_interval(edits: Sequence[CaseScore], quiet: Sequence[CaseScore], seed
     scores = quality * (2 * show * silent / total) / 100
     found: dict[str, Value] = {}
     for key, values in (("score", scores), ("delta_chrf", quality)):
-        low, high = np.percentile(values, [2.5, 97.5])
-        found |= {f"{key}_low": float(low), f"{key}_high": float(high)}
+        low, high = (float(bound) for bound in np.percentile(values, [2.5, 97.5]))
+        # All rounds alike: so few cases cannot tell how sure that is.
+        known = low < high
+        found |= {f"{key}_low": low if known else None, f"{key}_high": high if known else None}
     return found
 
 
