@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.bench.suite import request, write_recording, write_suite
 
 Run = Callable[..., Any]
