@@ -11,6 +11,9 @@ _MARK: Final = re.compile(r"^-- (.+) --[ \t]*\r?$\n?", re.MULTILINE)
 def split(archive: str) -> tuple[str, dict[str, str]]:
     """The comment, and the files by name, texts as they stand; of two files with one name the last one counts."""
     marks = list(_MARK.finditer(archive))
-    comment = archive[: marks[0].start()] if marks else archive
+    if not marks:
+        return archive, {}
     ends = [mark.start() for mark in marks[1:]] + [len(archive)]
-    return comment, {mark[1].strip(): archive[mark.end() : end] for mark, end in zip(marks, ends, strict=True)}
+    return archive[: marks[0].start()], {
+        mark[1].strip(): archive[mark.end() : end] for mark, end in zip(marks, ends, strict=True)
+    }
