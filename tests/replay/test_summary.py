@@ -19,7 +19,7 @@ def some() -> list[Opportunity]:
         opportunity(2, shown("partly", 0.7, saved=2, kept=False), latency_ms=30),
         opportunity(3, silence="off_file"),
         opportunity(4, shown("accepted", 0.2), silence="low_confidence", latency_ms=40),
-        opportunity(5, shown("superseded", 0.8), latency_ms=900),
+        opportunity(5, shown("superseded", 0.8), silence="superseded", latency_ms=900),
         opportunity(6, shown("too_short", 0.8), latency_ms=50),
         opportunity(7, silence="empty", computed=10),
     ]
@@ -47,7 +47,7 @@ def test_wasted_suggestions_are_counted_by_the_minute_of_typing() -> None:
 
 
 def test_silences_are_counted_by_their_reason() -> None:
-    assert summarize([result(some())])["silences"] == {"empty": 1, "low_confidence": 1, "off_file": 1}
+    assert summarize([result(some())])["silences"] == {"empty": 1, "low_confidence": 1, "off_file": 1, "superseded": 1}
 
 
 def test_the_confidence_is_judged_on_suppressed_suggestions_too() -> None:
@@ -113,6 +113,13 @@ def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
     assert summary["opportunities"] == 6
     assert recorded_rows(summary)[0][0] == "accepted of shown"
     json.dumps(document([found]), allow_nan=False)
+
+
+def test_a_suggestion_without_a_confidence_is_the_least_sure() -> None:
+    ours = [opportunity(0, shown("rejected", math.nan)), opportunity(1, shown("accepted", 0.1))]
+    summary = summarize([result(ours, [opportunity(2, shown("accepted", math.nan))])])
+    assert summary["acceptance_at_recorded_rate"] == 1.0
+    assert sum(each["size"] for each in summary["reliability"]) == 1
 
 
 def many(seed: int) -> list[Opportunity]:

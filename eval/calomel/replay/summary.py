@@ -41,7 +41,12 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
     """
     offers = offers_of(results)
     resampling = Resampling(offers.clusters, seed)
-    outcomes = Counter(item.candidate.outcome for item in offers.ours if item.candidate is not None and item.shown)
+    # Superseded ones came too late to be on the screen; of all others, what was there counts.
+    outcomes = Counter(
+        item.candidate.outcome
+        for item in offers.ours
+        if item.candidate is not None and (item.shown or item.candidate.outcome == "superseded")
+    )
     at_its_rate, its_counts = recorded(offers, resampling, results)
     figures: dict[str, Interval | None] = {
         **rates(offers, resampling),

@@ -71,7 +71,7 @@ def timeline_plot(results: Sequence[LogResult]) -> str:
     bars: Counter[tuple[int, str]] = Counter()
     for start, result in zip(starts[:-1], results, strict=True):
         for item in result.opportunities:
-            if item.shown and item.candidate is not None:
+            if item.candidate is not None and (item.shown or item.candidate.outcome == "superseded"):
                 place = min(_TIMELINE_BARS - 1, int((start + item.time) / width))
                 bars[place, item.candidate.outcome] += 1
     tallest = max((sum(bars[at, name] for name in _STACK) for at in range(_TIMELINE_BARS)), default=0) or 1

@@ -6,6 +6,7 @@ For the recorded assistant this is an upper bound: a text that was accepted stan
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 
 from calomel.bench.stats import Interval, wilson
 from calomel.replay.metrics.offers import Offers, judged, seen
@@ -57,7 +58,9 @@ def recorded(
 def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
     """Which suggestions that a person could have decided about are the `count` surest; of equals the earlier ones."""
     ranked = sorted(
-        (-shown.confidence, number) for number, item in enumerate(items) if (shown := judged(item)) is not None
+        (-shown.confidence if isfinite(shown.confidence) else 0.0, number)
+        for number, item in enumerate(items)
+        if (shown := judged(item)) is not None
     )
     chosen = {number for _, number in ranked[:count]}
     return [number in chosen for number in range(len(items))]
