@@ -86,10 +86,14 @@ class Ledger:
         self._tell(offer, "accepted", "by_command")
         return offer
 
-    def partly_accepted(self, suggestion_id: str, length: int) -> Offer | None:
-        """The user took the first `length` UTF-16 units of what the editor was given last."""
+    def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> Offer | None:
+        """The user took the first `length` UTF-16 units of what the editor was given, which had `whole`."""
         offer = self._offers.get(suggestion_id)
-        if offer is None or offer.decided in {"accepted", "rejected"} or length <= offer.taken:
+        if offer is None:
+            return None
+        # Keys may be quicker than the answer that holds only the rest: then it is the text before that.
+        length -= max(0, (whole or 0) - offer.length)
+        if offer.decided in {"accepted", "rejected"} or length <= offer.taken:
             return None
         if length >= offer.length:
             return self.accepted(suggestion_id)

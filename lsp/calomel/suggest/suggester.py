@@ -121,9 +121,12 @@ class Suggester:
             self._session.workspace.expect_prediction(offer.uri, after)
         self._was_accepted(offer)
 
-    def partly_accepted(self, suggestion_id: str, length: int) -> None:
-        """The user took the first `length` UTF-16 units of its insert text, counted from the start each time."""
-        offer = self._session.ledger.partly_accepted(suggestion_id, length)
+    def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> None:
+        """The user took the first `length` UTF-16 units of its insert text, counted from the start each time.
+
+        `whole`: units of that insert text, where the editor says so.
+        """
+        offer = self._session.ledger.partly_accepted(suggestion_id, length, whole)
         if offer is not None:
             self._was_accepted(offer)
 

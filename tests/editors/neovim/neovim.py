@@ -18,7 +18,7 @@ from tests.lsp.program import SCRIPTED, environment
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "editors" / "neovim"
 AGENT = Path(__file__).parent / "agent.lua"
-SECONDS = 4.0
+SECONDS = 20.0
 POLL = 0.004
 
 # The server waits for no pause in the typing, reads nothing but the buffers, and shows its text when asked.
@@ -66,6 +66,7 @@ class Neovim:
     def __init__(self, program: Path, folder: Path, script: dict[str, Any] | None = None) -> None:
         self.folder = folder
         self.files = folder
+        self.plugin = str(PLUGIN)
         self._environment = environment(folder, {"fill": None} | (script or {}))
         self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
         path = Path(self._sockets.name) / "nvim"
@@ -128,7 +129,10 @@ class Neovim:
         """What a person would look at first when a test fails."""
         state = self.lua("return { require('calomel.buffer').describe(0), vim.api.nvim_get_mode() }")
         asked = [each.get("kind") for each in self.asked()]
-        return f"text {self.text()!r} cursor {self.cursor()} ghost {self.ghost()!r} {state} asked {asked[-5:]}"
+        status = self.status()
+        return (
+            f"{status}\ntext {self.text()!r} cursor {self.cursor()} ghost {self.ghost()!r} {state} asked {asked[-5:]}"
+        )
 
     # The plugin and its server.
 
@@ -141,7 +145,8 @@ class Neovim:
         """Close everything, and have suggestions on."""
         self.type("<C-\\><C-n>")
         self.lua(_CLEAN_UP)
-        assert self.lua("local message = vim.v.errmsg; vim.v.errmsg = ''; return message") == ""
+        message = self.lua("local message = vim.v.errmsg; vim.v.errmsg = ''; return message")
+        assert message == "", message
 
     def messages(self) -> list[str]:
         """What the plugin told the user."""

@@ -70,6 +70,7 @@ def test_the_users_own_mapping_runs_when_there_is_nothing_to_accept(neovim: Neov
         neovim.lua("pcall(vim.keymap.del, 'i', '<Tab>')")
 
 
+@pytest.mark.e2e
 def test_a_mapping_of_the_buffer_is_back_when_the_server_leaves(bare: Neovim) -> None:
     bare.setup()
     bare.command("autocmd BufReadPost * ++once lua " + MAPPINGS["buffer"])
@@ -80,6 +81,7 @@ def test_a_mapping_of_the_buffer_is_back_when_the_server_leaves(bare: Neovim) ->
     assert [key for key in KEYS[1:] if bare.lua("return vim.fn.maparg(..., 'i')", key)] == []
 
 
+@pytest.mark.e2e
 def test_keys_are_the_users_choice(bare: Neovim) -> None:
     bare.setup(keys={"accept": "<C-y>", "dismiss": False})
     bare.script(fill={"x = ": "1"})
@@ -91,6 +93,7 @@ def test_keys_are_the_users_choice(bare: Neovim) -> None:
     bare.until_text("x = 1")
 
 
+@pytest.mark.e2e
 def test_without_keys_nothing_is_mapped(bare: Neovim) -> None:
     bare.setup(keys=False)
     bare.open("\n")

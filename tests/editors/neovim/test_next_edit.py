@@ -151,6 +151,7 @@ def test_it_goes_when_the_user_works_elsewhere(neovim: Neovim) -> None:
     assert neovim.marks() == []
 
 
+@pytest.mark.e2e
 def test_without_a_key_the_hint_names_the_place_alone(bare: Neovim) -> None:
     bare.setup(keys=False)
     shown(bare)
@@ -159,6 +160,7 @@ def test_without_a_key_the_hint_names_the_place_alone(bare: Neovim) -> None:
     assert bare.cursor()[0] == LAST
 
 
+@pytest.mark.e2e
 def test_off_there_are_none(bare: Neovim) -> None:
     bare.script(edit={"print(old)": "print(new)"})
     bare.setup(next_edit=False)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from tests.editors.neovim.neovim import Neovim
 
 FILL = {"x = ": "value_of(x)"}
@@ -70,6 +71,7 @@ def test_nothing_beside_a_popup_menu(neovim: Neovim) -> None:
     neovim.type("<Esc>")
 
 
+@pytest.mark.e2e
 def test_ghost_text_beside_a_menu_if_the_user_wants_it(bare: Neovim) -> None:
     bare.setup(with_menu=True)
     bare.script(fill={"va": "riable"})

@@ -84,7 +84,15 @@ def test_lines_at_the_end_of_a_file_are_rewritten(neovim: Neovim) -> None:
 
 def test_after_anything_at_all_the_server_has_the_buffers_text(neovim: Neovim) -> None:
     choices = ["iab <Esc>", "o😀x<Esc>", "<Tab>", "A(<Tab>)<Esc>", "dd", "u", "<C-r>", "xp", "yyP", "J", "gg", "G"]
-    choices += ["A<C-Right><C-l><Esc>", "<C-]>", "ciwq<Esc>", ">>", "Vjd", "O\u00e9<CR><Esc>", "A <BS><BS><Tab><Esc>"]
+    choices += [
+        "A<C-Right><C-l><Esc>",
+        "i<C-]><Esc>",
+        "ciwq<Esc>",
+        ">>",
+        "Vjd",
+        "O\u00e9<CR><Esc>",
+        "A <BS><BS><Tab><Esc>",
+    ]
     numbers = random.Random(20)
     neovim.script(fill="f(😀,\n  y)\n", edit={"ab": "b\na", "x": ""})
     neovim.open("a = 1\nb = '𝒳'\n\nc\n")

@@ -25,6 +25,8 @@ local PATIENT_ROWS = 5
 ---@field shown calomel.Suggestion?
 ---@field pending calomel.Pending?
 ---@field timer uv.uv_timer_t
+---@field lines_tick integer? When lines changed last.
+---@field due boolean? A question is about to be asked.
 ---@field blocked string? Why the editor's own state forbade a question last.
 
 ---@type table<integer, calomel.State>
@@ -40,6 +42,7 @@ end
 --- Ask nothing, and let no answer come.
 ---@param state calomel.State
 function M.cancel(state)
+    state.due = false
     state.timer:stop()
     question.cancel(state)
 end
@@ -47,6 +50,7 @@ end
 ---@param state calomel.State
 ---@param delay integer
 local function ask_soon(state, delay)
+    state.due = true
     state.timer:start(delay, 0, function()
         vim.schedule(function()
             if states[state.buf] ~= state or state.timer:is_active() then
@@ -54,8 +58,11 @@ local function ask_soon(state, delay)
             end
             -- Neovim tells of changes a moment later. If this tells of one, it asks anew.
             M.update(state.buf)
-            if vim.api.nvim_get_current_buf() == state.buf and not state.timer:is_active() then
-                question.ask(state, question.AUTOMATIC)
+            if state.due and not state.timer:is_active() then
+                state.due = false
+                if vim.api.nvim_get_current_buf() == state.buf then
+                    question.ask(state, question.AUTOMATIC)
+                end
             end
         end)
     end)
@@ -111,6 +118,9 @@ function M.update(buf)
     state.tick = vim.api.nvim_buf_get_changedtick(buf)
     state.row, state.col = situation.cursor()
     state.blocked = situation.blocked(buf)
+    if state.lines_tick then
+        server.keep_up(buf, state.lines_tick)
+    end
     if state.blocked then
         M.cancel(state)
         display.ignore(state, state.blocked)
@@ -162,10 +172,11 @@ end
 local function watch_lines(state)
     local due = false
     vim.api.nvim_buf_attach(state.buf, false, {
-        on_lines = function()
+        on_lines = function(_, _, tick)
             if states[state.buf] ~= state then
                 return true
             end
+            state.lines_tick = tick
             if not due then
                 due = true
                 vim.schedule(function()
@@ -252,6 +263,7 @@ function M.ask(buf)
         return false
     end
     M.update(state.buf)
+    state.due = false
     state.timer:stop()
     state.blocked = situation.blocked(state.buf)
     question.ask(state, question.INVOKED)
@@ -277,7 +289,7 @@ function M.describe(buf)
     return {
         attached = true,
         shown = state.shown and state.shown.kind,
-        asking = state.pending ~= nil or state.timer:is_active(),
+        asking = state.due or state.pending ~= nil,
         blocked = situation.blocked(state.buf) or state.blocked,
     }
 end

@@ -77,6 +77,8 @@ function M.status_lines()
         lines[#lines + 1] = "This buffer: not served."
     elseif here.shown then
         lines[#lines + 1] = "This buffer: a suggestion is shown."
+    elseif here.asking then
+        lines[#lines + 1] = "This buffer: the server is being asked."
     elseif here.blocked then
         lines[#lines + 1] = ("This buffer: silent, because %s."):format(BLOCKED[here.blocked] or here.blocked)
     else
@@ -193,9 +195,7 @@ local function context()
 end
 
 local function restart()
-    if not some_client() then
-        return
-    end
+    -- Also when none runs: that is when it is needed most.
     server.restart(function()
         say("restarted")
     end)

@@ -111,7 +111,7 @@ end
 --- Neovim's own inline completion shows the ghost text.
 ---@return boolean
 function M.builtin()
-    return M.current.ghost_text == "builtin" and vim.lsp.inline_completion ~= nil
+    return M.current.ghost_text == "builtin" and vim.lsp.inline_completion and true or false
 end
 
 --- This plugin shows it.

@@ -74,13 +74,19 @@ local function check_keys(keys)
             vim.health.info(("%s: %s"):format(action, lhs))
         end
     end
-    if keys.accept then
-        local map = vim.fn.maparg(keys.accept, "i", false, true)
-        local ours = type(map.desc) == "string" and vim.startswith(map.desc, "Calomel")
-        if map.buffer == 1 and not ours then
-            vim.health.warn(("another mapping of this buffer took %s"):format(keys.accept), {
-                "Call require('calomel').accept() in it; it returns false when there is nothing to accept.",
-            })
+    if not keys.accept then
+        return
+    end
+    for _, client in ipairs(require("calomel.server").clients()) do
+        for buf in vim.spairs(client.attached_buffers) do
+            local map = vim.api.nvim_buf_call(buf, function()
+                return vim.fn.maparg(keys.accept, "i", false, true)
+            end)
+            if map.buffer == 1 and not vim.startswith(map.desc or "", "Calomel") then
+                vim.health.warn(("another mapping of buffer %d took %s"):format(buf, keys.accept), {
+                    "Call require('calomel').accept() in it; it returns false when there is nothing to accept.",
+                })
+            end
         end
     end
 end

@@ -37,13 +37,23 @@ local function on_silence(_, silence)
     M.silences[silence.uri] = silence
 end
 
+--- Files alone are served, each with the others of its project.
+---@param buf integer
+---@param on_dir fun(folder: string?)
+local function root_dir(buf, on_dir)
+    local name = vim.api.nvim_buf_get_name(buf)
+    if name ~= "" and not name:match("^%a[%w+.-]+://") then
+        on_dir(vim.fs.root(buf, config.current.root_markers))
+    end
+end
+
 --- Tell Neovim about the server and have it started where it serves.
 function M.enable()
     local cfg = config.current
     vim.lsp.config(M.NAME, {
         cmd = cfg.cmd,
         filetypes = cfg.filetypes,
-        root_markers = cfg.root_markers,
+        root_dir = root_dir,
         init_options = { calomel = vim.tbl_extend("force", cfg.settings, { extensions = true }) },
         capabilities = {
             general = { positionEncodings = { "utf-16" } },
@@ -73,6 +83,31 @@ end
 ---@return vim.lsp.Client?
 function M.client(buf)
     return vim.lsp.get_clients({ name = M.NAME, bufnr = buf or 0 })[1]
+end
+
+---@param buf integer
+---@return string
+local function whole_text(buf)
+    local ends = ({ unix = "\n", dos = "\r\n", mac = "\r" })[vim.bo[buf].fileformat]
+    local whole = table.concat(vim.api.nvim_buf_get_lines(buf, 0, -1, false), ends)
+    local last = vim.bo[buf].endofline or (vim.bo[buf].fixendofline and not vim.bo[buf].binary)
+    return last and whole .. ends or whole
+end
+
+--- See to it that the server has the text. Neovim 0.12 forgets to tell a server of changes when it was started after
+--- lines had changed in a buffer that had no server any more: then the text is sent as a whole.
+---@param buf integer
+---@param tick integer When lines changed last.
+function M.keep_up(buf, tick)
+    local client = M.client(buf)
+    if not client or (vim.lsp.util.buf_versions[buf] or 0) >= tick then
+        return
+    end
+    vim.lsp.util.buf_versions[buf] = tick
+    client:notify("textDocument/didChange", {
+        textDocument = { uri = vim.uri_from_bufnr(buf), version = tick },
+        contentChanges = { { text = whole_text(buf) } },
+    })
 end
 
 --- Execute a command of the server. `done` may be left out when the answer does not matter.
