@@ -35,7 +35,9 @@ class Shown:
             beginning of a line by themselves does not count.
         kept: whether what was accepted was still there after a minute; None when nothing was accepted or nobody knows.
         visible_seconds: until the person typed on, moved away, or took it.
-        alternatives: whole texts of `before` that a scenario calls right; None among them: silence.
+        alternatives: what a scenario calls right in place of `before`; None among them: silence.
+        given: seconds of the log's clock at which the person's own text had what was accepted; nothing else would have
+            been seen in the document before. None when nothing was accepted.
     """
 
     edits: tuple[Edit, ...]
@@ -51,6 +53,7 @@ class Shown:
     kept: bool | None = None
     visible_seconds: float = 0.0
     alternatives: tuple[str | None, ...] = ()
+    given: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Opportunity:
         computed_tokens: of the prompt, that the model had to read.
         cached_tokens: of the prompt, that it knew already.
         model_ms: of `latency_ms`, what the model took; 0 when it was not asked.
-        real_outcome: what the recorded person really did with a recorded offer: `accepted`, or `` for anything else.
+        real_outcome: what the recorded person really did with a recorded offer: `accepted`, `partly`, or nothing.
         name: of a scenario's question.
     """
 
@@ -113,14 +116,15 @@ class LogResult:
         typed_characters: that the person typed by hand: inserted by changes of cause `typed`.
         opportunities: in their order.
         recorded: offers of the recorded assistant, judged by the same simulated user.
-        real_accepts: times that the recorded person took an offer.
+        real_accepts: of the distinct offers of the recorded assistant, those that the person really took whole.
         real_offers: distinct offers of the recorded assistant.
         problems: of the log.
         checks: of the log's own hashes.
         active_minutes: minutes in which the person typed at all; rates by the minute refer to them.
         typed_on: questions before whose answer the person typed on while the suggester still waited for a pause; no
             opportunities.
-        taken: questions that were not asked since the person, having accepted a suggestion, was given that text already.
+        taken: questions that were not asked, since the person had accepted a suggestion and was writing its text.
+        repeated: held-back suggestions that the person was typing along with; each is counted where it came first.
         text_right: the documents end with the texts that the log ends with, in the replay's own workspace.
         error: why the replay stopped before the end; empty when it did not.
     """
@@ -138,6 +142,7 @@ class LogResult:
     active_minutes: float = 0.0
     typed_on: int = 0
     taken: int = 0
+    repeated: int = 0
     text_right: bool = True
     error: str = ""
 

@@ -64,6 +64,7 @@ class Verdict:
         saved_characters: of them, those that the person would have typed, less the key that accepts.
         until: position in the events behind the change with which the person's own text had what was accepted; the
             moment's own when nothing was.
+        given: seconds of the log's clock at that change; None when nothing was accepted.
         ending: why the suggestion was not visible any longer.
     """
 
@@ -76,6 +77,7 @@ class Verdict:
     kept: bool | None
     visible_seconds: float
     until: int
+    given: float | None
     ending: Ending
 
 
@@ -295,6 +297,7 @@ class _Watch:
             kept=self._kept if took and self._kept_known else None,
             visible_seconds=0.0 if late else max(0.0, gone - self._moment.time),
             until=best.until if took else self._moment.position,
+            given=best.time if took else None,
             ending=ending,
         )
 

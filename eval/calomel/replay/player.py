@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final
@@ -96,6 +96,7 @@ class Player:
         answers: Answers | None = None,
     ) -> None:
         self.result = LogResult(log.name, log.kind, problems=list(log.problems), checks=log.checks)
+        self.report: Callable[[int], None] = lambda _: None
         self.time = LogTime(flows=options.fixed_latency is None)
         self.model = TimedCompleter(completer, self.time, options.fixed_latency, answers)
         self._log = log
@@ -127,12 +128,15 @@ class Player:
         self._shown: set[str] = set()
         # By document, up to which event the person writes what was accepted.
         self._given: dict[str, int] = {}
+        # By document and kind, where the suggestion led that was held back last.
+        self._goals: dict[tuple[str, Kind], int] = {}
         self._asking: tuple[str, int, asyncio.Task[None]] | None = None
 
     async def play(self) -> LogResult:
         """Play all of it. Raises StuckError."""
         for position, event in enumerate(self._events):
             await self.step(position, event)
+            self.report(position + 1)
         if self._events:
             await self.time.run_to(self._events[-1].time + _AFTER_END)
         if self._asking is not None:
@@ -281,7 +285,18 @@ class Player:
         if not answer.asked and not answer.waited and self._goes_on(question):
             self.result.typed_on += 1
             return
-        self._add(question, str(answer.reason), self._held_back(question))
+        candidate = self._held_back(question)
+        if candidate is not None and self._is_repeated(question, candidate):
+            self.result.repeated += 1
+            return
+        self._add(question, str(answer.reason), candidate)
+
+    def _is_repeated(self, question: _Question, candidate: Shown) -> bool:
+        """Whether it leads where the last suggestion led that was held back there: the person is typing along."""
+        goal = hash(apply_edits(self._texts[question.name], candidate.edits))
+        before = self._goals.get((question.name, question.kind))
+        self._goals[question.name, question.kind] = goal
+        return goal == before
 
     def _superseded(self, question: _Question) -> None:
         """The person typed on: while the model computed, or before it was asked at all."""
@@ -404,6 +419,7 @@ def shown_of(
         saved_characters=verdict.saved_characters,
         kept=verdict.kept,
         visible_seconds=verdict.visible_seconds,
+        given=verdict.given,
     )
 
 
