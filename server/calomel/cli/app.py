@@ -11,6 +11,7 @@ from calomel.cli.context import context
 from calomel.cli.corpus import corpus
 from calomel.cli.fill import fill
 from calomel.cli.lsp import lsp
+from calomel.cli.replay import replay
 from calomel.cli.serve import serve
 from calomel.cli.train import train
 from calomel.cli.tryout import tryout
@@ -30,6 +31,7 @@ app.command()(context)
 app.command()(lsp)
 app.command()(serve)
 app.add_typer(bench, name="bench")
+app.command()(replay)
 app.command()(corpus)
 app.command()(train)
 

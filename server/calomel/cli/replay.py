@@ -1,0 +1,264 @@
+"""`calomel replay`: what a person would have accepted, from logs of real editing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calomel.cli.device import check_device
+from calomel.cli.errors import CommandError, InputError, engine_errors_reported
+
+if TYPE_CHECKING:
+    from calomel.replay.events import ReplayLog
+    from calomel.replay.options import Latency, ReplayOptions
+    from calomel.replay.runs import Report
+    from calomel.suggest.completer import Kind
+    from calomel.workspace.preferences import Aggressiveness
+
+_KINDS = ("fill", "edit")
+# More than that in one log is named by their number.
+_PROBLEMS = 10
+
+
+def replay(
+    logs: Annotated[list[Path] | None, typer.Argument(metavar="LOG...", help="Logs of any known format.")] = None,
+    git: Annotated[Path | None, typer.Option(help="Replay the history of this repository, a log for a commit.")] = None,
+    commits: Annotated[int, typer.Option(min=1, help="How many of the newest commits.")] = 50,
+    latency: Annotated[
+        str, typer.Option(metavar="measured|MS", help="What answers take: what they do here, or so many milliseconds.")
+    ] = "measured",
+    model: Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(min=1, help="Processor threads of each engine.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Logs at once, each in a process with its own engine.")] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="On a Ray cluster (needs the extra: cluster).")] = False,
+    kinds: Annotated[
+        str | None, typer.Option(metavar="fill,edit", help="What to ask for. Default: what the model was trained for.")
+    ] = None,
+    aggressiveness: Annotated[
+        str, typer.Option(metavar="quiet|balanced|eager|P", help="How sure the model must be.")
+    ] = "balanced",
+    limit_minutes: Annotated[float | None, typer.Option(min=0, help="Only so much of each log's time.")] = None,
+    seed: Annotated[int, typer.Option(help="Of whatever is drawn, such as intervals.")] = 0,
+    resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")] = True,
+    json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
+    compare: Annotated[
+        tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
+    ] = None,
+) -> None:
+    """Replay logs of real editing, and judge each suggestion by what the person wrote."""
+    if compare is not None:
+        _compare(*compare, seed=seed, json=json)
+        return
+    if not logs and git is None:
+        raise InputError("name a LOG, or a repository with --git")
+    from calomel.replay.options import ReplayOptions
+
+    options = ReplayOptions(
+        model=model,
+        device=device,
+        threads=threads,
+        latency=_latency(latency),
+        seed=seed,
+        aggressiveness=_aggressiveness(aggressiveness),
+        kinds=_kinds(kinds),
+        limit_minutes=limit_minutes,
+    )
+    for path in (json, html):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InputError(f"{path} cannot be written: its folder does not exist")
+    read = _read(logs or [], git, commits)
+    with _errors_reported(device):
+        _replay(read, options, jobs=jobs, ray=ray, resume=resume, json=json, html=html)
+
+
+def _replay(
+    logs: Sequence[ReplayLog],
+    options: ReplayOptions,
+    *,
+    jobs: int,
+    ray: bool,
+    resume: bool,
+    json: Path | None,
+    html: Path | None,
+) -> None:
+    from calomel.replay.runs import replay_logs
+
+    with _progress(logs) as report:
+        results = replay_logs(logs, options, jobs=jobs, report=report, resume=resume, ray=ray)
+    from calomel.replay.summary import document
+    from calomel.replay.summary_table import render_tables
+
+    whole = document(results, options.seed, {"options": _plain(options)})
+    out = _console(stderr=False)
+    for table in render_tables(whole):
+        out.print(table)
+    if json is not None:
+        import json as encoder
+
+        json.write_text(encoder.dumps(whole, allow_nan=False) + "\n", encoding="utf-8")
+    if html is not None:
+        from calomel.report.page import write_report
+
+        write_report(html, results, whole, "Calomel replay")
+    stopped = [f"{result.log}: {result.error}" for result in results if result.error]
+    if stopped:
+        raise CommandError(f"{len(stopped)} logs were not replayed to their end; {stopped[0]}")
+    if not all(result.text_right for result in results):
+        raise CommandError("the text of the replay is not the log's: its figures mean nothing")
+
+
+def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:
+    """The logs; what is wrong with each goes to stderr."""
+    from calomel.replay.events import LogError
+    from calomel.replay.logs import read_log
+
+    found: list[ReplayLog] = []
+    try:
+        for path in paths:
+            found.append(read_log(path))  # noqa: PERF401 (what was read before an error is not lost by a comprehension)
+        if git is not None:
+            found += _commits(git, commits)
+    except LogError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+    for log in found:
+        _tell_problems(log)
+    if not found:
+        raise InputError(f"none of the last {commits} commits of {git} can be replayed")
+    return found
+
+
+def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
+    from collections import Counter
+
+    from calomel.replay.git_history import LeftOut, read_git
+
+    left_out: Counter[str] = Counter()
+    for each in read_git(git, commits):
+        if isinstance(each, LeftOut):
+            left_out[each.reason.partition(":")[0].partition(" (")[0]] += 1
+        else:
+            yield each
+    for reason, count in left_out.most_common():
+        typer.echo(f"{git}: {count} commits are left out: {reason}", err=True)
+
+
+def _tell_problems(log: ReplayLog) -> None:
+    for problem in log.problems[:_PROBLEMS]:
+        typer.echo(f"{log.name}, entry {problem.entry}: {problem.message}", err=True)
+    more = len(log.problems) - _PROBLEMS
+    if more > 0:
+        typer.echo(f"{log.name}: {more} more problems; --json has all", err=True)
+
+
+def _compare(first: Path, second: Path, *, seed: int, json: Path | None) -> None:
+    import json as encoder
+
+    from calomel.replay.comparison import ComparisonError, compare
+
+    runs: list[Any] = []
+    for path in (first, second):
+        try:
+            runs.append(encoder.loads(path.read_text(encoding="utf-8")))
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise InputError(f"{path} is no JSON: {error}") from error
+    try:
+        found = compare(runs[0], runs[1], seed)
+    except ComparisonError as error:
+        raise InputError(str(error)) from error
+    _console(stderr=False).print(found.to_table())
+    if json is not None:
+        json.write_text(encoder.dumps(found.to_json()) + "\n", encoding="utf-8")
+
+
+def _latency(text: str) -> Latency:
+    if text == "measured":
+        return "measured"
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = -1.0
+    if not 0.0 <= milliseconds <= 60_000.0:  # noqa: PLR2004 (a minute)
+        raise InputError(f"--latency {text!r} is neither `measured` nor milliseconds up to 60000")
+    return milliseconds / 1e3
+
+
+def _aggressiveness(text: str) -> Aggressiveness:
+    for name in ("quiet", "balanced", "eager"):
+        if text == name:
+            return name
+    try:
+        probability = float(text)
+    except ValueError:
+        probability = -1.0
+    if not 0.0 <= probability <= 1.0:
+        raise InputError(f"--aggressiveness {text!r} is none of quiet, balanced, eager or a probability")
+    return probability
+
+
+def _kinds(text: str | None) -> tuple[Kind, ...] | None:
+    if text is None:
+        return None
+    found: list[Kind] = []
+    for name in dict.fromkeys(text.split(",")):
+        if name not in _KINDS:
+            raise InputError(f"--kinds {text!r}: {name!r} is neither fill nor edit")
+        found.append("fill" if name == "fill" else "edit")
+    return tuple(found)
+
+
+def _plain(options: ReplayOptions) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+
+
+@contextmanager
+def _errors_reported(device: str) -> Iterator[None]:
+    check_device(device)
+    from calomel.replay.runs import ReplayError
+
+    with engine_errors_reported():
+        try:
+            yield
+        except ReplayError as error:
+            raise CommandError(str(error)) from error
+
+
+@contextmanager
+def _progress(logs: Sequence[ReplayLog]) -> Iterator[Report]:
+    """A bar over all events of all logs, on stderr."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    each = [0] * len(logs)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("replay, events", total=sum(len(log.events) for log in logs))
+
+        def report(log: int, done: int, total: int) -> None:
+            each[log] = min(done, total)
+            bar.update(task, completed=sum(each))
+
+        yield report
+
+
+def _console(*, stderr: bool) -> Any:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
