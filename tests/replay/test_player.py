@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from calomel.replay.events import Accepted, Changed, Closed, Edit, Expected, Focused, Offered, Opened, Selected
+from calomel.replay.options import ReplayOptions
+from calomel.workspace.position import Encoding
+from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
+
+
+def test_a_suggestion_in_a_pause_is_judged_by_what_the_person_writes_then() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)\n", 4, 4.0, entry=5), *typed("y", 15, 80.0, entry=20))
+    result = replayed(log, Scripted({"x = ": "compute(1)"}))
+    first = result.opportunities[0]
+    assert (first.shown, first.silence, first.kind, first.path, first.language_id) == (
+        True, None, "fill", "a.py", "python",
+    )  # fmt: skip
+    assert first.entry == 4
+    assert first.time == pytest.approx(1.3)
+    found = first.candidate
+    assert found is not None
+    assert (found.outcome, found.accepted_characters, found.saved_characters, found.kept) == ("accepted", 10, 9, True)
+    assert (found.before, found.after, found.expected) == ("x = ", "x = compute(1)", "x = compute(1)")
+    assert found.edits == (Edit(4, 4, "compute(1)"),)
+    assert found.confidence == pytest.approx(0.9)
+    assert found.signals["characters_inserted"] == 10.0
+    assert (first.computed_tokens, first.cached_tokens) == (40, 60)
+    assert found.given == pytest.approx(4.9)
+    # From the keystroke to the answer: the wait for a pause, and 50 ms of the model.
+    assert 50.0 < first.latency_ms < 400.0
+    assert result.text_right
+
+
+def test_nothing_else_is_asked_while_the_person_writes_what_was_accepted() -> None:
+    slowly = typed("compute(1)", 4, 4.0, gap=1.0, entry=5)
+    model = Scripted({"x = ": "compute(1)", "comp": "ile()"})
+    result = replayed(log_of(*typed("x = ", 0, 1.0), *slowly), model)
+    assert moments(result) == [(None, "accepted")]
+    assert result.taken == 10
+
+
+def test_a_rejected_suggestion_saves_nothing_and_the_next_one_is_asked() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("other", 4, 4.0, entry=5))
+    result = replayed(log, Scripted({"x = ": "compute(1)"}))
+    assert moments(result) == [(None, "rejected"), ("empty", None)]
+
+
+def test_a_suggestion_is_one_opportunity_as_long_as_the_person_types_along() -> None:
+    along = typed("comp", 4, 4.0, gap=1.0, entry=5)
+    log = log_of(*typed("x = ", 0, 1.0), *along, Changed(9, 9.0, "a.py", (Edit(8, 8, "ile()"),)))
+    result = replayed(log, Scripted({"x = ": "compute(1)"}))
+    # Taken partly: nothing (no whole word). While typing along it is the same; then the model has nothing.
+    assert moments(result) == [(None, "rejected"), ("empty", None)]
+    assert result.opportunities[0].candidate is not None
+    assert result.opportunities[0].candidate.visible_seconds > 5.0
+
+
+def test_what_the_gate_held_back_is_judged_too() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 4.0, entry=5))
+    result = replayed(log, Scripted({"x = ": ("compute(1)", 0.01)}))
+    first = result.opportunities[0]
+    assert moments(result)[0] == ("low_confidence", "accepted")
+    assert not first.shown
+    assert first.candidate is not None
+    assert first.candidate.confidence == pytest.approx(0.01)
+    eager = replayed(log, Scripted({"x = ": ("compute(1)", 0.01)}), ReplayOptions(latency=0.05, aggressiveness=0.0))
+    assert moments(eager) == [(None, "accepted")]
+
+
+def test_what_is_held_back_again_while_the_person_types_along_counts_once() -> None:
+    script: dict[str, str | tuple[str, float]] = {
+        "x = "[:4] + "compute"[:n]: ("compute(1)"[n:], 0.01) for n in range(4)
+    }
+    log = log_of(*typed("x = ", 0, 1.0), *typed("com", 4, 4.0, gap=2.0, entry=5))
+    result = replayed(log, Scripted(script))
+    assert moments(result) == [("low_confidence", "rejected")]
+    assert result.repeated == 3
+
+
+def test_an_answer_that_comes_after_typing_on_is_superseded() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 2.0, entry=5))
+    result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.9, debounce_seconds=0.1))
+    assert result.opportunities[0].silence == "superseded"
+    assert not result.opportunities[0].shown
+    assert replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.1)).opportunities[0].shown
+
+
+def test_fast_typing_asks_nothing() -> None:
+    model = Scripted({"": "compute(1)"})
+    result = replayed(log_of(*typed("abcdefgh" * 4, 0, 1.0, gap=0.05)), model)
+    assert result.typed_on == 31
+    assert len(result.opportunities) == len(model.requests) == 1
+
+
+def test_a_fixed_latency_gives_the_same_however_slow_the_machine_is() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("other", 4, 4.0, entry=5))
+    slow = Scripted({"x = ": "compute(1)"}, busy=lambda: 0.03)
+    assert replayed(log, slow).to_json() == replayed(log, Scripted({"x = ": "compute(1)"})).to_json()
+
+
+def test_a_measured_latency_is_that_of_the_model() -> None:
+    log = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "x = "),)), *typed("other", 4, 9.0, entry=5))
+    model = Scripted({"x = ": "compute(1)"}, busy=lambda: 0.2)
+    first = replayed(log, model, ReplayOptions(latency="measured", debounce_seconds=0.0)).opportunities[0]
+    assert first.shown
+    assert 190.0 < first.model_ms < 2000.0
+    assert first.latency_ms == pytest.approx(first.model_ms, abs=100.0)
+
+
+def test_a_measured_model_that_is_too_slow_is_given_up_at_the_next_key() -> None:
+    log = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "x = "),)), *typed("o", 4, 1.5, entry=5))
+    model = Scripted({"x = ": "compute(1)", "x = o": ""}, busy=lambda: 30.0 if len(model.requests) == 1 else 0.0)
+    result = replayed(log, model, ReplayOptions(latency="measured", debounce_seconds=0.1))
+    assert [silence for silence, _ in moments(result)] == ["superseded", "empty"]
+
+
+def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
+    text = "päth = '😀'\r\nx = \r\nend\r\n"
+    at = text.index("x = ") + 4
+    log = log_of(
+        Changed(1, 1.0, "a.py", (Edit(0, 4, "pfäd"), Edit(8, 9, "🎈🎈"))),
+        Changed(2, 2.0, "a.py", (Edit(at + 1, at + 1, "1"),)),
+        text=text,
+    )
+    model = Scripted({})
+    player, result = player_of(log, model)
+    after = "pfäd = '🎈🎈'\r\nx = 1\r\nend\r\n"
+    asked = model.requests[-1].parts
+    assert asked.prefix + asked.suffix == after
+    assert asked.prefix.endswith("x = 1")
+    assert asked.path == "a.py"
+    document = next(iter(player.workspace.documents))
+    assert document.text == after
+    assert document.encoding is Encoding.UTF16
+    assert result.text_right
+
+
+def test_the_cursor_is_where_the_log_says() -> None:
+    log = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "go()"),)), Selected(2, 1.0, "a.py", 3, 3))
+    model = Scripted({})
+    replayed(log, model)
+    assert model.requests[0].parts.prefix == "go("
+
+
+def test_a_cursor_that_moves_away_takes_the_question_along() -> None:
+    log = log_of(*typed("ab", 0, 1.0), Selected(5, 1.16, "a.py", 1, 1))
+    model = Scripted({"ab": "compute(1)"})
+    result = replayed(log, model)
+    assert model.requests == []
+    assert result.opportunities == []
+
+
+def test_changes_of_documents_that_nobody_looks_at_ask_nothing() -> None:
+    log = log_of(
+        Opened(1, 0.1, "b.py", "python", ""),
+        Focused(2, 0.2, "b.py"),
+        Changed(3, 1.0, "a.py", (Edit(0, 0, "x = "),)),
+        Closed(4, 5.0, "a.py"),
+    )
+    model = Scripted({"x = ": "compute(1)"})
+    assert replayed(log, model).opportunities == []
+
+
+def test_an_accepted_suggestion_of_the_log_is_known_as_predicted() -> None:
+    edits = (Edit(0, 0, "compute(1)\n"),)
+    log = log_of(Accepted(1, 1.0, "a.py", edits), Changed(1, 1.0, "a.py", edits, "accept"), *typed("x", 11, 60.0))
+    player, _ = player_of(log, Scripted({}))
+    assert any(hunk.predicted for hunk in player.workspace.history.settled())
+
+
+def test_the_beginning_of_a_log_is_judged_by_all_of_it() -> None:
+    log = log_of(*typed("x = ", 0, 58.0), *typed("compute(1)", 4, 62.0, entry=5))
+    result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.05, limit_minutes=1.0))
+    assert moments(result) == [(None, "accepted")]
+    assert result.typed_characters == 4
+
+
+def test_two_replays_of_one_log_are_the_same() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("other = ", 4, 4.0, entry=5))
+    script: dict[str, str | tuple[str, float]] = {"x = ": "compute(1)", "other = ": ("value", 0.2)}
+    assert replayed(log, Scripted(script)) == replayed(log, Scripted(script))
+
+
+def test_edits_are_asked_for_when_wanted() -> None:
+    log = log_of(*typed("x = ", 0, 1.0))
+    result = replayed(log, Scripted({}), ReplayOptions(latency=0.05, kinds=("fill", "edit")))
+    assert [(each.kind, each.silence) for each in result.opportunities] == [
+        ("fill", "empty"),
+        ("edit", "not_trained_for_edits"),
+    ]
+
+
+def test_recorded_offers_are_judged_by_the_same_rule() -> None:
+    offer = (Edit(4, 4, "compute(1)"),)
+    log = log_of(
+        *typed("x = ", 0, 1.0),
+        Offered(5, 1.5, "a.py", offer, "assistant", "r1", asked=1.3),
+        Offered(5, 1.5, "a.py", (Edit(4, 4, "another()"),), "assistant", "r1", asked=1.3),
+        *typed("c", 4, 2.0, entry=6),
+        Offered(7, 2.1, "a.py", (Edit(5, 5, "ompute(1)"),), "assistant", "r2", asked=2.0),
+        Accepted(8, 2.5, "a.py", (Edit(5, 5, "ompute(1)"),)),
+        Changed(8, 2.5, "a.py", (Edit(5, 5, "ompute(1)"),), "accept"),
+    )
+    result = replayed(log, Scripted({}))
+    assert (result.real_offers, result.real_accepts) == (2, 1)
+    (only,) = result.recorded
+    assert only.candidate is not None
+    assert (only.candidate.outcome, only.candidate.source, only.real_outcome) == ("accepted", "assistant", "accepted")
+    assert (only.latency_ms, only.shown) == (pytest.approx(200.0), True)
+    assert math.isnan(only.candidate.confidence)
+
+
+def test_a_question_of_a_log_is_judged_by_its_right_answers() -> None:
+    log = log_of(
+        Changed(1, 1.0, "a.py", (Edit(4, 4, " "),)),
+        Expected(2, 13.0, "a.py", ("x =  value\n", "x =  compute(1)\n", None), offset=5, name="case"),
+        text="x = \n",
+        kind="scenario",
+    )
+    result = replayed(log, Scripted({"x =  ": "compute(1)"}))
+    (only,) = result.opportunities
+    assert only.name == "case"
+    assert only.candidate is not None
+    assert only.candidate.outcome == "accepted"
+    assert only.candidate.alternatives == ("x =  value", "x =  compute(1)", None)
+    wrong = replayed(log, Scripted({"x =  ": "nonsense"}))
+    assert moments(wrong) == [(None, "rejected")]
+
+
+def test_a_model_that_hangs_does_not_hang_the_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    from calomel.replay import log_time
+    from calomel.replay.runs import replay_log
+
+    monkeypatch.setattr(log_time, "_PATIENCE", 0.05)
+    result = replay_log(log_of(*typed("x = ", 0, 1.0)), Scripted({}, hangs=True), ReplayOptions(latency=0.05))
+    assert "no answer" in result.error
