@@ -67,6 +67,7 @@ class Neovim:
         self.folder = folder
         self.files = folder
         self.plugin = str(PLUGIN)
+        self.seconds = SECONDS
         self._environment = environment(folder, {"fill": None} | (script or {}))
         self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
         path = Path(self._sockets.name) / "nvim"
@@ -119,7 +120,7 @@ class Neovim:
 
     def until(self, condition: Callable[[], Any], what: str = "") -> Any:
         """Wait until something is true, and return it."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + self.seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, f"it never came about: {what or condition}\n{self.report()}"
             time.sleep(POLL)

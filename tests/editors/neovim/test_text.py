@@ -5,7 +5,7 @@ import random
 import pytest
 from tests.editors.neovim.neovim import Neovim
 
-ASTRAL = "𝒳 = '😀é'"
+ASTRAL = "𐐷 = '😀é'"
 
 
 def test_a_file_with_line_ends_of_windows(neovim: Neovim) -> None:
@@ -35,23 +35,23 @@ def test_a_next_edit_of_a_file_with_line_ends_of_windows(neovim: Neovim) -> None
 
 
 def test_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
-    neovim.script(fill={"print(": "𝒳, '😀😀 à')"})
+    neovim.script(fill={"print(": "𐐷, '😀😀 à')"})
     neovim.open(ASTRAL + "; \n")
     neovim.type("A" + "print(")
-    neovim.until_ghost("𝒳, '😀😀 à')")
-    for word in ("𝒳", ", ", "'😀😀"):
+    neovim.until_ghost("𐐷, '😀😀 à')")
+    for word in ("𐐷", ", ", "'😀😀"):
         before = neovim.text()
         neovim.type("<C-Right>")
         assert len(neovim.text()) > len(before), word
         assert neovim.server_text() == neovim.text() + "\n"
         neovim.settle()
     neovim.type("<Tab>")
-    assert neovim.text() == ASTRAL + "; print(𝒳, '😀😀 à')"
+    assert neovim.text() == ASTRAL + "; print(𐐷, '😀😀 à')"
     assert neovim.server_text() == neovim.text() + "\n"
 
 
 def test_a_next_edit_behind_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
-    neovim.script(edit={"'😀', old": "'😀', new", "𝒳é": "𝒳éé"})
+    neovim.script(edit={"'😀', old": "'😀', new", "𐐷é": "𐐷éé"})
     neovim.open("old = 1\nprint('😀', old, '😀')\n")
     neovim.type("cwnew<Esc>")
     neovim.until(neovim.marks)
@@ -95,7 +95,7 @@ def test_after_anything_at_all_the_server_has_the_buffers_text(neovim: Neovim) -
     ]
     numbers = random.Random(20)
     neovim.script(fill="f(😀,\n  y)\n", edit={"ab": "b\na", "x": ""})
-    neovim.open("a = 1\nb = '𝒳'\n\nc\n")
+    neovim.open("a = 1\nb = '𐐷'\n\nc\n")
     for _ in range(60):
         neovim.type(numbers.choice(choices))
         if numbers.random() < 0.4:

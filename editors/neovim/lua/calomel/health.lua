@@ -52,7 +52,7 @@ local function check_servers()
     if #clients == 0 then
         vim.health.warn("no server is running", {
             "One starts with the first file that has a file type. :set filetype? shows it.",
-            ":LspLog shows why a server ended.",
+            ":checkhealth vim.lsp names Neovim's log, which shows why a server ended.",
         })
     end
     for _, client in ipairs(clients) do

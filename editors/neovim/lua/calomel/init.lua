@@ -94,7 +94,8 @@ function M.suggest()
     return require("calomel.action").suggest()
 end
 
---- Something is shown in the current buffer that {action} could take: "accept", "accept_word", "accept_line", "dismiss".
+--- Something is shown in the current buffer that an action could take: "accept", "accept_word", "accept_line" or
+--- "dismiss".
 ---@param action string?
 ---@return boolean
 function M.visible(action)

@@ -107,7 +107,8 @@ local function map_key(buf, mode, lhs, action)
         if action == "suggest" or actions.ready(action, buf) then
             return (action == "suggest" and "" or step) .. call
         end
-        if action == "accept" and mode == "i" and config.builtin() and vim.lsp.inline_completion.get({ bufnr = buf }) then
+        local builtin = action == "accept" and mode == "i" and config.builtin()
+        if builtin and vim.lsp.inline_completion.get({ bufnr = buf }) then
             return ""
         end
         return fall_through(key)

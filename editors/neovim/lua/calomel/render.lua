@@ -178,7 +178,11 @@ function M.edit(buf, hunks, hint)
         show_hunk(buf, hunk)
     end
     if hint then
-        mark(buf, hint.row, 0, { virt_text = { { "  " .. hint.text, HINT } }, virt_text_pos = "eol", hl_mode = "combine" })
+        mark(buf, hint.row, 0, {
+            virt_text = { { "  " .. hint.text, HINT } },
+            virt_text_pos = "eol",
+            hl_mode = "combine",
+        })
     end
 end
 
