@@ -11,7 +11,7 @@ import heapq
 import itertools
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 _T = TypeVar("_T")
 
@@ -34,6 +34,13 @@ class StuckError(Exception):
     """The model does not answer."""
 
 
+class _Began(NamedTuple):
+    """When some computing began, by the log's clock and by the real one."""
+
+    log: float
+    wall: float
+
+
 class LogTime:
     """Seconds of a log. `clock` and `sleep` are what the code under replay gets in place of the real ones."""
 
@@ -44,7 +51,7 @@ class LogTime:
         self._wall = wall
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._computing: set[asyncio.Future[Any]] = set()
+        self._computing: dict[asyncio.Future[Any], _Began] = {}
 
     def clock(self) -> float:
         """Now."""
@@ -57,11 +64,22 @@ class LogTime:
         await future
 
     async def compute(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Do real work; cancelling this cancels it."""
+        """Do real work; cancelling this cancels it. Returns when the log's clock has come to its end, too."""
         task = asyncio.ensure_future(work)
-        self._computing.add(task)
-        task.add_done_callback(self._computing.discard)
-        return await task
+        began = _Began(self.now, self._wall())
+        ended: list[float] = []
+        self._computing[task] = began
+
+        def done(task: asyncio.Future[Any]) -> None:
+            ended.append(self._wall())
+            self._computing.pop(task, None)
+
+        task.add_done_callback(done)
+        result = await task
+        if self._flows:
+            took = (ended[0] if ended else self._wall()) - began.wall
+            await self.sleep(began.log + took - self.now)
+        return result
 
     async def run_to(self, when: float) -> None:
         """Let everything happen that happens until `when`. Raises StuckError."""
@@ -80,13 +98,13 @@ class LogTime:
 
     async def _computed(self, due: float) -> bool:
         """Wait for real work; whether some of it was done before the log's clock came to `due`."""
-        began = self._wall()
-        room = max(0.0, due - self.now) if self._flows else _PATIENCE
+        room = _PATIENCE
+        if self._flows:
+            wall = self._wall()
+            room = max(0.0, min(due - began.log - (wall - began.wall) for began in self._computing.values()))
         done, _ = await asyncio.wait(set(self._computing), timeout=room, return_when=asyncio.FIRST_COMPLETED)
         if not done and not self._flows:
             raise StuckError(f"The model gave no answer within {_PATIENCE:.0f} s.")
-        if self._flows:
-            self.now = min(due, self.now + self._wall() - began)
         return bool(done)
 
 

@@ -6,9 +6,7 @@ What it answered is kept in a journal, so that an interrupted replay goes throug
 from __future__ import annotations
 
 import hashlib
-import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -41,7 +39,7 @@ class TimedCompleter:
 
     Args:
         inner: the model.
-        time_: of the log.
+        log_time: of the log.
         latency: seconds of every answer; None for those that it really takes.
         answers: known from before; None keeps nothing.
     """
@@ -52,8 +50,6 @@ class TimedCompleter:
         log_time: LogTime,
         latency: float | None,
         answers: Answers | None = None,
-        *,
-        wall: Callable[[], float] = time.monotonic,
     ) -> None:
         self.asked = 0
         self.answered: list[Asked] = []
@@ -61,7 +57,6 @@ class TimedCompleter:
         self._time = log_time
         self._latency = latency
         self._answers = answers
-        self._wall = wall
         self._seen: Counter[str] = Counter()
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
@@ -78,9 +73,9 @@ class TimedCompleter:
             if self._latency is None:
                 await self._time.sleep(seconds)
         else:
-            began = self._wall()
+            began = self._time.now
             answer = await self._time.compute(self._inner.complete(request))
-            seconds = self._wall() - began
+            seconds = self._time.now - began
             if self._answers is not None:
                 self._answers.put(key, {"answer": encode_answer(answer).decode(), "seconds": seconds})
         computed = max(0, answer.context_tokens - answer.cached_tokens)

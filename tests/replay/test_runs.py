@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from tests.replay.scripted import Scripted, log_of, typed
+
+from calomel.replay import runs
+from calomel.replay.events import Changed, Edit, ReplayLog
+from calomel.replay.options import Latency, ReplayOptions
+from calomel.replay.runs import ReplayError, replay_logs
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest
+
+OPTIONS = ReplayOptions(latency=0.05)
+SCRIPT: dict[str, str | tuple[str, float]] = {"x = ": "compute(1)", "y = ": ("other", 0.1)}
+
+
+def open_scripted(_: ReplayOptions) -> Scripted:
+    return Scripted(SCRIPT)
+
+
+def logs(count: int = 3) -> list[ReplayLog]:
+    return [
+        log_of(*typed("xyz"[at % 3] + " = ", 0, 1.0), *typed("compute(1)", 4, 5.0 + at, entry=5), name=f"log-{at}")
+        for at in range(count)
+    ]
+
+
+def test_several_processes_give_what_one_gives_in_the_same_order(tmp_path: Path) -> None:
+    alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path)
+    together = replay_logs(logs(), OPTIONS, jobs=2, open_model=open_scripted, folder=tmp_path)
+    assert [result.log for result in together] == ["log-0", "log-1", "log-2"]
+    assert [result.to_json() for result in together] == [result.to_json() for result in alone]
+    assert alone[0].opportunities[0].shown
+
+
+def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
+    told: list[tuple[int, int, int]] = []
+    replay_logs(logs(2), OPTIONS, open_model=open_scripted, folder=tmp_path, report=lambda *news: told.append(news))
+    assert (0, 15, 15) in told
+    assert told[-1] == (1, 15, 15)
+
+
+class Interrupted(Scripted):
+    """Its user loses patience at the third question."""
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        if len(self.requests) == 2:
+            raise KeyboardInterrupt
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("latency", [0.05, "measured"])
+def test_an_interrupted_run_goes_on_where_it_stopped(
+    tmp_path: Path, latency: Latency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ReplayOptions(latency=latency)
+    first = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "x = "),)), name="first")
+    pauses = [Changed(at, at * 20.0, "a.py", (Edit(4 * at, 4 * at, "y = "),)) for at in range(4)]
+    second = log_of(*pauses, name="second")
+    model = Interrupted(SCRIPT)
+
+    def open_model(_: ReplayOptions) -> Scripted:
+        return model
+
+    with pytest.raises(KeyboardInterrupt):
+        replay_logs([first, second], options, open_model=open_model, folder=tmp_path)
+    assert len(model.requests) == 2
+    again = Scripted(SCRIPT)
+    model = again  # type: ignore[assignment]
+    results = replay_logs([first, second], options, open_model=open_model, folder=tmp_path)
+    # The first log is done, and of the second one question was answered.
+    assert len(again.requests) == len(pauses) - 1
+    if latency != "measured":
+        assert results == replay_logs([first, second], options, open_model=open_scripted, folder=tmp_path / "other")
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
+def test_another_model_or_other_options_do_not_go_on_with_what_was_left(tmp_path: Path) -> None:
+    digests = {
+        runs._digest_of_run(options, open_scripted)
+        for options in (OPTIONS, ReplayOptions(latency=0.06), ReplayOptions(latency=0.05, seed=1))
+    }
+    assert len(digests) == 3
+
+
+def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ReplayError, match=r"calomel\[cluster\]"):
+        replay_logs(logs(), OPTIONS, ray=True, open_model=open_scripted, folder=tmp_path)
+
+
+@pytest.mark.slow
+def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
+    pytest.importorskip("ray.data", reason="Ray is not installed")
+    alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path)
+    there = replay_logs(logs(), OPTIONS, jobs=2, ray=True, open_model=open_scripted, folder=tmp_path)
+    assert [result.to_json() for result in there] == [result.to_json() for result in alone]
