@@ -200,7 +200,7 @@ class Player:
         if self._log.kind in _OF_QUESTIONS or (self._focused not in {None, name}):
             self._give_up()
             return
-        if self._given.get(name, 0) >= self._position:
+        if self._given.get(name, 0) > self._position:
             self.result.taken += 1
             self._give_up()
             return
