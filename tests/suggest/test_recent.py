@@ -80,6 +80,10 @@ def test_cursors_are_counted_by_message() -> None:
     assert not several([Typed(1, 1, "y", ""), Typed(5, 5, "y", "")], [Typed(2, 2, "z", "")])
     # A formatter's changes are not alike.
     assert not several([Typed(2, 2, "z", ""), Typed(5, 7, "", "ab")])
+    # One key held down, forwards and backwards, and a completion that is put in anew.
+    assert not several([Typed(2, 2, "l", ""), Typed(3, 3, "l", "")])
+    assert not several([Typed(4, 5, "", "a"), Typed(3, 4, "", "b")])
+    assert not several([Typed(1, 3, "va", "va"), Typed(1, 3, "va", "va")])
 
 
 def test_lengths_are_counted_as_editors_do() -> None:

@@ -111,3 +111,14 @@ def test_it_replaces_what_it_says_it_replaces(neovim: Neovim) -> None:
     neovim.type("<Tab>")
     neovim.until_text('print("hello")')
     assert neovim.server_text() == 'print("hello")\n'
+
+
+def test_the_dot_repeats_what_was_typed_and_accepted(neovim: Neovim) -> None:
+    neovim.script(fill={"x = re": "sult"})
+    neovim.open("\n\n")
+    neovim.type("ix = re")
+    neovim.until_ghost("sult")
+    neovim.type("<Tab><Esc>")
+    neovim.script()
+    neovim.type("j.")
+    assert neovim.text() == "x = result\nx = result"
