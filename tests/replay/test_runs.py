@@ -92,6 +92,7 @@ def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:::ray", "ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_ray_gives_what_one_process_gives(tmp_path: Path) -> None:
     pytest.importorskip("ray.data", reason="Ray is not installed")
     alone = replay_logs(logs(), OPTIONS, open_model=open_scripted, folder=tmp_path)
