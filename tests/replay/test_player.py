@@ -132,7 +132,7 @@ def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
     assert asked.prefix + asked.suffix == after
     assert asked.prefix.endswith("x = 1")
     assert asked.path == "a.py"
-    document = next(iter(player.workspace.documents))
+    document = next(iter(player.editor.workspace.documents))
     assert document.text == after
     assert document.encoding is Encoding.UTF16
     assert result.text_right
@@ -168,7 +168,7 @@ def test_an_accepted_suggestion_of_the_log_is_known_as_predicted() -> None:
     edits = (Edit(0, 0, "compute(1)\n"),)
     log = log_of(Accepted(1, 1.0, "a.py", edits), Changed(1, 1.0, "a.py", edits, "accept"), *typed("x", 11, 60.0))
     player, _ = player_of(log, Scripted({}))
-    assert any(hunk.predicted for hunk in player.workspace.history.settled())
+    assert any(hunk.predicted for hunk in player.editor.workspace.history.settled())
 
 
 def test_the_beginning_of_a_log_is_judged_by_all_of_it() -> None:

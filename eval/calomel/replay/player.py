@@ -8,58 +8,36 @@ it shows and learns the rest from the text, as with an editor that reports nothi
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, ExactCounter, TokenCounter
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.replay.events import (
-    Accepted,
-    Changed,
-    Closed,
-    Edit,
-    Event,
-    Expected,
-    Focused,
-    Opened,
-    ReplayLog,
-    Selected,
-    apply_edits,
-)
+from calomel.replay.answer_key import by_alternatives
+from calomel.replay.candidate import numbers, raw_confidence, shown
+from calomel.replay.editor import Editor, cursor_after
+from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
 from calomel.replay.log_time import LogTime
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.options import ReplayOptions
 from calomel.replay.person import Moment, Verdict, judge
 from calomel.replay.recorded import recorded_offers
-from calomel.replay.region import difference
 from calomel.replay.timed_completer import Answers, TimedCompleter
 from calomel.replay.watched_gate import Decision, WatchedGate
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.gate import ThresholdGate
-from calomel.suggest.outcome_signals import signals_of
-from calomel.suggest.planned import plan
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Answer, Suggestion, TextEdit
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import Document, RangeChange
-from calomel.workspace.position import Encoding
-from calomel.workspace.preferences import PrivacySettings, SuggestSettings
-from calomel.workspace.privacy import Privacy
-from calomel.workspace.related import Related
-from calomel.workspace.syntax import SyntaxTrees
-from calomel.workspace.workspace import Workspace
+from calomel.workspace.documents import Document
+from calomel.workspace.preferences import SuggestSettings
 
 OURS: Final = "calomel"
-# No such folder: rules about paths hold in it, and nothing of this machine is read.
-FOLDER: Final = Path("/calomel-replay")
-# An editor sends the selection of a change with it, or right behind it.
-_SAME_KEYSTROKE: Final = 0.05
 # A silence that nobody had time to notice is no missed opportunity.
 _NOTICED: Final = 0.25
 # After the end of the log, for the last answers.
@@ -104,15 +82,9 @@ class Player:
         self._kinds = options.kinds or info.kinds
         self._gate = WatchedGate(ThresholdGate(options.aggressiveness))
         clock = self.time.clock
-        privacy = Privacy((FOLDER,), PrivacySettings())
-        syntax = SyntaxTrees(clock)
-        related = Related(syntax, privacy, clock=clock, watch=False)
-        self.workspace = Workspace(
-            (FOLDER,), clock, encoding=Encoding.UTF16, privacy=privacy, syntax=syntax, related=related
-        )
-        self.workspace.listeners += [syntax, related]
+        self.editor = Editor(clock)
         self.suggester = Suggester(
-            self.workspace,
+            self.editor.workspace,
             ContextBuilder(_counter(info)),
             self.model,
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
@@ -121,9 +93,6 @@ class Player:
             sleep=self.time.sleep,
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
-        self._texts: dict[str, str] = {}
-        self._versions: dict[str, int] = {}
-        self._focused: str | None = None
         self._position = 0
         self._shown: set[str] = set()
         # By document, up to which event the person writes what was accepted.
@@ -150,74 +119,35 @@ class Player:
         self._position = position
         await self.time.run_to(event.time)
         self._position = position + 1
+        self.editor.send(event)
         match event:
-            case Opened():
-                self._open(event)
             case Changed():
-                self._change(event)
+                self._changed(event)
             case Selected():
-                self._select(event)
+                self._selected(event)
             case Focused():
-                self._focused = event.document
-                self.workspace.focus(_uri(event.document))
                 self._give_up(except_in=event.document)
             case Closed():
                 self._give_up()
-                self._texts.pop(event.document, None)
-                self.workspace.close(_uri(event.document))
-            case Accepted() if event.document in self._texts:
-                after = apply_edits(self._texts[event.document], event.edits)
-                self.workspace.expect_prediction(_uri(event.document), after)
             case Expected():
                 await self._expect(event)
             case _:
                 pass
 
-    # What the editor would send.
-
-    def _open(self, event: Opened) -> None:
-        version = self._versions[event.document] = self._versions.get(event.document, 0) + 1
-        self._texts[event.document] = event.text
-        self.workspace.open(_uri(event.document), event.language_id, version, event.text)
-
-    def _change(self, event: Changed) -> None:
-        name, uri = event.document, _uri(event.document)
-        document = self.workspace.documents.get(uri)
+    def _changed(self, event: Changed) -> None:
+        """Ask, where the editor would."""
+        document = self.editor.document(event.document)
         if document is None:
             return
-        # From the last to the first, as editors do: so the positions of each are those of the text before all.
-        changes = [
-            RangeChange(
-                document.position_at(edit.start, Encoding.UTF16),
-                document.position_at(edit.end, Encoding.UTF16),
-                edit.text,
-            )
-            for edit in reversed(event.edits)
-        ]
-        version = self._versions[name] = self._versions[name] + 1
-        self._texts[name] = apply_edits(self._texts[name], event.edits)
-        self.workspace.change(uri, version, changes)
-        if self._log.kind in _OF_QUESTIONS or (self._focused not in {None, name}):
+        if self._log.kind in _OF_QUESTIONS or self.editor.focused not in {None, event.document}:
             self._give_up()
-            return
-        if self._given.get(name, 0) > self._position:
+        elif self._given.get(event.document, 0) > self._position:
             self.result.taken += 1
             self._give_up()
-            return
-        self._ask(event.entry, name, document, self._cursor(event))
+        else:
+            self._ask(event.entry, event.document, document, cursor_after(event, self._events, self._position))
 
-    def _cursor(self, event: Changed) -> int:
-        """Where the cursor is after a change: where the log says, or behind what was written last."""
-        for position in range(self._position, len(self._events)):
-            following = self._events[position]
-            if following.time - event.time > _SAME_KEYSTROKE or isinstance(following, Changed):
-                break
-            if isinstance(following, Selected) and following.document == event.document:
-                return following.offset
-        shift = sum(len(edit.text) - (edit.end - edit.start) for edit in event.edits[:-1])
-        return event.edits[-1].start + shift + len(event.edits[-1].text)
-
-    def _select(self, event: Selected) -> None:
+    def _selected(self, event: Selected) -> None:
         if self._asking is None:
             return
         name, offset, _ = self._asking
@@ -252,7 +182,7 @@ class Player:
                 return
 
     def _question(self, kind: Kind, entry: int, name: str, document: Document, offset: int) -> _Question:
-        if document.text != self._texts[name]:
+        if document.text != self.editor.texts[name]:
             self.result.text_right = False
         self._gate.last = None
         return _Question(
@@ -274,10 +204,10 @@ class Player:
             self._shown.add(answer.id)
             self.suggester.shown(answer.id)
             decision = self._gate.about(answer.candidate)
-            verdict, shown = self._judged(question, answer.edits, decision)
+            verdict, candidate = self._judged(question, answer.edits, decision)
             if verdict.outcome in {"accepted", "partly"}:
                 self._given[question.name] = verdict.until
-            self._add(question, None, shown)
+            self._add(question, None, candidate)
             return
         if answer.reason is SilenceReason.SUPERSEDED:
             self._superseded(question)
@@ -285,15 +215,15 @@ class Player:
         if not answer.asked and not answer.waited and self._goes_on(question):
             self.result.typed_on += 1
             return
-        candidate = self._held_back(question)
-        if candidate is not None and self._is_repeated(question, candidate):
+        held_back = self._held_back(question)
+        if held_back is not None and self._is_repeated(question, held_back):
             self.result.repeated += 1
             return
-        self._add(question, str(answer.reason), candidate)
+        self._add(question, str(answer.reason), held_back)
 
     def _is_repeated(self, question: _Question, candidate: Shown) -> bool:
         """Whether it leads where the last suggestion led that was held back there: the person is typing along."""
-        goal = hash(apply_edits(self._texts[question.name], candidate.edits))
+        goal = hash(apply_edits(self.editor.texts[question.name], candidate.edits))
         before = self._goals.get((question.name, question.kind))
         self._goals[question.name, question.kind] = goal
         return goal == before
@@ -327,11 +257,11 @@ class Player:
     def _judged(
         self, question: _Question, edits: Sequence[TextEdit], decision: Decision | None
     ) -> tuple[Verdict, Shown]:
-        text = self._texts[question.name]
+        text = self.editor.texts[question.name]
         moment = Moment(question.name, text, self.time.now, self._position)
         suggested = tuple(Edit(*edit) for edit in edits)
         verdict = judge(moment, suggested, self._log.events)
-        return verdict, shown_of(suggested, verdict, OURS, _confidence(decision), _signals(text, edits, decision))
+        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), numbers(text, edits, decision))
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:
         answered = self.model.answered[question.answered :]
@@ -356,7 +286,7 @@ class Player:
     # Questions that a log asks, with their right answers.
 
     async def _expect(self, event: Expected) -> None:
-        document = self.workspace.documents.get(_uri(event.document))
+        document = self.editor.document(event.document)
         if document is None:
             return
         self._give_up()
@@ -367,27 +297,7 @@ class Player:
         await self.time.run_to(event.time + _AFTER_END)
         await task
         found = self.result.opportunities
-        found[begun:] = [self._by_alternatives(event, document.text, each) for each in found[begun:]]
-
-    def _by_alternatives(self, event: Expected, text: str, opportunity: Opportunity) -> Opportunity:
-        """Judged by the right answers in place of what follows in the log."""
-        candidate = opportunity.candidate
-        if candidate is None:
-            return replace(opportunity, name=event.name)
-        best: Verdict | None = None
-        lines: list[str | None] = []
-        for alternative in event.alternatives:
-            after = [] if alternative is None else [
-                Changed(event.entry, event.time, event.document, difference(text, alternative), "other")
-            ]  # fmt: skip
-            verdict = judge(Moment(event.document, text, event.time, 0), candidate.edits, after)
-            lines.append(None if alternative is None else verdict.expected)
-            if best is None or _rank(verdict) > _rank(best):
-                best = verdict
-        if best is None:
-            return replace(opportunity, name=event.name)
-        judged = shown_of(candidate.edits, best, candidate.source, candidate.confidence, candidate.signals)
-        return replace(opportunity, name=event.name, candidate=replace(judged, alternatives=tuple(lines), kept=None))
+        found[begun:] = [by_alternatives(event, document.text, each) for each in found[begun:]]
 
     def _sum_up(self) -> None:
         events, result = self._events, self.result
@@ -395,36 +305,9 @@ class Player:
         result.seconds = events[-1].time - events[0].time if events else 0.0
         result.typed_characters = sum(len(edit.text) for event in typed for edit in event.edits)
         result.active_minutes = float(len({int(event.time // 60) for event in typed}))
-        for name, text in self._texts.items():
-            document = self.workspace.documents.get(_uri(name))
-            result.text_right = result.text_right and document is not None and document.text == text
+        result.text_right = result.text_right and self.editor.agrees()
         recorded = recorded_offers(self._log, events)
         result.recorded, result.real_offers, result.real_accepts = recorded
-
-
-def shown_of(
-    edits: tuple[Edit, ...], verdict: Verdict, source: str, confidence: float, signals: dict[str, float] | object
-) -> Shown:
-    """A suggestion with its verdict, as it is written down."""
-    return Shown(
-        edits=edits,
-        before=verdict.before,
-        after=verdict.after,
-        expected=verdict.expected,
-        confidence=confidence,
-        signals=signals if isinstance(signals, dict) else {},
-        source=source,
-        outcome=verdict.outcome,
-        accepted_characters=verdict.accepted_characters,
-        saved_characters=verdict.saved_characters,
-        kept=verdict.kept,
-        visible_seconds=verdict.visible_seconds,
-        given=verdict.given,
-    )
-
-
-def _rank(verdict: Verdict) -> tuple[bool, int]:
-    return verdict.outcome == "accepted", verdict.accepted_characters
 
 
 def _until(events: Sequence[Event], minutes: float | None) -> Sequence[Event]:
@@ -433,23 +316,6 @@ def _until(events: Sequence[Event], minutes: float | None) -> Sequence[Event]:
     return [event for event in events if event.time <= minutes * 60.0]
 
 
-def _uri(name: str) -> str:
-    return (FOLDER / name).as_uri()
-
-
 def _counter(info: ModelInfo) -> TokenCounter:
     """Exact where the model's tokenizer is at hand, as in the language server."""
     return EstimateCounter() if info.tokenizer is None else ExactCounter(Tokenizer.from_file(Path(info.tokenizer)))
-
-
-def _confidence(decision: Decision | None) -> float:
-    return math.nan if decision is None else math.exp(min(0.0, decision.candidate.mean_log_prob))
-
-
-def _signals(text: str, edits: Sequence[TextEdit], decision: Decision | None) -> dict[str, float]:
-    """What was known before, as numbers; what is not known is left out."""
-    if decision is None:
-        return {}
-    known = signals_of(decision.candidate, plan(text, edits), decision.signals)
-    values = {each.name: getattr(known, each.name) for each in fields(known)}
-    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}

@@ -8,13 +8,13 @@ bound. As with ours, while the person writes what was accepted nothing else coun
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from calomel.replay.candidate import shown
 from calomel.replay.distinct import Suggested, distinct_offers
 from calomel.replay.events import Event, Offered, Opened, ReplayLog
-from calomel.replay.opportunity import Opportunity, Shown
+from calomel.replay.opportunity import Opportunity
 from calomel.replay.person import Moment, Verdict, judge
 
 
@@ -66,21 +66,7 @@ def _opportunity(log: str, suggested: Suggested, verdict: Verdict, language_id: 
         language_id=language_id,
         kind="edit" if offer.inline_edit else "fill",
         silence=None,
-        candidate=Shown(
-            edits=offer.edits,
-            before=verdict.before,
-            after=verdict.after,
-            expected=verdict.expected,
-            confidence=math.nan,
-            signals={},
-            source=offer.source,
-            outcome=verdict.outcome,
-            accepted_characters=verdict.accepted_characters,
-            saved_characters=verdict.saved_characters,
-            kept=verdict.kept,
-            visible_seconds=verdict.visible_seconds,
-            given=verdict.given,
-        ),
+        candidate=shown(offer.edits, verdict, offer.source),
         shown=True,
         latency_ms=max(0.0, offer.time - offer.asked) * 1e3,
         real_outcome="accepted" if suggested.accepted else "partly" if suggested.partly else "",

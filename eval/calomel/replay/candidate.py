@@ -1,0 +1,54 @@
+"""A suggestion with what was known of it and what became of it, as a replay writes it down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+from calomel.replay.events import Edit
+from calomel.replay.opportunity import Shown
+from calomel.replay.person import Verdict
+from calomel.replay.watched_gate import Decision
+from calomel.suggest.outcome_signals import signals_of
+from calomel.suggest.planned import plan
+from calomel.suggest.suggestion import TextEdit
+
+
+def shown(
+    edits: tuple[Edit, ...],
+    verdict: Verdict,
+    source: str,
+    confidence: float = math.nan,
+    signals: Mapping[str, float] | None = None,
+) -> Shown:
+    """A suggestion with its verdict."""
+    return Shown(
+        edits=edits,
+        before=verdict.before,
+        after=verdict.after,
+        expected=verdict.expected,
+        confidence=confidence,
+        signals=signals or {},
+        source=source,
+        outcome=verdict.outcome,
+        accepted_characters=verdict.accepted_characters,
+        saved_characters=verdict.saved_characters,
+        kept=verdict.kept,
+        visible_seconds=verdict.visible_seconds,
+        given=verdict.given,
+    )
+
+
+def raw_confidence(decision: Decision | None) -> float:
+    """`exp` of the mean log-probability at which tokens were revealed; NaN where nobody knows."""
+    return math.nan if decision is None else math.exp(min(0.0, decision.candidate.mean_log_prob))
+
+
+def numbers(text: str, edits: Sequence[TextEdit], decision: Decision | None) -> dict[str, float]:
+    """What was known before, by name; what is not known, or is no number, is left out."""
+    if decision is None:
+        return {}
+    known = signals_of(decision.candidate, plan(text, edits), decision.signals)
+    values = {each.name: getattr(known, each.name) for each in fields(known)}
+    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}

@@ -1,0 +1,117 @@
+"""What an editor would send while the log happens: documents and their changes, in its own positions and order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from calomel.replay.events import Accepted, Changed, Closed, Event, Focused, Opened, Selected, apply_edits
+from calomel.workspace.clock import Clock
+from calomel.workspace.documents import Document, RangeChange
+from calomel.workspace.position import Encoding
+from calomel.workspace.preferences import PrivacySettings
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.related import Related
+from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.workspace import Workspace
+
+# No such folder: rules about paths hold in it, and nothing of this machine is read.
+FOLDER: Final = Path("/calomel-replay")
+# An editor sends the selection of a change with it, or right behind it.
+_SAME_KEYSTROKE: Final = 0.05
+
+
+class Editor:
+    """The editor's side of one log, in front of a workspace as the language server has it.
+
+    Attributes:
+        texts: of open documents, by the names that the log uses; kept apart from the workspace's, to compare.
+        focused: the document that the person looks at; None as long as the log does not say.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        privacy = Privacy((FOLDER,), PrivacySettings())
+        syntax = SyntaxTrees(clock)
+        related = Related(syntax, privacy, clock=clock, watch=False)
+        self.workspace = Workspace(
+            (FOLDER,), clock, encoding=Encoding.UTF16, privacy=privacy, syntax=syntax, related=related
+        )
+        self.workspace.listeners += [syntax, related]
+        self.texts: dict[str, str] = {}
+        self.focused: str | None = None
+        self._versions: dict[str, int] = {}
+
+    def document(self, name: str) -> Document | None:
+        """The workspace's document of this name."""
+        return self.workspace.documents.get(_uri(name))
+
+    def send(self, event: Event) -> None:
+        """Tell the workspace of an event, as far as an editor would."""
+        match event:
+            case Opened():
+                self.texts[event.document] = event.text
+                uri, version = _uri(event.document), self._next_version(event.document)
+                self.workspace.open(uri, event.language_id, version, event.text)
+            case Changed() if event.document in self.texts:
+                self._change(event)
+            case Focused():
+                self.focused = event.document
+                self.workspace.focus(_uri(event.document))
+            case Closed():
+                self.texts.pop(event.document, None)
+                self.workspace.close(_uri(event.document))
+            case Accepted() if event.document in self.texts:
+                after = apply_edits(self.texts[event.document], event.edits)
+                self.workspace.expect_prediction(_uri(event.document), after)
+            case _:
+                pass
+
+    def agrees(self) -> bool:
+        """Whether the workspace has the log's texts."""
+        documents = {name: self.document(name) for name in self.texts}
+        return len(self.workspace.documents) == len(self.texts) and all(
+            document is not None and document.text == self.texts[name] for name, document in documents.items()
+        )
+
+    def _change(self, event: Changed) -> None:
+        document = self.document(event.document)
+        if document is None:
+            return
+        # From the last to the first, as editors do: so the positions of each are those of the text before all.
+        changes = [
+            RangeChange(
+                document.position_at(edit.start, Encoding.UTF16),
+                document.position_at(edit.end, Encoding.UTF16),
+                edit.text,
+            )
+            for edit in reversed(event.edits)
+        ]
+        self.texts[event.document] = apply_edits(self.texts[event.document], event.edits)
+        self.workspace.change(document.uri, self._next_version(event.document), changes)
+
+    def _next_version(self, name: str) -> int:
+        version = self._versions[name] = self._versions.get(name, 0) + 1
+        return version
+
+
+def cursor_after(event: Changed, following: Sequence[Event], position: int) -> int:
+    """Where the cursor is after a change: where the log says, or behind what was written last.
+
+    Args:
+        event: the change.
+        following: all events.
+        position: of the first behind the change.
+    """
+    for number in range(position, len(following)):
+        each = following[number]
+        if each.time - event.time > _SAME_KEYSTROKE or isinstance(each, Changed):
+            break
+        if isinstance(each, Selected) and each.document == event.document:
+            return each.offset
+    shift = sum(len(edit.text) - (edit.end - edit.start) for edit in event.edits[:-1])
+    return event.edits[-1].start + shift + len(event.edits[-1].text)
+
+
+def _uri(name: str) -> str:
+    return (FOLDER / name).as_uri()
