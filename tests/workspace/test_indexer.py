@@ -133,3 +133,26 @@ def test_a_held_text_counts_until_it_is_released(tmp_path: Path) -> None:
         assert index.definitions(["name0"], (), 10)
     finally:
         reader.stop()
+
+
+def test_the_index_may_be_asked_while_it_changes(tmp_path: Path) -> None:
+    write(tmp_path, 40)
+    index = Index()
+    reader = indexer(index, [])
+    reader.start([tmp_path])
+    try:
+        asked = 0
+        while not reader.wait(0):
+            for number in (0, 20, 39):
+                reader.hold(
+                    tmp_path / f"m{number}.py", f"def name{number}():\n    return {asked}\n" if asked < 200 else ""
+                )
+            index.definitions(["name1", "name20"], (str(tmp_path / "m20.py"),), 10)
+            index.usages("name1", 10)
+            asked += 1
+            if asked > 200:
+                break
+        assert reader.wait(SECONDS)
+        assert index.definitions(["name1"], (), 10)
+    finally:
+        reader.stop()

@@ -111,11 +111,13 @@ class Index:
         """
         by_number = {word_number(name): name for name in names}
         numbers = np.array(sorted(by_number), dtype=np.uint32)
-        bounds = [segment.defined(numbers) for segment in self.segments]
+        # Another thread may replace them meanwhile.
+        segments = self.segments
+        bounds = [segment.defined(numbers) for segment in segments]
         counts = sum((end - first for first, end in bounds), np.zeros(len(numbers), dtype=np.int64))
         places = [place for place in map(self.place, within) if place is not None]
         found: dict[str, list[Defined]] = {}
-        for segment, (first, end) in zip(self.segments, bounds, strict=True):
+        for segment, (first, end) in zip(segments, bounds, strict=True):
             files = [place.number for place in places if place.segment is segment]
             for at in np.flatnonzero(end > first).tolist():
                 if counts[at] > most and not files:
