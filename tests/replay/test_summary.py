@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 
 import pytest
 from tests.replay.made import opportunity, result, shown
@@ -113,6 +114,17 @@ def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
     assert summary["opportunities"] == 6
     assert recorded_rows(summary)[0][0] == "accepted of shown"
     json.dumps(document([found]), allow_nan=False)
+
+
+def test_what_a_person_writes_is_saved_once_at_the_recorded_rate() -> None:
+    """Both would have been accepted, but the second was asked for while the first was being written."""
+    first = replace(shown("accepted", 0.9, saved=8), given=5.0)
+    second = replace(shown("accepted", 0.8, saved=6), given=5.0)
+    ours = [opportunity(0, first, silence="low_confidence"), opportunity(2, second, silence="low_confidence")]
+    theirs = [opportunity(10 + number, shown("rejected", math.nan)) for number in range(2)]
+    summary = summarize([result(ours, theirs)])
+    assert summary["shown_at_recorded_rate"] == 1
+    assert summary["characters_per_opportunity_at_recorded_rate"] == pytest.approx(8 / 2)
 
 
 def test_a_suggestion_without_a_confidence_is_the_least_sure() -> None:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from calomel.replay.events import Edit
+from calomel.replay.events import Edit, apply_edits
+from calomel.replay.metrics.parse import parse_error_delta
+from calomel.replay.metrics.reversal import reversal
 from calomel.replay.opportunity import Shown
 from calomel.replay.person import Verdict
 from calomel.replay.watched_gate import Decision
@@ -43,6 +45,23 @@ def shown(
 def raw_confidence(decision: Decision | None) -> float:
     """`exp` of the mean log-probability at which tokens were revealed; NaN where nobody knows."""
     return math.nan if decision is None else math.exp(min(0.0, decision.candidate.mean_log_prob))
+
+
+def consequences(text: str, edits: Sequence[Edit], before: str | None, language_id: str) -> dict[str, float]:
+    """What the whole document would be like: how much of the last edit is undone, and how many errors come.
+
+    Args:
+        text: as it is.
+        edits: suggested.
+        before: the text before the person's last edit; None when there was none.
+        language_id: of the document.
+    """
+    predicted = apply_edits(text, edits)
+    found: dict[str, float] = {}
+    if before is not None:
+        found["reversal_ratio"] = reversal(before, text, predicted).ratio
+    errors = parse_error_delta(text, predicted, language_id)
+    return found if errors is None else {**found, "parse_error_delta": float(errors)}
 
 
 def numbers(text: str, edits: Sequence[TextEdit], decision: Decision | None) -> dict[str, float]:

@@ -18,9 +18,10 @@ from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, ExactCounter, TokenCounter
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.replay.answer_key import by_alternatives
-from calomel.replay.candidate import numbers, raw_confidence, shown
+from calomel.replay.candidate import consequences, numbers, raw_confidence, shown
 from calomel.replay.editor import Editor, cursor_after
 from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
+from calomel.replay.last_edit import LastEdits
 from calomel.replay.log_time import LogTime
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.options import ReplayOptions
@@ -94,6 +95,7 @@ class Player:
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
         self._position = 0
+        self._last_edits = LastEdits()
         self._shown: set[str] = set()
         # By document, up to which event the person writes what was accepted.
         self._given: dict[str, int] = {}
@@ -119,6 +121,8 @@ class Player:
         self._position = position
         await self.time.run_to(event.time)
         self._position = position + 1
+        if isinstance(event, Changed) and event.document in self.editor.texts:
+            self._last_edits.changing(event, self.editor.texts[event.document])
         self.editor.send(event)
         match event:
             case Changed():
@@ -261,7 +265,12 @@ class Player:
         moment = Moment(question.name, text, self.time.now, self._position)
         suggested = tuple(Edit(*edit) for edit in edits)
         verdict = judge(moment, suggested, self._log.events)
-        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), numbers(text, edits, decision))
+        before = self._last_edits.before(question.name)
+        signals = {
+            **numbers(text, edits, decision),
+            **consequences(text, suggested, before, question.document.language_id),
+        }
+        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), signals)
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:
         answered = self.model.answered[question.answered :]

@@ -56,13 +56,29 @@ def recorded(
 
 
 def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
-    """Which suggestions that a person could have decided about are the `count` surest; of equals the earlier ones."""
+    """Which suggestions that a person could have decided about are the `count` surest; of equals the earlier ones.
+
+    While the person writes what one of them proposed, another one of the same file would not have been asked for: the
+    less sure of two such is left out, so that no character is saved twice.
+    """
     ranked = sorted(
         (-shown.confidence if isfinite(shown.confidence) else 0.0, number)
         for number, item in enumerate(items)
         if (shown := judged(item)) is not None
     )
-    chosen = {number for _, number in ranked[:count]}
+    chosen: set[int] = set()
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for _, number in ranked:
+        if len(chosen) == count:
+            break
+        item = items[number]
+        given = None if item.candidate is None else item.candidate.given
+        span = (item.time, item.time if given is None else given)
+        taken = spans.setdefault((item.log, item.path), [])
+        if any(span[0] < last and first < span[1] for first, last in taken):
+            continue
+        taken.append(span)
+        chosen.add(number)
     return [number in chosen for number in range(len(items))]
 
 
