@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lsp.editor import SECONDS, Editor, Script
+from tests.lsp.editor import SECONDS, Editor, Script, span
 
 PROGRESS = {"window": {"workDoneProgress": True}}
 TEXT = "from shapes import Rectangle\n\nx = Rectangle\n"
@@ -38,11 +38,11 @@ def _is(message: dict[str, Any], token: str, kind: str) -> bool:
     return message.get("method") == "$/progress" and params["token"] == token and params["value"]["kind"] == kind
 
 
-async def ask(editor: Editor, folder: Path) -> str:
+async def ask(editor: Editor, folder: Path, column: int = 13) -> str:
     """The code of other files in the request at the end of the last line."""
     uri = (folder / "main.py").as_uri()
     before = len(editor.script.requests)
-    await editor.inline(2, 13, uri=uri)
+    await editor.inline(2, column, uri=uri)
     await editor.until_asked(before + 1)
     return "".join(excerpt.text for excerpt in editor.script.requests[-1].parts.related)
 
@@ -90,3 +90,13 @@ async def test_that_a_workspace_is_read_in_part_is_said(editor: Editor, folder: 
     await start(editor, folder, workspace={"index_files": 1})
     message = (await editor.notice("window/showMessage"))["message"]
     assert message.startswith("Only the first 1 files of the workspace")
+
+
+async def test_what_is_known_only_later_reaches_the_model_too(editor: Editor, folder: Path) -> None:
+    """The first question is asked before the workspace is read; its context does not stay as poor as it was."""
+    await start(editor, folder)
+    editor.open(TEXT, uri=(folder / "main.py").as_uri())
+    await ask(editor, folder)
+    await read(editor)
+    editor.change(2, {"range": span(2, 13, 13), "text": "("}, uri=(folder / "main.py").as_uri())
+    assert "def area(self):" in await ask(editor, folder, 14)

@@ -155,3 +155,13 @@ def test_a_running_request_does_not_keep_a_stopped_server_alive(start: Start) ->
 def test_importing_the_server_does_not_import_torch() -> None:
     code = "import sys, calomel.server.run; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=os.environ, check=False).returncode == 0
+
+
+def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
+    from calomel.server.run import listen
+
+    with listen("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            client.close()

@@ -44,6 +44,8 @@ READY_SECONDS = 90.0
 # Lines with less text than this say little about typing.
 SHORT_LINE = 20
 SETTLE_SECONDS = 1.5
+# Reading the workspace takes a few seconds.
+SETTLED_ASKS, SETTLED_PAUSE = 8, 0.5
 
 NOTES = (
     (
@@ -81,6 +83,7 @@ class _Times:
 
     suggest: dict[int, list[float]] = field(default_factory=dict)
     reuse: dict[str, list[float]] = field(default_factory=dict)
+    context: dict[int, int] = field(default_factory=dict)
     change: list[float] = field(default_factory=list)
     trivial: list[float] = field(default_factory=list)
     initialize: list[float] = field(default_factory=list)
@@ -132,6 +135,7 @@ async def _measure(options: KeystrokesOptions, folder: Path, times: _Times, prog
             await editor.first_answer()
             if budget == BUDGETS[0]:
                 times.first.append((time.perf_counter() - began) * 1e3)
+            await editor.settled()
             progress.say(f"budget {budget}: ready")
             await _type(editor, budget, QUICK_LINES if options.quick else LINES, times, progress)
             if budget == BUDGETS[-1]:
@@ -194,6 +198,15 @@ class _Editor:
             await asyncio.sleep(0.05)
         raise SessionError("no suggestion within 90 seconds; `calomel lsp` writes its log where calomel.showLog says")
 
+    async def settled(self) -> None:
+        """Ask until the context stays as it is: the workspace is read, and tokens are counted exactly."""
+        sizes: list[int] = []
+        until = time.monotonic() + READY_SECONDS
+        while time.monotonic() < until and (len(sizes) < SETTLED_ASKS or len(set(sizes[-SETTLED_ASKS:])) > 1):
+            await self.ask(LINE, 0, explicit=True)
+            sizes.append(((await self.status()).get("last_request") or {}).get("context_tokens", 0))
+            await asyncio.sleep(SETTLED_PAUSE)
+
 
 async def _type(editor: _Editor, budget: int, count: int, times: _Times, progress: Progress) -> None:
     """Type real lines again, key by key, waiting for each answer; then in a rhythm; then edit elsewhere, then jump."""
@@ -238,6 +251,7 @@ async def _type(editor: _Editor, budget: int, count: int, times: _Times, progres
         line = LINE + 300 * (1 if step % 2 else -1)
         await editor.ask(line, len(editor.lines[line]), explicit=True)
         _note_reuse(times, "_jump", await editor.status())
+    times.context[budget] = ((await editor.status()).get("last_request") or {}).get("context_tokens", 0)
 
 
 async def _changes(editor: _Editor, times: _Times) -> None:
@@ -331,6 +345,8 @@ def _flat(times: _Times) -> dict[str, Value]:
         "suggest_8k_p50_ms": _rounded(percentile(large, 50)),
         "suggest_8k_p95_ms": _rounded(percentile(large, 95)),
         "suggest_n": len(large),
+        "context_2k_tokens": times.context.get(BUDGETS[0]),
+        "context_8k_tokens": times.context.get(BUDGETS[1]),
         "prefix_reuse": _mean(times.reuse.get("", [])),
         "prefix_reuse_settled": _mean(times.reuse.get("_settled", [])),
         "prefix_reuse_jump": _mean(times.reuse.get("_jump", [])),

@@ -71,6 +71,8 @@ class ModelLink:
             "cached_tokens": answer.cached_tokens,
             "candidates": len(answer.candidates),
             "seconds": round(self._clock() - began, 4),
+            "queued_seconds": round(answer.timings.queued, 4),
+            "engine_seconds": round(answer.timings.total, 4),
             "model": answer.model,
         }
         return answer

@@ -88,6 +88,8 @@ class Rooms:
             LOG.warning("the model's tokenizer cannot be read: tokens are estimated")
         else:
             self.builder.counter = ExactCounter(tokenizer)
+            # Parts that were cut by estimates may have half the tokens that there is room for.
+            self.builder.clear()
 
     @property
     def indexes(self) -> bool:
@@ -116,6 +118,8 @@ class Rooms:
 
         self._related.start(folders, progress, most_files=self._settings.workspace.index_files)
         await done.wait()
+        # What was taken while little was known stays in the prompt otherwise, for the sake of the model's cache.
+        self.builder.clear()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """The editor has other folders."""
