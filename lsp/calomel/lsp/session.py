@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from calomel.lsp.rooms import Rooms
 from calomel.lsp.text_sync import TextSync
 from calomel.lsp.watch import SettingsWatch
 from calomel.suggest.completer import Completer, CompleterError
+from calomel.suggest.model_info import version
 from calomel.workspace.position import Encoding
 from calomel.workspace.settings import ServerSettings, Settings, user_settings_path
 
@@ -267,7 +267,7 @@ class Session:
     # Small answers.
 
     def _version(self, _: Mapping[str, Any]) -> dict[str, str]:
-        return {"version": version("calomel"), "buildType": "prod", "runtimeVersion": "python"}
+        return {"version": version(), "buildType": "prod", "runtimeVersion": "python"}
 
     def _debug_document(self, params: Mapping[str, Any]) -> dict[str, Any]:
         document = self._rooms.workspace.documents.get(str(params.get("uri")))

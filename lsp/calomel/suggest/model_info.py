@@ -44,6 +44,7 @@ def describe(folder: Path | None) -> ModelInfo:
 
 
 @cache
+@cache
 def version() -> str:
     """Of this Calomel."""
     from importlib.metadata import PackageNotFoundError  # ten milliseconds, not needed before something runs
