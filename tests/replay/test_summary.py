@@ -87,7 +87,8 @@ def test_nothing_observed_leaves_null() -> None:
 
 
 def test_none_of_twenty_is_not_certainly_none() -> None:
-    summary = summarize([result([opportunity(entry, shown("rejected")) for entry in range(20)])])
+    summary = summarize([result([opportunity(entry, shown("rejected", after="y")) for entry in range(20)])])
+    assert (summary["exact_match"], summary["exact_match_high"]) == (0.0, pytest.approx(0.161, abs=1e-3))
     assert summary["acceptance_rate"] == 0.0
     assert summary["acceptance_rate_high"] == pytest.approx(0.161, abs=1e-3)  # Wilson
 

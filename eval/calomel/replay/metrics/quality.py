@@ -19,22 +19,28 @@ def quality(offers: Offers, resampling: Resampling) -> dict[str, Interval | None
     found = [seen(item) for item in offers.ours]
     rest = len(offers.theirs)
 
-    def mean(value: Callable[[Shown], float | None]) -> Interval | None:
+    def sums(value: Callable[[Shown], float | None]) -> tuple[list[float], list[float]]:
         values = [None if shown is None else value(shown) for shown in found]
-        return resampling.ratio(
+        return (
             [*(each or 0.0 for each in values), *([0.0] * rest)],
             [*(float(each is not None) for each in values), *([0.0] * rest)],
         )
 
-    def best(score: Callable[[str, str, str], float]) -> Interval | None:
-        return mean(lambda shown: max((score(shown.before, shown.after, each) for each in right(shown)), default=None))
+    def mean(value: Callable[[Shown], float | None]) -> Interval | None:
+        return resampling.ratio(*sums(value))
+
+    def share(value: Callable[[Shown], float | None]) -> Interval | None:
+        return resampling.share(*sums(value))
+
+    def best(score: Callable[[str, str, str], float]) -> Callable[[Shown], float | None]:
+        return lambda shown: max((score(shown.before, shown.after, each) for each in right(shown)), default=None)
 
     figures = {
-        "exact_match": best(lambda _, after, expected: float(is_exact(after, expected))),
-        "delta_chrf": best(delta_chrf),
-        "line_f1": best(lambda before, after, expected: line_score(before, after, expected).f1),
+        "exact_match": share(best(lambda _, after, expected: float(is_exact(after, expected)))),
+        "delta_chrf": mean(best(delta_chrf)),
+        "line_f1": mean(best(lambda before, after, expected: line_score(before, after, expected).f1)),
         "position_error": mean(_position),
-        "no_op_rate": mean(lambda shown: float(is_no_op(shown.before, shown.after))),
+        "no_op_rate": share(lambda shown: float(is_no_op(shown.before, shown.after))),
     }
     for name in _SIGNALS:
         figures[name] = mean(lambda shown, name=name: shown.signals.get(name))  # type: ignore[misc]
