@@ -107,7 +107,7 @@ def run_keystrokes(options: KeystrokesOptions) -> Report:
         asyncio.run(_measure(options, Path(folder), times, progress))
     flat = _flat(times)
     flat["loaded"] = others > LOADED_CORES
-    report = Report("keystrokes quick" if options.quick else "keystrokes", flat, (_table(flat),), NOTES, provenance)
+    report = Report("bench keystrokes quick" if options.quick else "bench keystrokes", flat, (_table(flat),), NOTES, provenance)
     report.write(json_path=options.json, results=options.results)
     return report
 

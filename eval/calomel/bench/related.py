@@ -79,7 +79,7 @@ def run_related(options: RelatedOptions) -> Report:
         finally:
             related.stop()
     rows = tuple((key, number_cell(_number(value), 3)) for key, value in flat.items() if key != "loaded")
-    name = "related quick" if options.quick else "related"
+    name = "bench related quick" if options.quick else "bench related"
     report = Report(name, flat, (Table("Related code", ("figure", "value"), rows),), NOTES, provenance)
     report.write(json_path=options.json, results=options.results)
     return report

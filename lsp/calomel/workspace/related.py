@@ -119,7 +119,7 @@ class Related:
         return tuple(each.excerpt for each in self.excerpts(document, offset))
 
     def excerpts(
-        self, document: Document, offset: int, *, budget_seconds: float = 0.015, limit: int = _LIMIT
+        self, document: Document, offset: int, *, budget_seconds: float = 0.012, limit: int = _LIMIT
     ) -> tuple[RankedExcerpt, ...]:
         """What helps at the cursor, the best last; with what was found within the time, which one step may exceed."""
         now = self._clock()
