@@ -107,7 +107,8 @@ def run_keystrokes(options: KeystrokesOptions) -> Report:
         asyncio.run(_measure(options, Path(folder), times, progress))
     flat = _flat(times)
     flat["loaded"] = others > LOADED_CORES
-    report = Report("bench keystrokes quick" if options.quick else "bench keystrokes", flat, (_table(flat),), NOTES, provenance)
+    name = "bench keystrokes quick" if options.quick else "bench keystrokes"
+    report = Report(name, flat, (_table(flat),), NOTES, provenance)
     report.write(json_path=options.json, results=options.results)
     return report
 
