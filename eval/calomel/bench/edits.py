@@ -21,7 +21,6 @@ from calomel.bench.stats import percentile, wilson
 from calomel.bench.suite_score import CaseScore, Reply, SuiteScore, score_case, score_suite
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 
-PEERS: Final = ("mercury",)
 _PUBLISHED: Final = "peer-baseline-*.json"
 _ROUNDS: Final = 2000
 _SCORE: Final = (

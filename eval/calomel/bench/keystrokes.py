@@ -27,7 +27,7 @@ from calomel.bench.load import LOADED_CORES, WINDOW_SECONDS, LoadWatch
 from calomel.bench.lsp_session import LspSession, SessionError
 from calomel.bench.machine import describe_run
 from calomel.bench.progress import Progress
-from calomel.bench.report import Report, Table, Value, number_cell
+from calomel.bench.report import Report, Value, figures_table
 from calomel.bench.stats import percentile
 
 BUDGETS = (2048, 8192)
@@ -108,7 +108,7 @@ def run_keystrokes(options: KeystrokesOptions) -> Report:
     flat = _flat(times)
     flat["loaded"] = others > LOADED_CORES
     name = "bench keystrokes quick" if options.quick else "bench keystrokes"
-    report = Report(name, flat, (_table(flat),), NOTES, provenance)
+    report = Report(name, flat, (figures_table("Keystrokes", flat),), NOTES, provenance)
     report.write(json_path=options.json, results=options.results)
     return report
 
@@ -356,17 +356,6 @@ def _flat(times: _Times) -> dict[str, Value]:
         "answered_share": round(times.answered / times.asked, 4) if times.asked else None,
         "superseded_share": round(times.superseded / times.rhythm, 4) if times.rhythm else None,
     }
-
-
-def _table(flat: dict[str, Value]) -> Table:
-    rows = tuple(
-        (key, value if isinstance(value, str) else number_cell(_number(value), 3)) for key, value in flat.items()
-    )
-    return Table("Keystrokes", ("figure", "value"), rows)
-
-
-def _number(value: Value) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _mean(values: list[float]) -> float | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from calomel.bench.load import LOADED_CORES, WINDOW_SECONDS, LoadWatch
 from calomel.bench.machine import describe_run
-from calomel.bench.report import Report, Table, Value, number_cell
+from calomel.bench.report import Report, Value, figures_table
 from calomel.bench.stats import percentile
 from calomel.workspace.documents import Document
 from calomel.workspace.privacy import Privacy
@@ -78,9 +78,8 @@ def run_related(options: RelatedOptions) -> Report:
             flat |= _ask(related, syntax, folder, options)
         finally:
             related.stop()
-    rows = tuple((key, number_cell(_number(value), 3)) for key, value in flat.items() if key != "loaded")
     name = "bench related quick" if options.quick else "bench related"
-    report = Report(name, flat, (Table("Related code", ("figure", "value"), rows),), NOTES, provenance)
+    report = Report(name, flat, (figures_table("Related code", flat),), NOTES, provenance)
     report.write(json_path=options.json, results=options.results)
     return report
 
@@ -181,10 +180,6 @@ def _timed(seconds: list[float], ask: Callable[[], int]) -> int:
     found = ask()
     seconds.append(time.perf_counter() - began)
     return found
-
-
-def _number(value: Value) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _ms(seconds: list[float], part: float) -> float | None:

@@ -109,6 +109,16 @@ def put_interval(flat: dict[str, Value], key: str, interval: Interval | None) ->
     flat[f"{key}_n"] = 0 if interval is None else interval.n
 
 
+def figures_table(title: str, flat: Mapping[str, Value]) -> Table:
+    """The keys and their numbers, one a row; what is true or false is no figure."""
+    rows = [
+        (key, number_cell(float(value) if isinstance(value, int | float) else None, 3))
+        for key, value in flat.items()
+        if not isinstance(value, bool)
+    ]
+    return Table(title, ("figure", "value"), tuple(rows))
+
+
 def percent_cell(interval: Interval | None) -> str:
     """A share in percent with its bounds."""
     if interval is None:

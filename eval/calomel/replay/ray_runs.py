@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
-import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from calomel.replay.events import ReplayLog
 from calomel.replay.opportunity import LogResult
 from calomel.replay.options import ReplayOptions
 from calomel.replay.runs import OpenModel, ReplayError, Report, Task, replay_log
@@ -32,11 +32,12 @@ def _rows(
     if began:
         ray.init(log_to_driver=False, include_dashboard=False)
     try:
-        # One row a block: a log is a long piece of work.
-        rows = ray.data.from_items(
-            [{"number": number, "log": pickle.dumps(log)} for number, _, log in todo], override_num_blocks=len(todo)
+        # One row a block: a log is a long piece of work. The logs themselves lie in the cluster's object store.
+        rows = ray.data.from_items([{"number": number} for number, _, _ in todo], override_num_blocks=len(todo))
+        logs = {number: ray.put(log) for number, _, log in todo}
+        played = rows.map(
+            Replayer, fn_constructor_args=(options, open_model, logs, ray.get), concurrency=min(jobs, len(todo))
         )
-        played = rows.map(Replayer, fn_constructor_args=(options, open_model), concurrency=min(jobs, len(todo)))
         sizes = {number: len(log.events) for number, _, log in todo}
         for row in played.iter_rows():
             number = int(row["number"])
@@ -50,12 +51,17 @@ def _rows(
 class Replayer:
     """An actor with its own model."""
 
-    def __init__(self, options: ReplayOptions, open_model: OpenModel) -> None:
+    def __init__(
+        self, options: ReplayOptions, open_model: OpenModel, logs: Mapping[int, Any], fetch: Callable[[Any], ReplayLog]
+    ) -> None:
+        """`logs` are references by number, which `fetch` follows."""
         self._options = options
+        self._logs = logs
+        self._fetch = fetch
         self._completer = open_model(options)
 
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         """Replay the log of a row."""
-        log = pickle.loads(row["log"])  # noqa: S301 (our own, from the driver)
-        result = replay_log(log, self._completer, self._options)
-        return {"number": int(row["number"]), "result": json.dumps(result.to_json())}
+        number = int(row["number"])
+        result = replay_log(self._fetch(self._logs[number]), self._completer, self._options)
+        return {"number": number, "result": json.dumps(result.to_json())}

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import multiprocessing
 import os
-import pickle
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -260,7 +259,7 @@ def _forget(notes: Notes, digests: Sequence[str]) -> None:
 
 
 def _digest(log: ReplayLog) -> str:
-    return hashlib.sha256(pickle.dumps((log.name, log.kind, list(log.events)), protocol=5)).hexdigest()[:24]
+    return hashlib.sha256(repr((log.name, log.kind, list(log.events))).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
 def _digest_of_run(options: ReplayOptions, open_model: OpenModel) -> str:

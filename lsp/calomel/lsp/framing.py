@@ -79,11 +79,6 @@ class Framer:
         if found:
             self._buffer[:0] = body[found.start() :]
 
-    @property
-    def incomplete(self) -> bool:
-        """The stream is inside of a message; if it ends here, that message is lost."""
-        return self._reading_body or self._in_headers or bool(self._buffer.strip())
-
     def _body(self) -> Frame | None:
         length = self._length or 0
         if len(self._buffer) < length:

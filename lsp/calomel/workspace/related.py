@@ -143,10 +143,6 @@ class Related:
         self._answers[document.uri] = answer
         return answer.excerpts
 
-    def viewed(self, uri: str, start_line: int, end_line: int) -> None:
-        """The user looked at these lines, `end_line` excluded."""
-        self._recent.add(uri, start_line, end_line, edited=False)
-
     def refresh(self, paths: Sequence[Path]) -> None:
         """The editor says that these files were created, changed or deleted."""
         self._files_changed(paths)

@@ -36,11 +36,6 @@ def is_no_op(before: str, actual: str) -> bool:
     return before == actual
 
 
-def changes_spaces_alone(before: str, actual: str) -> bool:
-    """Whether a suggestion changes white space and nothing else."""
-    return before != actual and "".join(before.split()) == "".join(actual.split())
-
-
 def position_error(before: str, actual: str, expected: str) -> int | None:
     """Lines between the first line that the suggestion changes and the first that the person changed.
 
