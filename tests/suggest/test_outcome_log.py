@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -204,6 +205,20 @@ def test_a_log_that_was_deleted_begins_anew(path: Path) -> None:
     log = a_log(path)
     log.record(an_outcome())
     path.unlink()
+    log.record(an_outcome())
+    assert len(read(path).records) == 1
+
+
+def test_a_file_that_another_window_has_just_renamed_is_made_anew(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = OutcomeLog(path, max_bytes=1, warn=pytest.fail)
+    log.record(an_outcome())
+    rotation = log._rotation
+
+    def after_another() -> contextlib.AbstractContextManager[bool]:
+        path.rename(path.with_name("elsewhere"))
+        return rotation()
+
+    monkeypatch.setattr(log, "_rotation", after_another)
     log.record(an_outcome())
     assert len(read(path).records) == 1
 

@@ -125,7 +125,7 @@ class OutcomeLog:
     def _rotate(self) -> None:
         """Rename full files, unless another window does so at the moment or has just done it."""
         with self._rotation() as ours:
-            if not ours or self._path.stat(follow_symlinks=False).st_size < self._max_bytes:
+            if not ours or not self._is_full():
                 return
             for number in range(self._kept_files - 1, 0, -1):
                 older = numbered(self._path, number - 1)
@@ -133,6 +133,13 @@ class OutcomeLog:
                     older.replace(numbered(self._path, number))
             if self._kept_files == 1:
                 self._path.unlink()
+
+    def _is_full(self) -> bool:
+        """Whether the file of the log's name is; another window may have renamed it, and nobody made a new one yet."""
+        try:
+            return self._path.stat(follow_symlinks=False).st_size >= self._max_bytes
+        except FileNotFoundError:
+            return False
 
     @contextlib.contextmanager
     def _rotation(self) -> Iterator[bool]:
