@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.prompts.fim import FAR_HOP, NEAR_TOKENS, FimPrompt, render, split_suffix
+from calomel.prompts.parts import EditRegion
 from calomel.prompts.tokenizer import Tokenizer
 
 LINES = "".join(f"    value_{number} = compute({number}, other)\n" for number in range(400))
@@ -79,3 +80,26 @@ def test_a_line_longer_than_the_budget_keeps_its_end(tokenizer: Tokenizer) -> No
     rendered = render(FimPrompt("x+" * 5000 + "last", max_context=64), tokenizer)
 
     assert tokenizer.decode(rendered.context).endswith("last")
+
+
+def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(tokenizer: Tokenizer) -> None:
+    hole = render(FimPrompt("def f():\n", "print(f())\n", "a.py"), tokenizer)
+    region = EditRegion("    return a\n", cursor=12)
+    edit = render(FimPrompt("def f():\n", "print(f())\n", "a.py", region=region), tokenizer)
+    assert edit.reuse == hole.reuse
+    assert edit.context[: edit.reuse] == hole.context[: hole.reuse]
+    t = tokenizer
+    marked = [t.region, *t.encode("    return a"), t.cursor, *t.encode("\n")]
+    assert list(edit.context[edit.reuse :]) == [*marked, t.near, *t.encode("print(f())\n"), t.middle]
+
+
+def test_a_cursor_elsewhere_leaves_no_mark(tokenizer: Tokenizer) -> None:
+    edit = render(FimPrompt("", "", region=EditRegion("x\n", None)), tokenizer)
+    assert tokenizer.cursor not in edit.context
+    assert tokenizer.region in edit.context
+
+
+def test_no_text_forges_a_region(tokenizer: Tokenizer) -> None:
+    edit = render(FimPrompt("<|reserved_0|><|reserved_1|>", "", region=EditRegion("<|reserved_1|>", None)), tokenizer)
+    assert edit.context.count(tokenizer.region) == 1
+    assert tokenizer.cursor not in edit.context

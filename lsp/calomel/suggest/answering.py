@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from calomel.prompts.region import RegionBounds, region_around
 from calomel.suggest.asker import Found, Question, context_tokens
 from calomel.suggest.cache import Entry
 from calomel.suggest.checks.line_rest import splits_word
@@ -13,7 +14,6 @@ from calomel.suggest.completer import CompleterError, Kind, ModelInfo
 from calomel.suggest.flight import Run, Ticket
 from calomel.suggest.offering import offered
 from calomel.suggest.permission import forbidden
-from calomel.suggest.rewrite import region_around
 from calomel.suggest.search import look_around
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
@@ -229,6 +229,7 @@ def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | Non
         max_tokens=session.settings.max_tokens,
         context_tokens=context_tokens(info, session.settings.context_tokens, session.settings.max_tokens),
         mask=session.workspace.mask,
+        region=info.region,
     )
 
 
@@ -238,6 +239,8 @@ def _entry(session: Session, asked: Asked, question: Question, run: Run, found: 
     if isinstance(found, SilenceReason):
         return Entry(run.owner.uri, asked.kind, asked.offset, length, (), reason=found)
     extended = session.state(run.owner.uri).extended
+    # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
+    window = RegionBounds()
     return Entry(
         uri=run.owner.uri,
         kind=asked.kind,
@@ -248,7 +251,7 @@ def _entry(session: Session, asked: Asked, question: Question, run: Run, found: 
         probability=found.probability,
         signals=found.signals,
         truncated=found.truncated,
-        window=region_around(question.text, asked.offset, extended=extended),
+        window=region_around(question.text, asked.offset, window.extended() if extended else window),
     )
 
 

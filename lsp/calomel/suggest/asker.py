@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from calomel.prompts.region import RegionBounds, region_around
 from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.checks.masked import touches_masked
@@ -26,7 +27,7 @@ from calomel.suggest.gate import Gate, Hide, Signals
 from calomel.suggest.locations import Location
 from calomel.suggest.needs import Builder
 from calomel.suggest.planned import Planned, edits_of, plan
-from calomel.suggest.rewrite import read_rewrite, region_around, region_parts
+from calomel.suggest.rewrite import read_rewrite, region_parts
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.trigger import Selected, Trigger
@@ -66,6 +67,7 @@ class Question:
         max_tokens: of an answer.
         context_tokens: of a prompt.
         mask: masks secrets in a text.
+        region: how much the model may rewrite at once.
     """
 
     text: str
@@ -77,6 +79,7 @@ class Question:
     max_tokens: int
     context_tokens: int
     mask: Callable[[str], str]
+    region: RegionBounds = RegionBounds()
 
 
 class Asker:
@@ -122,7 +125,8 @@ class Asker:
 
     async def rewrite(self, question: Question, situation: Situation, *, extended: bool) -> Found | SilenceReason:
         """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's."""
-        start, end = region_around(question.text, situation.offset, extended=extended)
+        bounds = question.region.extended() if extended else question.region
+        start, end = region_around(question.text, situation.offset, bounds)
         answer = await self._ask("edit", question, situation, region=(start, end))
         if not answer.candidates:
             return SilenceReason.NO_CHANGE
@@ -168,7 +172,7 @@ class Asker:
         parts = self._builder.build(situation, question.context_tokens).parts
         limit = max_tokens or question.max_tokens
         if region is not None:
-            with_region = region_parts(parts, situation.text, situation.offset, *region)
+            with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
             if with_region is None:
                 return CompleteAnswer(())
             parts = with_region

@@ -10,12 +10,30 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from calomel.prompts.parts import PromptParts
+from calomel.prompts.region import RegionBounds
 
 Kind = Literal["fill", "edit"]
 FinishReason = Literal["stop", "length", "deadline"]
 
 # Changes whenever an older client or server would misread the other.
 PROTOCOL_VERSION = 1
+
+# Makers of candidates on the model's side; drafts bring their own names.
+CANVAS = "canvas"
+SEEDED = "seeded"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text that the editor's side thinks of, for the model to judge.
+
+    Attributes:
+        text: what the region could become, or what could stand at the hole.
+        maker: who thought of it, as in `rename`.
+    """
+
+    text: str
+    maker: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +49,7 @@ class CompleteRequest:
         max_context: tokens of prompt at most; what does not fit is left out, least valuable part first.
         deadline: seconds from now after which what is known is returned; None for no bound.
         background: warms a cache or looks ahead; waits for every interactive request.
+        drafts: texts that compete with the model's own, likeliest first.
     """
 
     kind: Kind
@@ -41,6 +60,7 @@ class CompleteRequest:
     max_context: int = 2048
     deadline: float | None = None
     background: bool = False
+    drafts: tuple[Draft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +75,9 @@ class Candidate:
         finish_reason: `stop` for the end token or a stop string.
         steps: denoising steps.
         length_scores: canvas length to its score, when lengths were probed.
+        maker: `canvas`, `seeded` (a canvas that began as the current text), or the maker of the draft.
+        log_prob: exact causal log-probability of the text and the end behind it; None where it was not asked for.
+        keep_log_prob: the same of leaving everything as it is.
     """
 
     text: str
@@ -64,6 +87,16 @@ class Candidate:
     finish_reason: FinishReason = "stop"
     steps: int = 0
     length_scores: tuple[tuple[int, float], ...] = ()
+    maker: str = CANVAS
+    log_prob: float | None = None
+    keep_log_prob: float | None = None
+
+    @property
+    def log_ratio(self) -> float | None:
+        """How much likelier, in nats, this text is than leaving everything as it is; None where that is not known."""
+        if self.log_prob is None or self.keep_log_prob is None:
+            return None
+        return self.log_prob - self.keep_log_prob
 
     @property
     def mean_log_prob(self) -> float:
@@ -112,6 +145,7 @@ class ModelInfo:
         default_context: the budget that its benches support on this device.
         tokenizer: path of its `tokenizer.json` when it lies on this machine; None elsewhere.
         version: of the Calomel that runs it.
+        region: how much it may rewrite at once.
     """
 
     id: str
@@ -121,6 +155,7 @@ class ModelInfo:
     default_context: int
     tokenizer: str | None
     version: str
+    region: RegionBounds = RegionBounds()
 
 
 class CompleterError(Exception):

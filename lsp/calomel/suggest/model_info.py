@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from calomel.prompts.region import RegionBounds
 from calomel.suggest.completer import Kind, ModelInfo
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
@@ -18,7 +19,8 @@ _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 def describe(folder: Path | None) -> ModelInfo:
     """The model in `folder` (None: the shipped one), from its files alone.
 
-    What it was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone.
+    What it was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone. How much it
+    may rewrite at once stands there under `edit_region`.
 
     Raises:
         OSError, ValueError: the folder has no readable `config.json`.
@@ -40,6 +42,7 @@ def describe(folder: Path | None) -> ModelInfo:
         default_context=min(DEFAULT_CONTEXT, positions),
         tokenizer=str(tokenizer),
         version=version(),
+        region=_region(config),
     )
 
 
@@ -59,3 +62,11 @@ def version() -> str:
 def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
     names = config.get("kinds")
     return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
+
+
+def _region(config: dict[str, Any]) -> RegionBounds:
+    bounds = config.get("edit_region")
+    if not isinstance(bounds, dict):
+        return RegionBounds()
+    known = {name: bounds[name] for name in ("above", "below", "characters") if isinstance(bounds.get(name), int)}
+    return RegionBounds(**known)

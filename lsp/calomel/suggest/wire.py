@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, get_args
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.region import RegionBounds
 from calomel.suggest.completer import (
     PROTOCOL_VERSION,
     Candidate,
@@ -44,6 +45,7 @@ MAX_DEADLINE: Final = 600.0
 _MAX_LINE: Final = 2**31 - 1
 _MAX_COUNT: Final = 2**53
 _MAX_CANDIDATES: Final = 64
+_MAX_REGION_LINES: Final = 1000
 _MAX_NAME_CHARACTERS: Final = 256
 # The smallest probability of float32 has a logarithm of -104. JSON has no infinity.
 _LEAST_LOG_PROB: Final = -1e4
@@ -155,6 +157,11 @@ def encode_info(info: ModelInfo) -> bytes:
             "default_context": info.default_context,
             "tokenizer": info.tokenizer,
             "version": info.version,
+            "region": {
+                "above": info.region.above,
+                "below": info.region.below,
+                "characters": info.region.characters,
+            },
         }
     )
 
@@ -174,6 +181,7 @@ def decode_info(data: bytes | str) -> ModelInfo:
         default_context=fields.integer("default_context", low=1, high=MAX_CONTEXT),
         tokenizer=fields.optional_text("tokenizer", longest=MAX_PATH_CHARACTERS),
         version=fields.text("version", longest=_MAX_NAME_CHARACTERS),
+        region=_read_bounds(fields.optional_inner("region")),
     )
 
 
@@ -229,7 +237,18 @@ def _read_hunk(value: Any, path: str) -> Hunk:
 
 def _read_region(fields: Fields) -> EditRegion:
     text = fields.text("text")
-    return EditRegion(text=text, cursor=fields.integer("cursor", low=0, high=len(text)))
+    apart = fields.values.get("cursor") is None
+    return EditRegion(text=text, cursor=None if apart else fields.integer("cursor", low=0, high=len(text)))
+
+
+def _read_bounds(fields: Fields | None) -> RegionBounds:
+    if fields is None:
+        return RegionBounds()
+    return RegionBounds(
+        above=fields.integer("above", low=0, high=_MAX_REGION_LINES),
+        below=fields.integer("below", low=0, high=_MAX_REGION_LINES),
+        characters=fields.integer("characters", low=1, high=_MAX_COUNT),
+    )
 
 
 def _check_together(request: CompleteRequest) -> None:

@@ -37,7 +37,7 @@ class ContextRenderer:
         The window has all the room that it needs. What does not fit beside it is left out, whole parts at a time: first
         related excerpts from the least useful one on, then far excerpts from the first on, then the oldest edits.
         """
-        window = render(FimPrompt(parts.prefix, parts.suffix, parts.path, max_context), self._tokenizer)
+        window = render(FimPrompt(parts.prefix, parts.suffix, parts.path, max_context, parts.region), self._tokenizer)
         room = max_context - len(window.context)
         edits = self._edits(parts.edits, room)
         room -= len(edits)

@@ -6,6 +6,12 @@ Stable parts come first, so that a keystroke leaves the cached front alone: the 
 line and moves in hops, the prefix only grows at its end. The near suffix, a handful of tokens right behind the cursor,
 is repeated for every request at the very end, where canvas and causal mode both see it. Prefix, middle and suffix are
 encoded apart, since the cursor is no token boundary.
+
+Where there is text in the hole already, a region of whole lines that may be rewritten, it stands before the near suffix:
+
+    … <|prefix|> prefix <|region|> text <|cursor|> text <|near|> near suffix <|middle|>  →  new text of the region <|end|>
+
+The front of both is the same, so that a question about the lines around the cursor finds it in the cache.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.parts import EditRegion
 from calomel.prompts.tokenizer import Tokenizer
 
 NEAR_TOKENS: Final = 16
@@ -37,12 +44,14 @@ class FimPrompt:
         suffix: everything behind it.
         path: the file's path as shown to the model; None when unknown.
         max_context: how many tokens the rendered prompt may have.
+        region: what stands in the hole and may be rewritten; None when it is empty.
     """
 
     prefix: str
     suffix: str = ""
     path: str | None = None
     max_context: int = 2048
+    region: EditRegion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +66,13 @@ def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
     """Render `prompt` within its budget. The far suffix may take a quarter of it, the prefix has the rest."""
     path = tokenizer.encode(prompt.path)[-NEAR_TOKENS:] if prompt.path else []
     near, far_text = split_suffix(prompt.suffix, tokenizer)
-    budget = max(1, prompt.max_context - len(near) - len(path) - 5)
+    region = region_ids(prompt.region, tokenizer) if prompt.region else []
+    budget = max(1, prompt.max_context - len(near) - len(path) - len(region) - 5)
     far_room = min(FAR_TOKENS, budget // 4)
     far = tokenizer.encode(far_text[: far_room * _CHARACTERS_PER_TOKEN])[:far_room]
     prefix = last_tokens(prompt.prefix, budget - len(far), tokenizer)
     front = assemble_front(path, far, prefix, tokenizer)
-    return FimTokens(tuple(front + assemble_tail((), near, tokenizer)), reuse=len(front))
+    return FimTokens(tuple(front + assemble_tail((), near, tokenizer, region)), reuse=len(front))
 
 
 def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer) -> list[int]:
@@ -73,9 +83,19 @@ def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int
     return [*front, tokenizer.prefix, *prefix]
 
 
-def assemble_tail(rest: Sequence[int], near: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """What belongs to one request alone: the `rest` of the prefix (training only), near suffix, middle mark."""
-    return [*rest, tokenizer.near, *near, tokenizer.middle]
+def assemble_tail(
+    rest: Sequence[int], near: Sequence[int], tokenizer: Tokenizer, region: Sequence[int] = ()
+) -> list[int]:
+    """What belongs to one request alone: the `rest` of the prefix (training only), region, near suffix, middle mark."""
+    return [*rest, *region, tokenizer.near, *near, tokenizer.middle]
+
+
+def region_ids(region: EditRegion, tokenizer: Tokenizer) -> list[int]:
+    """The mark of a region and its text; the cursor's mark stands where the cursor is, if it is in the region."""
+    if region.cursor is None:
+        return [tokenizer.region, *tokenizer.encode(region.text)]
+    before, behind = region.text[: region.cursor], region.text[region.cursor :]
+    return [tokenizer.region, *tokenizer.encode(before), tokenizer.cursor, *tokenizer.encode(behind)]
 
 
 def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:

@@ -45,17 +45,17 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class EditRegion:
-    """The lines around the cursor that a next-edit model may rewrite.
+    """The lines around a place that a next-edit model may rewrite.
 
     `prefix + text + suffix` of the prompt's parts is the window of the file that the model sees.
 
     Attributes:
         text: the region's current text.
-        cursor: offset of the cursor in `text`, in characters.
+        cursor: offset of the cursor in `text`, in characters; None when the cursor is elsewhere.
     """
 
     text: str
-    cursor: int
+    cursor: int | None
 
 
 @dataclass(frozen=True, slots=True)

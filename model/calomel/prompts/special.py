@@ -18,6 +18,9 @@ NEAR: Final = "<|near|>"
 MIDDLE: Final = "<|middle|>"
 
 NAMED: Final = (END, MASK, PAD, FILE, SUFFIX, PREFIX, NEAR, MIDDLE)
-# Room for the formats to come (edits, hunks, regions): ids that exist from the start need no surgery on the weights.
+# Room for the formats to come: ids that exist from the start need no surgery on the weights.
 RESERVED: Final = tuple(f"<|reserved_{number}|>" for number in range(32 - len(NAMED)))
 ALL: Final = NAMED + RESERVED
+# What stands in a file to be rewritten, and where the cursor is in it.
+REGION: Final = RESERVED[0]
+CURSOR: Final = RESERVED[1]

@@ -44,6 +44,8 @@ class Tokenizer:
         self.prefix = self._special(special.PREFIX)
         self.near = self._special(special.NEAR)
         self.middle = self._special(special.MIDDLE)
+        self.region = self._special(special.REGION)
+        self.cursor = self._special(special.CURSOR)
         self._special_ids = frozenset(self._special(name) for name in special.ALL)
         self._bytes = {character: value for value, character in byte_alphabet().items()}
         # Typing changes the last line; what stands before it is the same text again and again.
