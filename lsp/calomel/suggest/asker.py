@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from calomel.prompts.region import RegionBounds, region_around
@@ -79,7 +79,7 @@ class Question:
     max_tokens: int
     context_tokens: int
     mask: Callable[[str], str]
-    region: RegionBounds = RegionBounds()
+    region: RegionBounds = field(default_factory=RegionBounds)
 
 
 class Asker:

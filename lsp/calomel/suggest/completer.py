@@ -155,7 +155,7 @@ class ModelInfo:
     default_context: int
     tokenizer: str | None
     version: str
-    region: RegionBounds = RegionBounds()
+    region: RegionBounds = field(default_factory=RegionBounds)
 
 
 class CompleterError(Exception):

@@ -7,9 +7,10 @@ line and moves in hops, the prefix only grows at its end. The near suffix, a han
 is repeated for every request at the very end, where canvas and causal mode both see it. Prefix, middle and suffix are
 encoded apart, since the cursor is no token boundary.
 
-Where there is text in the hole already, a region of whole lines that may be rewritten, it stands before the near suffix:
+Where there is text in the hole already, a region of whole lines that may be rewritten, it stands before the near
+suffix, and the answer is its new text:
 
-    … <|prefix|> prefix <|region|> text <|cursor|> text <|near|> near suffix <|middle|>  →  new text of the region <|end|>
+    … <|prefix|> prefix <|region|> text <|cursor|> text <|near|> near suffix <|middle|>  →  new text <|end|>
 
 The front of both is the same, so that a question about the lines around the cursor finds it in the cache.
 """
