@@ -76,7 +76,8 @@ class Denoiser:
         job.began = self.clock()
         job.slot = self._slots.pop()
         longest = self._model.config.diffusion.max_canvas
-        shared, room = job.request.context[: job.shared], min(job.request.max_new_tokens, longest) + longest
+        shared, given = job.request.context[: job.shared], job.request.given
+        room = min(job.request.max_new_tokens, longest) + longest if given is None else len(given)
         job.buffer = self._take_buffer(shared, len(job.request.context) + room)
         job.lease = self._cache.acquire(shared, job.buffer)
         job.cached_tokens = job.kept = job.lease.length
@@ -144,6 +145,8 @@ class Denoiser:
             with alone(job):
                 if job.prefill_rows:
                     self.progress.prefilled(job)
+                elif job.request.given is not None:
+                    self.progress.scored(job, predictions[job])
                 elif job.draft is not None:
                     self.progress.verified(job, predictions[job])
                 elif self.progress.begun(job, predictions[job]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -117,11 +117,24 @@ class Engine:
             InvalidRequestError: a field is wrong; the subclass and the message tell which.
             EngineStoppedError: the engine was closed, or its thread failed.
         """
-        check(request, self.config)
-        handle = Handle(on_cancel=self._scheduler.wake)
-        if not self._scheduler.submit(Job(request, handle, self.config.diffusion)):
-            raise self._stopped()
+        (handle,) = self.submit_all((request,))
         return handle
+
+    def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
+        """Queue `requests` at the same moment, so that none of them has a forward of its own first.
+
+        Raises:
+            InvalidRequestError: a field of one of them is wrong; nothing is queued.
+            EngineStoppedError: the engine was closed, or its thread failed.
+        """
+        for request in requests:
+            check(request, self.config)
+        handles = tuple(Handle(on_cancel=self._scheduler.wake) for _ in requests)
+        diffusion = self.config.diffusion
+        pairs = zip(requests, handles, strict=True)
+        if not self._scheduler.submit([Job(request, handle, diffusion) for request, handle in pairs]):
+            raise self._stopped()
+        return handles
 
     def close(self) -> None:
         """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""

@@ -5,7 +5,8 @@ the others are `uncommitted` and enter the buffer as causal rows of a coming for
 
 1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token.
 2. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
-3. Verify: the uncommitted tokens and the draft, read causally; with an empty draft, left-to-right decoding.
+3. Verify: the uncommitted tokens and the draft, read causally; with an empty draft, left-to-right decoding. A given
+   answer is a draft of which every token is taken.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Job:
     prefilled: float | None = None
 
     def __post_init__(self) -> None:
-        self.policy = parse_policy(self.request.policy)
+        self.policy = parse_policy(self.request.policy) if self.request.given is None else Policy(reveal=None)
         self.tokens = list(self.request.context)
 
     @property
@@ -141,8 +142,11 @@ class Job:
         return position < self.request.min_new_tokens or any(frozen > position for frozen in self.request.frozen)
 
     def frozen_at(self, column: int) -> int | None:
-        """The token that is frozen at `column` positions behind the final ones."""
-        return self.request.frozen.get(len(self.tokens) - len(self.request.context) + column)
+        """The token that is frozen, or given, at `column` positions behind the final ones."""
+        position, given = len(self.tokens) - len(self.request.context) + column, self.request.given
+        if given is None:
+            return self.request.frozen.get(position)
+        return given[position] if position < len(given) else self.diffusion.end_token_id
 
     def columns(self, length: int) -> list[int]:
         """The positions of a canvas of `length` whose logits are read."""
@@ -152,6 +156,9 @@ class Job:
         """Set up the next canvas, or the next verification where nothing is drafted."""
         self.known, self.canvas_steps, self.draft = None, 0, None
         self.canvas_ids, self.canvas_revealed = [], []
+        if self.request.given is not None:
+            self.draft = list(self.request.given)
+            return
         if self.policy.reveal is None or (self.policy.verified and self.room == 1):
             self.draft = []
             return

@@ -51,6 +51,14 @@ class Progress:
         job.extend(predictions[:count])
         self._go_on(job)
 
+    def scored(self, job: Job, predictions: Sequence[Prediction]) -> None:
+        """A given answer was read causally: it is the answer, with the end token behind it."""
+        job.forwards += 1
+        job.committed.length += len(job.uncommitted) + len(predictions) - 1
+        self._keep(job)
+        job.extend(predictions)
+        self._finish(job, "stop")
+
     def begun(self, job: Job, predictions: Sequence[Prediction]) -> bool:
         """The causal rows before a canvas are committed; False when they already tell that the answer ends here."""
         job.forwards += 1

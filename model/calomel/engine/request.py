@@ -82,6 +82,9 @@ class Request:
         reuse: so many leading context tokens go to the shared prefix cache; None for all of them.
         min_new_tokens: the end token is not predicted before so many tokens.
         until: asked with the answer whenever it has grown, on the engine's thread; True ends it with reason `stop`.
+        given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
+            log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
+            `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
     """
 
     context: tuple[int, ...]
@@ -98,6 +101,7 @@ class Request:
     reuse: int | None = None
     min_new_tokens: int = 0
     until: Callable[[Sequence[int]], bool] | None = None
+    given: tuple[int, ...] | None = None
 
 
 def check(request: Request, config: ModelConfig) -> None:
@@ -106,9 +110,12 @@ def check(request: Request, config: ModelConfig) -> None:
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     policy = parse_policy(request.policy)
-    if policy.causal and not config.diffusion.verifiable:
+    if request.given is not None:
+        _check_given(request.given, config)
+    if (policy.causal or request.given is not None) and not config.diffusion.verifiable:
+        asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
         raise PolicyUnavailableError(
-            f"policy {request.policy!r} needs a checkpoint that was trained causally on its context; this one was not"
+            f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
         )
 
 
@@ -123,10 +130,12 @@ def _check_context(request: Request, config: ModelConfig) -> None:
             f"min_new_tokens is {request.min_new_tokens}; it must be between 0 and max_new_tokens "
             f"({request.max_new_tokens})"
         )
-    if size + request.max_new_tokens > config.max_position_embeddings:
+    name, room = "max_new_tokens", request.max_new_tokens
+    if request.given is not None:
+        name, room = "given and the end token", len(request.given) + 1
+    if size + room > config.max_position_embeddings:
         raise ContextTooLongError(
-            f"context ({size}) plus max_new_tokens ({request.max_new_tokens}) exceed the model's "
-            f"{config.max_position_embeddings} positions"
+            f"context ({size}) plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
         )
     for name, ids in (("context", request.context), ("frozen", tuple(request.frozen.values()))):
         outer = (min(ids), max(ids)) if ids else ()
@@ -136,6 +145,15 @@ def _check_context(request: Request, config: ModelConfig) -> None:
         raise InvalidRequestError(f"reuse is {request.reuse}; it must be between 0 and the context's {size} tokens")
     if request.deadline is not None and math.isnan(request.deadline):
         raise InvalidRequestError("deadline is not a number")
+
+
+def _check_given(given: tuple[int, ...], config: ModelConfig) -> None:
+    diffusion = config.diffusion
+    for token in given:
+        if not 0 <= token < config.vocab_size:
+            raise TokenOutOfRangeError(f"given has token id {token}; the vocabulary has {config.vocab_size} entries")
+        if token in (diffusion.mask_token_id, diffusion.end_token_id):
+            raise InvalidRequestError("given has the mask or the end token; leave them out")
 
 
 def _check_canvas(request: Request, config: ModelConfig) -> None:

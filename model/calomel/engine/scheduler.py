@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from calomel.engine.errors import EngineError, RequestCancelledError
 from calomel.engine.job import Job
@@ -33,12 +33,12 @@ class Scheduler:
         """Whether `close` was called."""
         return self._closed
 
-    def submit(self, job: Job) -> bool:
-        """Queue `job`; False when the scheduler is closed."""
+    def submit(self, jobs: Sequence[Job]) -> bool:
+        """Queue `jobs`; False when the scheduler is closed."""
         with self._changed:
             if self._closed:
                 return False
-            self._waiting.append((job.request.priority, next(self._arrival), job))
+            self._waiting += [(job.request.priority, next(self._arrival), job) for job in jobs]
             self._waiting.sort(key=lambda entry: entry[:2])
             self._changed.notify_all()
             return True

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from calomel.engine.forward import Piece
 from calomel.engine.job import Job
+from calomel.engine.request import SamplingParams
 from calomel.engine.sampling import Choice, Draw, count_tokens, margins
 from calomel.engine.verify import Prediction
 
@@ -79,13 +80,14 @@ def _draw(
 ) -> Draw:
     """Rows `bounds` predict the positions `columns` behind the final tokens; `history`, see `count_tokens`."""
     start, stop = bounds
-    sampling, counts = job.request.sampling, None
+    given = job.request.given is not None
+    sampling, counts = SamplingParams() if given else job.request.sampling, None
     if sampling.penalised and stop > start:
         counts = count_tokens(job.request.context, *history, stop - start, vocab, device)
     without_end: list[int] = []
     forced: dict[int, int] = {}
-    if job.request.frozen or job.request.min_new_tokens:
-        without_end = [row for row, column in enumerate(columns) if job.bans_end(column)]
+    if job.request.frozen or job.request.min_new_tokens or given:
+        without_end = [] if given else [row for row, column in enumerate(columns) if job.bans_end(column)]
         tokens = {row: job.frozen_at(column) for row, column in enumerate(columns)}
         forced = {row: token for row, token in tokens.items() if token is not None}
     return Draw(start, stop, sampling, job.generator, counts, without_end, forced)
