@@ -1,0 +1,152 @@
+"""What the last edits say: which lines became which, and which lines are new."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from calomel.prompts.parts import Hunk
+from calomel.suggest.diff import split_lines
+from calomel.suggest.drafts.rows import Rows
+
+# Edits that rules are read from: what was done before them was another matter.
+_HUNKS: Final = 8
+# Two lines that are less alike are a deleted one and a new one.
+_ALIKE: Final = 40.0
+# A longer replacement is no edit that goes on line by line.
+_LONGEST: Final = 24
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """One line became another.
+
+    Attributes:
+        old, new: without line ends.
+        row: where `new` stands; None in another file, or when it is gone.
+        age: 0 for the newest edit.
+    """
+
+    old: str
+    new: str
+    row: int | None
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """New lines, without line ends; `row` of the first one, None as in `LineEdit`."""
+
+    lines: tuple[str, ...]
+    row: int | None
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was edited, newest first.
+
+    Attributes:
+        edits: changed lines.
+        insertions: new lines.
+        deleted: lines that were deleted.
+        fresh: the newest edit still stands; False when it only took an older one back.
+    """
+
+    edits: tuple[LineEdit, ...]
+    insertions: tuple[Insertion, ...]
+    deleted: tuple[str, ...]
+    fresh: bool
+
+    def support(self, old: str, new: str) -> int:
+        """How many edits turned exactly this into that."""
+        return sum(edit.old.strip() == old.strip() and edit.new.strip() == new.strip() for edit in self.edits)
+
+
+def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evidence:
+    """Read the last edits.
+
+    Args:
+        rows: of the document as it is now.
+        hunks: the last edits, newest last.
+        path: of the document: edits of others have no row here. None when all are its own.
+    """
+    edits: list[LineEdit] = []
+    insertions: list[Insertion] = []
+    deleted: list[str] = []
+    fresh = True
+    for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
+        before, after = _lines(hunk.before), _lines(hunk.after)
+        if max(len(before), len(after)) > _LONGEST:
+            continue
+        if any(_lines(other.after) == before and _lines(other.before) == after for other in hunks[:-1]) and not age:
+            fresh = False
+        own = path is None or hunk.path == path
+        at = rows.find(after, hunk.start_line) if own else None
+        for low, high in _paired(before, after):
+            row = None if at is None or high is None else at + high
+            if low is not None and high is not None:
+                if before[low] != after[high]:
+                    _add(edits, LineEdit(before[low], after[high], row, age))
+            elif high is not None and after[high].strip():
+                _grow(insertions, Insertion((after[high],), row, age))
+            elif low is not None and before[low].strip():
+                deleted.append(before[low])
+    return Evidence(tuple(edit for edit in edits if edit.old.split() != edit.new.split()), tuple(insertions),
+                    tuple(deleted), fresh)  # fmt: skip
+
+
+def _add(edits: list[LineEdit], edit: LineEdit) -> None:
+    """Add an older edit; when a newer one went on with it, both are one."""
+    for at, newer in enumerate(edits):
+        if newer.old == edit.new and newer.age > -1:
+            edits[at] = replace(newer, old=edit.old)
+            return
+    edits.append(edit)
+
+
+def _grow(insertions: list[Insertion], new: Insertion) -> None:
+    last = insertions[-1] if insertions else None
+    if last is not None and last.age == new.age and last.row is not None and new.row == last.row + len(last.lines):
+        insertions[-1] = replace(last, lines=(*last.lines, *new.lines))
+    else:
+        insertions.append(new)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip("\r\n") for line in split_lines(text)]
+
+
+def _paired(before: list[str], after: list[str]) -> list[tuple[int | None, int | None]]:
+    """Old and new lines that belong to each other, in order; None beside those that have no other."""
+    if not before or not after:
+        return [(at, None) for at in range(len(before))] + [(None, at) for at in range(len(after))]
+    alike = [[fuzz.ratio(old.strip(), new.strip()) if old.strip() else 0.0 for new in after] for old in before]
+    rows, columns = len(before), len(after)
+    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            worth = alike[row][column]
+            # Where as many lines came as went, the same place counts for something too.
+            limit = _ALIKE / 2 if rows == columns and row == column else _ALIKE
+            together = best[row + 1][column + 1] + worth if worth >= limit else 0.0
+            best[row][column] = max(best[row + 1][column], best[row][column + 1], together)
+    pairs: list[tuple[int | None, int | None]] = []
+    row = column = 0
+    while row < rows and column < columns:
+        worth = alike[row][column]
+        limit = _ALIKE / 2 if rows == columns and row == column else _ALIKE
+        if worth >= limit and best[row][column] == best[row + 1][column + 1] + worth:
+            pairs.append((row, column))
+            row, column = row + 1, column + 1
+        elif best[row][column] == best[row + 1][column]:
+            pairs.append((row, None))
+            row += 1
+        else:
+            pairs.append((None, column))
+            column += 1
+    pairs += [(at, None) for at in range(row, rows)]
+    return pairs + [(None, at) for at in range(column, columns)]
