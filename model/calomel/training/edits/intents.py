@@ -1,0 +1,98 @@
+"""Groups the hunks of a file by what they were made for: those that change the same names belong together."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from calomel.training.edits.differences import LineHunk
+
+# A name changed in more hunks than this ties things together that have nothing to do with each other.
+MAX_HUNKS = 12
+MIN_NAME = 3
+# Names that everybody's code is full of say nothing about an intent.
+_COMMON = frozenset(
+    "self cls this args kwargs str int bool float bytes list dict set tuple None True False null undefined string number"
+    " boolean any object err error nil Some Ok Err Self String Vec Option Result usize u8 u32 u64 i32 i64 len isinstance"
+    " type Any Optional Union super print range result value name key data index test assert Error context ctx test_case"
+    .split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedHunk:
+    """A hunk and the code names (no words of comments or strings) that it took away and brought."""
+
+    hunk: LineHunk
+    removed: frozenset[str]
+    added: frozenset[str]
+
+
+def named(hunk: LineHunk, before: Iterable[str], after: Iterable[str]) -> NamedHunk:
+    """Return the hunk with its changed names, given the code names in it before and after."""
+    old, new = Counter(map(_telling, before)), Counter(map(_telling, after))
+    return NamedHunk(hunk, frozenset(old - new) - {""}, frozenset(new - old) - {""})
+
+
+def intents(hunks: Sequence[NamedHunk]) -> Iterator[tuple[NamedHunk, ...]]:
+    """Yield each group of two or more hunks that share changed names: where it is defined first, then top to bottom."""
+    holders: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, hunk in enumerate(hunks):
+        for name in sorted(hunk.removed):
+            holders["-", name].append(index)
+        for name in sorted(hunk.added):
+            holders["+", name].append(index)
+    shared = {key: at for key, at in holders.items() if 1 < len(at) <= MAX_HUNKS}
+    for group in _connected(len(hunks), shared.values()):
+        names = [name for (_, name), at in shared.items() if at[0] in group]
+        first = _definition([hunks[index] for index in group], names)
+        yield tuple(sorted((hunks[index] for index in group), key=lambda hunk: (hunk is not first, _place(hunk))))
+
+
+def replaced_names(hunk: LineHunk) -> Mapping[str, str]:
+    """Return what a hunk renames when that is all it does, once or more often: old name to new."""
+    changes = hunk.changes()
+    pairs = {
+        (hunk.before[c.start - hunk.before_start : c.end - hunk.before_start], c.text) for c in changes
+    }
+    if len(changes) > 1 and len(pairs) == 1:
+        return dict(pairs)
+    return {}
+
+
+def _telling(name: str) -> str:
+    return "" if len(name) < MIN_NAME or name in _COMMON else name
+
+
+def _place(hunk: NamedHunk) -> int:
+    return hunk.hunk.before_start
+
+
+def _connected(count: int, ties: Iterable[Sequence[int]]) -> Iterator[list[int]]:
+    group_of = list(range(count))
+
+    def root(index: int) -> int:
+        while group_of[index] != index:
+            index = group_of[index]
+        return index
+
+    for tie in ties:
+        for other in tie[1:]:
+            group_of[root(other)] = root(tie[0])
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    for index in range(count):
+        groups[root(index)].append(index)
+    yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _definition(hunks: Sequence[NamedHunk], names: Iterable[str]) -> NamedHunk | None:
+    """Return the hunk that defines one of the shared names, or None."""
+    choice = "|".join(map(re.escape, names))
+    definition = re.compile(
+        rf"\b(?:def|class|function|func|fn|const|let|var|static|struct|enum|type|interface|trait|mod|macro_rules!)\s+"
+        rf"(?:\([^()]*\)\s*)?(?:mut\s+)?(?:{choice})\b"
+        rf"|^\s*(?:(?:pub|public|private|protected|readonly|self\.)\s*)*(?:{choice})\b\s*(?::(?!=)|=(?!=)|:=)"
+        rf"|\b(?:def|fn|func|function)\s+\w+[^\n]*\((?:[^\n]*[(,\s])?(?:{choice})\b",
+        re.MULTILINE,
+    )
+    return next((hunk for hunk in hunks if definition.search(hunk.hunk.after)), None)

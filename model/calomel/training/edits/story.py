@@ -1,0 +1,96 @@
+"""A story: one intent carried out in one file, change by change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.training.edits.source import Source
+
+# Characters from the first place of a story to its last. Farther ones do not fit into the text kept of a file.
+REACH: Final = 12_000
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One replacement: `text` instead of the characters from `start` to `end`.
+
+    Offsets count characters (code points) in the text as it is just before this change.
+    """
+
+    start: int
+    end: int
+    text: str
+
+    def apply(self, text: str) -> str:
+        """The text behind the change. ValueError where the range is not inside the text."""
+        if not 0 <= self.start <= self.end <= len(text):
+            raise ValueError(f"the range {self.start} to {self.end} is not inside {len(text)} characters")
+        return text[: self.start] + self.text + text[self.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A text and what a person does to it, in the order in which they do it.
+
+    Attributes:
+        kind: the maker's name.
+        language: "python", "typescript", "javascript", "go" or "rust".
+        path: of the file, with forward slashes.
+        text: before the first change.
+        changes: each in the coordinates of the text that the earlier ones leave.
+    """
+
+    kind: str
+    language: str
+    path: str
+    text: str
+    changes: tuple[Change, ...]
+
+    def states(self) -> tuple[str, ...]:
+        """The text before, then behind each change: one more than there are changes."""
+        texts = [self.text]
+        for change in self.changes:
+            texts.append(change.apply(texts[-1]))
+        return tuple(texts)
+
+
+def sequential(edits: Sequence[Change]) -> tuple[Change, ...]:
+    """Edits that all speak of the same text, as changes made one behind the other in the given order.
+
+    They must not overlap. Of two insertions at one place, the earlier in the order comes to stand first.
+    """
+    done: list[Change] = []
+    changes = []
+    for edit in edits:
+        moved = 0
+        for other in done:
+            if other.end <= edit.start:
+                moved += len(other.text) - (other.end - other.start)
+            elif edit.end > other.start or edit.start == edit.end == other.start == other.end:
+                raise ValueError(f"{edit} overlaps {other}")
+        changes.append(Change(edit.start + moved, edit.end + moved, edit.text))
+        done.append(edit)
+    return tuple(changes)
+
+
+def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None:
+    """The story of edits that all speak of the file's own text, in the order given.
+
+    None where there is nothing to tell: no edit, edits that change nothing or overlap, places too far apart, or a
+    result that does not parse (or a file that did not parse before).
+    """
+    edits = [edit for edit in edits if source.text[edit.start : edit.end] != edit.text]
+    if not edits or source.has_error:
+        return None
+    by_place = sorted(edits, key=lambda edit: (edit.start, edit.end))
+    if by_place[-1].end - by_place[0].start > REACH:
+        return None
+    if any(one.end > other.start for one, other in zip(by_place, by_place[1:], strict=False)):
+        return None
+    story = Story(kind, source.language, source.path, source.text, sequential(edits))
+    result = source.text
+    for edit in reversed(by_place):
+        result = edit.apply(result)
+    return None if result == source.text or source.with_text(result).has_error else story
