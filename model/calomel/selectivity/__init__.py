@@ -1,0 +1,1 @@
+"""From raw signals to the probability that a suggestion is accepted."""
