@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from calomel.prompts.parts import Hunk
+from calomel.suggest.drafts.arguments import arguments
 from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence, evidence
+from calomel.suggest.drafts.extraction import extraction
+from calomel.suggest.drafts.rename import rename
+from calomel.suggest.drafts.repeated import repeated
+from calomel.suggest.drafts.rows import Rows
+from calomel.suggest.drafts.shape import shape_of_siblings
+from calomel.suggest.drafts.sibling import sibling
+from calomel.suggest.drafts.substitution import substitution
+
+# How often each was right on edits that were held back, which is the order among drafts of one support.
+WORTH: Final = {
+    "rename": 0.9,
+    "arguments": 0.8,
+    "shape": 0.7,
+    "substitution": 0.7,
+    "repeated": 0.5,
+    "extraction": 0.6,
+    "sibling": 0.5,
+}
+_MOST: Final = 64
+_MOST_OF_ONE: Final = 128
+# In a longer text only what is near the cursor is looked at.
+_LONGEST: Final = 120_000
+_FAR: Final = 400
 
 
 def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None) -> tuple[EditDraft, ...]:
     """What would go on with the last edits, best first, one for each text that would result.
+
+    The order: what more edits agree with, what is more alike, what is nearer to the cursor, below before above.
 
     Args:
         text: the document's.
@@ -17,5 +47,122 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
         cursor: offset.
         path: of the document, as hunks name it; None when all hunks are its own.
     """
-    del text, hunks, cursor, path
-    return ()
+    if not hunks:
+        return ()
+    low, high = _window(text, cursor)
+    part, cursor = text[low:high], cursor - low
+    if not evidence(Rows(part), hunks, path).fresh:
+        return ()
+    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path)]
+    return tuple(replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor))
+
+
+def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+    rows = Rows(text)
+    seen = evidence(rows, hunks, path)
+    if not seen.fresh:
+        return []
+    row = rows.row(cursor)
+    makers: Iterable[Iterable[EditDraft]] = (
+        rename(rows, seen),
+        arguments(rows, seen),
+        shape_of_siblings(rows, seen, row),
+        substitution(rows, seen),
+        sibling(rows, seen),
+        repeated(rows, seen, row),
+        extraction(rows, seen),
+    )
+    found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
+    return [draft for draft in found if not _undoes(rows, draft, seen)]
+
+
+def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+    """What the edit that is being made is on its way to: a draft for the text before it that agrees with what is typed."""
+    newest = hunks[-1]
+    if len(hunks) < 2 or (path is not None and newest.path != path):  # noqa: PLR2004
+        return []
+    rows = Rows(text)
+    after = [line.rstrip("\r\n") for line in newest.after.splitlines()]
+    at = rows.find(after, newest.start_line)
+    if at is None or not at <= rows.row(cursor) <= at + len(after):
+        return []
+    start, end = rows.start(at), rows.start(at + len(after))
+    before = text[:start] + newest.before + text[end:]
+    old_cursor = min(cursor, start + len(newest.before))
+    found = []
+    for draft in _all(before, hunks[:-1], old_cursor, path):
+        if draft.end < start or draft.start > start + len(newest.before):
+            continue
+        goal = draft.apply(before)
+        if goal[:cursor] != text[:cursor] or goal == text:
+            continue
+        rest = 0
+        most = min(len(goal), len(text)) - cursor
+        while rest < most and goal[-1 - rest] == text[-1 - rest]:
+            rest += 1
+        edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
+        # It must go on with what is typed, not take it back.
+        if len(edit.text) > 0 and edit.end - edit.start <= len(newest.before) + len(newest.after):
+            found.append(replace(edit, support=draft.support + 1))
+    return found
+
+
+def _undoes(rows: Rows, draft: EditDraft, seen: Evidence) -> bool:
+    """Whether a draft makes a line what it was before, or brings back what was deleted."""
+    first, last = rows.row(draft.start), rows.row(draft.end)
+    start = rows.start(first)
+    whole = rows.text[start : draft.start] + draft.text + rows.text[draft.end : rows.end(last)]
+    if any(edit.row is not None and first <= edit.row <= last and edit.old == whole for edit in seen.edits):
+        return True
+    if draft.start == draft.end:
+        return draft.text.strip() in {line.strip() for line in seen.deleted}
+    return whole == rows.text[start : rows.end(last)]
+
+
+def _ordered(text: str, found: Iterable[EditDraft], cursor: int) -> list[EditDraft]:
+    best: dict[tuple[int, int, str], EditDraft] = {}
+    agreed: dict[tuple[int, int, str], set[str]] = {}
+    for draft in found:
+        key = _trimmed(text, draft)
+        known = best.get(key)
+        agreed.setdefault(key, set()).add(draft.maker)
+        if known is None or _worth(draft) > _worth(known):
+            best[key] = draft
+    rows_below = text.count("\n", 0, cursor)
+
+    def order(item: tuple[tuple[int, int, str], EditDraft]) -> tuple[float, bool, int]:
+        key, draft = item
+        distance = text.count("\n", 0, draft.start) - rows_below
+        return -_worth(draft) - 0.1 * (len(agreed[key]) - 1), distance < 0, abs(distance)
+
+    return [draft for _, draft in sorted(best.items(), key=order)][:_MOST]
+
+
+def _worth(draft: EditDraft) -> float:
+    """Between the worth of its maker and 1, the nearer to 1 the more edits agree."""
+    return (1 - (1 - WORTH.get(draft.maker, 0.5)) / draft.support) * draft.likeness
+
+
+def _trimmed(text: str, draft: EditDraft) -> tuple[int, int, str]:
+    """The same edit without what its old and its new text share."""
+    start, end, new = draft.start, draft.end, draft.text
+    old = text[start:end]
+    front = 0
+    while front < min(len(old), len(new)) and old[front] == new[front]:
+        front += 1
+    old, new = old[front:], new[front:]
+    back = 0
+    while back < min(len(old), len(new)) and old[-1 - back] == new[-1 - back]:
+        back += 1
+    return start + front, end - back, new[: len(new) - back]
+
+
+def _window(text: str, cursor: int) -> tuple[int, int]:
+    """The whole lines around the cursor that are looked at."""
+    if len(text) <= _LONGEST:
+        return 0, len(text)
+    low = max(0, cursor - _LONGEST // 2)
+    high = min(len(text), cursor + _LONGEST // 2)
+    low = text.find("\n", low) + 1 if low else 0
+    end = text.rfind("\n", cursor, high)
+    return low, high if end < 0 else end + 1

@@ -1,0 +1,171 @@
+"""An argument or parameter list was changed: the other lists of the same name follow."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from calomel.suggest.drafts.block import is_definition
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence
+from calomel.suggest.drafts.listed import Listed, calls, inserted, removed
+from calomel.suggest.drafts.rows import Rows
+from calomel.suggest.drafts.tokens import KEYWORDS
+
+MAKER: Final = "arguments"
+_RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
+_PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
+_KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
+_PLACES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ListEdit:
+    """What became of the list of one name.
+
+    Attributes:
+        name: that is called or defined.
+        defines: it was a parameter list.
+        count: items before, receivers not counted.
+        added: place and text of a new item.
+        taken: place and text of an item that went.
+        order: for each new place the old one, when the same items stand otherwise.
+    """
+
+    name: str
+    defines: bool
+    count: int
+    added: tuple[int, str] | None = None
+    taken: tuple[int, str] | None = None
+    order: tuple[int, ...] | None = None
+
+
+def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for calls of what got, lost or reordered a parameter or an argument."""
+    found = Counter(each for edit in seen.edits for each in list_edits(edit.old, edit.new))
+    edited = {edit.row for edit in seen.edits}
+    for edit, support in found.items():
+        places = 0
+        for listed in calls(rows.text, edit.name):
+            row, last = rows.row(listed.name_start), rows.row(listed.end)
+            if any(at in edited for at in range(row, last + 1)):
+                continue
+            before = rows.text[rows.start(row) : listed.name_start]
+            defines = is_definition(before, rows.text[listed.end + 1 : rows.end(last)])
+            for likeness, (start, end, text) in _followed(rows.text, listed, edit, defines=defines):
+                yield EditDraft(start, end, text, MAKER, support, likeness)
+            places += 1
+            if places >= _PLACES:
+                break
+
+
+def list_edits(old: str, new: str) -> Iterator[ListEdit]:
+    """What became of the lists in a line, or in several."""
+    after = list(calls(new))
+    used: set[int] = set()
+    for one in calls(old):
+        same = [at for at, other in enumerate(after) if other.name == one.name and at not in used]
+        if not same or one.name in KEYWORDS:
+            continue
+        other = after[same[0]]
+        used.add(same[0])
+        line_start = max(old.rfind("\n", 0, one.name_start), 0)
+        defines = is_definition(old[line_start : one.name_start].lstrip("\n"), old[one.end + 1 :].split("\n")[0])
+        edit = _compared(one.name, one.texts(old), other.texts(new), defines=defines)
+        if edit is not None:
+            yield edit
+
+
+def _compared(name: str, before: list[str], after: list[str], *, defines: bool) -> ListEdit | None:
+    if defines:
+        before, after = ([item for item in items if not _RECEIVER.match(item)] for items in (before, after))
+    if before == after:
+        return None
+    count = len(before)
+    if len(before) == len(after) and sorted(before) == sorted(after) and len(set(before)) == len(before):
+        return ListEdit(name, defines, count, order=tuple(before.index(item) for item in after))
+    ops = [op for op in SequenceMatcher(None, before, after, autojunk=False).get_opcodes() if op[0] != "equal"]
+    if len(ops) != 1:
+        return None
+    tag, low, high, first, last = ops[0]
+    if tag == "insert" and last - first == 1:
+        return ListEdit(name, defines, count, added=(low, after[first]))
+    if tag == "delete" and high - low == 1:
+        return ListEdit(name, defines, count, taken=(low, before[low]))
+    return None
+
+
+def _followed(
+    text: str, listed: Listed, edit: ListEdit, *, defines: bool
+) -> Iterator[tuple[float, tuple[int, int, str]]]:
+    """How a list follows the edit of another one, with how likely that is."""
+    items = listed.texts(text)
+    shift = sum(1 for item in items[:1] if defines and _RECEIVER.match(item))
+    own = items[shift:]
+    if defines and not edit.defines:
+        return
+    if edit.added is not None:
+        yield from _added(text, listed, edit, own, shift, defines=defines)
+    elif edit.taken is not None:
+        at = _taken(own, edit)
+        if at is not None:
+            yield 1.0, removed(listed, at + shift)
+    elif edit.order is not None and len(own) == edit.count and not any(map(_KEYWORD.match, own)):
+        spans = listed.items[shift:]
+        parts = [text[spans[old][0] : spans[old][1]] for old in edit.order]
+        between = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
+        joined = "".join(part + gap for part, gap in zip(parts, [*between, ""], strict=True))
+        yield 1.0, (spans[0][0], spans[-1][1], joined)
+
+
+def _added(
+    text: str, listed: Listed, edit: ListEdit, own: list[str], shift: int, *, defines: bool
+) -> Iterator[tuple[float, tuple[int, int, str]]]:
+    assert edit.added is not None
+    index, item = edit.added
+    parameter = _PARAMETER.match(item)
+    name = parameter.group(1) if parameter and edit.defines else None
+    if item in own or (name and any(own_item == name or own_item.startswith(name + "=") for own_item in own)):
+        return
+    # Where there are fewer items than before the new one, the new one has no place of its own but as a keyword.
+    keywords = sum(1 for each in own if _KEYWORD.match(each))
+    at = len(own) if index >= edit.count else index
+    if at > len(own):
+        return
+    likeness = 1.0 if len(own) == edit.count else 0.7
+    if defines or not edit.defines:
+        if keywords and at == len(own) and not defines and not _KEYWORD.match(item):
+            at -= keywords
+        yield likeness, inserted(text, listed, at + shift, item)
+        return
+    if name is None or item.startswith("*"):
+        return
+    optional = "=" in item or item[len(name) :].startswith("?")
+    if optional:
+        likeness *= 0.5
+    named = f"{name}={name}"
+    if keywords or optional:
+        yield likeness, inserted(text, listed, len(own) + shift, named)
+    else:
+        yield likeness, inserted(text, listed, at + shift, name)
+
+
+def _taken(own: list[str], edit: ListEdit) -> int | None:
+    assert edit.taken is not None
+    index, item = edit.taken
+    parameter = _PARAMETER.match(item)
+    keyword = _KEYWORD.match(item)
+    name = keyword.group(1) if keyword else parameter.group(1) if parameter and edit.defines else None
+    for at, each in enumerate(own):
+        found = _KEYWORD.match(each)
+        if found is not None and found.group(1) == name:
+            return at
+    if keyword and not edit.defines:
+        return None
+    if index < len(own) and not _KEYWORD.match(own[index]) and len(own) >= edit.count - (1 if edit.defines else 0):
+        return index
+    return None

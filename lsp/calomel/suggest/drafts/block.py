@@ -1,0 +1,70 @@
+"""Which lines belong together, by indentation and the words that functions begin with; no grammar needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from calomel.suggest.drafts.rows import Rows, indent_of
+
+_FUNCTION: Final = re.compile(
+    r"^\s*(?:(?:async|export|default|public|private|protected|static|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
+    r"(?:def|func|fn|function\*?)\b"
+    r"|=>\s*\{?\s*$"
+    r"|^\s*(?:(?:async|public|private|protected|static|get|set|readonly)\s+)*"
+    r"(?!if\b|for\b|while\b|switch\b|catch\b|match\b|return\b)[A-Za-z_$][\w$]*\s*(?:<[^>]*>)?\([^;]*\)\s*(?::[^{;=]+)?\{\s*$"
+)
+_DEFINITION: Final = re.compile(
+    r"^\s*(?:(?:async|export|default|public|private|protected|static|abstract|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
+    r"(?:def|func|fn|function\*?)\s+(?:\([^)]*\)\s*)?$"
+)
+_METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
+
+
+def is_function(line: str) -> bool:
+    """Whether a line begins a function."""
+    return _FUNCTION.search(line) is not None
+
+
+def is_definition(before: str, after: str) -> bool:
+    """Whether a parenthesised list, with `before` and `after` around name and list, holds parameters.
+
+    Args:
+        before: the line before the name.
+        after: what follows the list on its last line.
+    """
+    if _DEFINITION.match(before):
+        return True
+    return bool(_METHOD.match(before)) and re.match(r"\s*(?::[^{;=]+)?\{\s*$", after) is not None
+
+
+def function_rows(rows: Rows, row: int) -> range | None:
+    """The lines of the innermost function that a line is in; None outside of every function."""
+    width = len(indent_of(rows.lines[row])) + (1 if is_function(rows.lines[row]) else 0)
+    for above in range(row, -1, -1):
+        line = rows.lines[above]
+        if line.strip() and len(indent_of(line)) < width:
+            if is_function(line):
+                return range(above, block_end(rows, above))
+            width = len(indent_of(line))
+            if not width:
+                return None
+    return None
+
+
+def block_end(rows: Rows, row: int) -> int:
+    """The line behind the block that `row` begins: its deeper lines, and the bracket that closes it."""
+    width = len(indent_of(rows.lines[row]))
+    end = row + 1
+    for below in range(row + 1, len(rows)):
+        line = rows.lines[below]
+        if not line.strip():
+            continue
+        inner = len(indent_of(line))
+        closing = inner == width and line.lstrip()[:1] in {")", "}", "]"}
+        if inner <= width and not closing:
+            break
+        end = below + 1
+        if closing and not line.rstrip().endswith(("{", ":", "(", "[", ",")) and not line.lstrip().startswith(")"):
+            break
+    return end

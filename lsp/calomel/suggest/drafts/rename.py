@@ -1,0 +1,197 @@
+"""A rename goes on: the other places of the old name, and names that are made with it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final, Literal
+
+from calomel.suggest.drafts.block import function_rows
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence, LineEdit
+from calomel.suggest.drafts.rows import Rows
+from calomel.suggest.drafts.tokens import is_name, parts
+
+MAKER: Final = "rename"
+_SHORTEST: Final = 3
+_PLACES: Final = 48
+_WORD: Final = re.compile(r"\w+|\W")
+_DECLARED: Final = r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?|^\s*){0}\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
+_Use = Literal["attribute", "keyword", "quoted", "plain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """`old` became `new`.
+
+    Attributes:
+        old, new: names.
+        support: lines in which it did.
+        use: as what it was used in the newest of them.
+        row: of that line.
+        local: the lines in which the name means the same; None for everywhere.
+        partly: the old name still stands in that line.
+    """
+
+    old: str
+    new: str
+    support: int
+    use: _Use
+    row: int | None
+    local: range | None
+    partly: bool
+
+
+def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for the renames among the last edits, in Python, TypeScript, Go, Rust and whatever has names."""
+    found = renamings(rows, seen)
+    for each in found:
+        yield from _places(rows, each)
+    yield from _relatives(rows, found)
+
+
+def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """Names of a text that were replaced by other names, whole: `old_name` by `new_name`, not `old` by `new`."""
+    one, other = _WORD.findall(old), _WORD.findall(new)
+    pairs: dict[str, str] = {}
+    for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        if tag != "replace" or high - low != last - first:
+            continue
+        for before, after in zip(one[low:high], other[first:last], strict=True):
+            if before != after and is_name(before) and is_name(after):
+                pairs.setdefault(before, after)
+    return tuple(pairs.items())
+
+
+def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
+    """The renames among the last edits, newest first; none that a newer one took back."""
+    support: Counter[tuple[str, str]] = Counter()
+    newest: dict[tuple[str, str], LineEdit] = {}
+    for edit in seen.edits:
+        for pair in renamed_words(edit.old, edit.new):
+            if (pair[1], pair[0]) in newest:
+                continue
+            support[pair] += 1
+            newest.setdefault(pair, edit)
+    found = []
+    for (old, new), edit in newest.items():
+        # What became different things has no one new name.
+        if any(other[0] == old and other != (old, new) for other in newest):
+            continue
+        use = _use(edit.new, *_first(edit.new, new))
+        local = _local(rows, seen.edits, old, new) if use == "plain" else None
+        # A short name is many things, but not as an attribute nor within one function.
+        if len(old) < _SHORTEST and use != "attribute" and local is None:
+            continue
+        partly = _first(edit.new, old) != (-1, -1)
+        found.append(Renaming(old, new, support[old, new], use, edit.row, local, partly))
+    return found
+
+
+def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
+    """Every line with the old name: all of its places in the line, and those alone that are used alike."""
+    pattern = re.compile(rf"(?<![\w$]){re.escape(renaming.old)}(?![\w$])")
+    by_row: dict[int, list[re.Match[str]]] = {}
+    for match in pattern.finditer(rows.text):
+        by_row.setdefault(rows.row(match.start()), []).append(match)
+        if len(by_row) > _PLACES:
+            break
+    for row, matches in by_row.items():
+        line, start = rows.lines[row], rows.start(row)
+        uses = [_use(line, match.start() - start, match.end() - start) for match in matches]
+        outside = renaming.local is not None and row not in renaming.local
+        kept = [
+            (match, use)
+            for match, use in zip(matches, uses, strict=True)
+            if (renaming.local is None and (len(renaming.old) >= _SHORTEST or use == "attribute"))
+            or (renaming.local is not None and (use == "quoted" or (use == "keyword" and outside) or
+            (use != "attribute" and not outside)))
+        ]  # fmt: skip
+        if not kept:
+            continue
+        likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
+        if all(use == "quoted" for _, use in kept):
+            likeness *= 0.6
+        same = [match for match, use in kept if use == renaming.use]
+        choices = [[match for match, _ in kept]]
+        if same and len(same) < len(kept):
+            choices.append(same)
+        for number, chosen in enumerate(choices):
+            first, last = chosen[0].start(), chosen[-1].end()
+            text, at = "", first
+            for match in chosen:
+                text += rows.text[at : match.start()] + renaming.new
+                at = match.end()
+            worth = likeness * (0.9 if number else 1.0)
+            yield EditDraft(first, last, text, MAKER, renaming.support, worth)
+
+
+def _relatives(rows: Rows, found: Sequence[Renaming]) -> Iterator[EditDraft]:
+    """The same name in another spelling (`OldName`, `OLD_NAME`), and a part of names that was replaced twice."""
+    spelled: dict[str, tuple[str, int, float]] = {}
+    replaced: Counter[tuple[str, str]] = Counter()
+    for each in found:
+        one, other = parts(each.old), parts(each.new)
+        if len(one) > 1 and each.local is None:
+            for old, new in zip(_spellings(one), _spellings(other), strict=True):
+                if old != each.old:
+                    spelled.setdefault(old, (new, each.support, 0.5))
+        differing = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
+        if len(one) == len(other) > 1 and len(differing) == 1:
+            replaced[differing[0]] += 1
+    for name in {match.group() for match in re.finditer(r"[^\W\d]\w*", rows.text)} if replaced else ():
+        pieces = parts(name)
+        for (old, new), count in replaced.items():
+            if count > 1 and len(pieces) > 1 and old in pieces and name not in spelled and is_name(name):
+                spelled[name] = (_respelled(name, old, new), count, 0.5)
+    for old, (new, support, likeness) in spelled.items():
+        for match in re.finditer(rf"(?<![\w$]){re.escape(old)}(?![\w$])", rows.text):
+            yield EditDraft(match.start(), match.end(), new, MAKER, support, likeness)
+
+
+def _spellings(pieces: list[str]) -> tuple[str, str, str, str]:
+    upper = "".join(piece.capitalize() for piece in pieces)
+    return "_".join(pieces), pieces[0] + upper[len(pieces[0]) :], upper, "_".join(pieces).upper()
+
+
+def _respelled(name: str, old: str, new: str) -> str:
+    for one, other in ((old, new), (old.capitalize(), new.capitalize()), (old.upper(), new.upper())):
+        if one in name:
+            return name.replace(one, other, 1)
+    return name
+
+
+def _first(line: str, name: str) -> tuple[int, int]:
+    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)
+    return match.span() if match else (-1, -1)
+
+
+def _use(line: str, start: int, end: int) -> _Use:
+    before, after = line[:start].rstrip(), line[end:].lstrip()
+    if before.count('"') % 2 or before.count("`") % 2 or re.search(r"(?:^|\s)(?:#|//|--|\*)", before):
+        return "quoted"
+    if before.endswith((".", "->")) and not before.endswith(".."):
+        return "attribute"
+    if before.endswith(("(", ",", "{")) and re.match(r"=(?!=)", after):
+        return "keyword"
+    return "plain"
+
+
+def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
+    """The function whose parameter or variable was renamed; None when the name may be known outside."""
+    for edit in edits:
+        if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new):
+            continue
+        inside = function_rows(rows, edit.row)
+        if inside is None:
+            continue
+        start, _ = _first(edit.new, new)
+        opened = edit.new[:start].count("(") - edit.new[:start].count(")")
+        parameter = inside.start == edit.row and opened > 0
+        variable = inside.start != edit.row and re.search(_DECLARED.format(re.escape(new)), edit.new) is not None
+        if parameter or variable:
+            return inside
+    return None

@@ -1,0 +1,186 @@
+"""The same change of shape on lines that look alike: where two lines differ in names, the change differs in them too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rapidfuzz import fuzz
+
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence, LineEdit
+from calomel.suggest.drafts.renaming_map import aligned, renamed, token_texts
+from calomel.suggest.drafts.rows import Rows
+from calomel.suggest.drafts.tokens import KEYWORDS, Op, Token, changes, is_literal, is_name, shape, tokens
+
+MAKER: Final = "shape"
+# Of two shapes, 0 to 100.
+_ALIKE: Final = 60.0
+_COMPARED: Final = 12
+# Lines further away are hardly siblings, and comparing them costs.
+_REACH: Final = 600
+_EDITS: Final = 4
+_OTHER_CALLEE: Final = 0.4
+_CLOSING: Final = frozenset(")]}>;:")
+_OPENING: Final = frozenset("([{.@#")
+
+
+def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraft]:
+    """Drafts for lines that look as an edited line looked before.
+
+    Args:
+        rows: of the document.
+        seen: the last edits.
+        row: of the cursor.
+    """
+    edited = {edit.row for edit in seen.edits} | {each.row for each in seen.insertions}
+    done = {edit.new for edit in seen.edits}
+    rules = [Rule.of(edit) for edit in seen.edits[:_EDITS]]
+    for rule in rules:
+        support = sum(rule.apply(edit.old) == edit.new for edit in seen.edits)
+        near = range(max(0, row - _REACH), min(len(rows), row + _REACH))
+        alike = []
+        for at in near:
+            line = rows.lines[at]
+            if at in edited or line in done or not line.strip() or not rule.may_fit(line):
+                continue
+            score = fuzz.ratio(rule.shape, shape(line), score_cutoff=_ALIKE)
+            if score:
+                alike.append((-score, abs(at - row), at))
+        for score, _, at in sorted(alike)[:_COMPARED]:
+            text = rule.apply(rows.lines[at])
+            if text is not None and text != rows.lines[at]:
+                likeness = rule.likeness(rows.lines[at]) * -score / 100
+                yield EditDraft(rows.start(at), rows.end(at), text, MAKER, max(1, support), likeness)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one line was changed, to be done to others."""
+
+    old: tuple[Token, ...]
+    ops: tuple[Op, ...]
+    shape: str
+    fixed: frozenset[str]
+
+    @classmethod
+    def of(cls, edit: LineEdit) -> Rule:
+        """Read it from an edit."""
+        old, new = tokens(edit.old), tokens(edit.new)
+        ops = changes(old, new)
+        inserted = {text for op in ops for text in op.inserted}
+        # What is replaced by something that it is no part of must be there to be replaced.
+        fixed = {
+            token.text
+            for op in ops
+            for token in old[op.first : op.last]
+            if not token.text.isspace() and token.text not in inserted
+        }
+        return cls(tuple(old), tuple(ops), shape(edit.old), frozenset(fixed))
+
+    def may_fit(self, line: str) -> bool:
+        """A quick look."""
+        return all(text in line for text in self.fixed)
+
+    def likeness(self, line: str) -> float:
+        """Less for a line that calls something else where the change is among the arguments."""
+        one, other = token_texts(self.old), token_texts(tokens(line))
+        places = aligned(one, other)
+        for op in self.ops:
+            callee = _callee(one, op.first)
+            place = _place(places, callee) if callee is not None else None
+            if callee is not None and (place is None or other[place] != one[callee]):
+                return _OTHER_CALLEE
+        return 1.0
+
+    def apply(self, line: str) -> str | None:
+        """What the line becomes; None when it is not one of these."""
+        other = tokens(line)
+        one, texts = token_texts(self.old), token_texts(other)
+        places = aligned(one, texts)
+        counterparts = set(places)
+        if any(text in KEYWORDS and at not in counterparts for at, text in enumerate(texts[: len(one) * 2])):
+            return None
+        names = _names(one, texts, places, self.ops)
+        result: list[str] = []
+        at = 0
+        for op in self.ops:
+            span = _span(op, one, texts, places, self.fixed)
+            if span is None or span[0] < at:
+                return None
+            result += texts[at : span[0]]
+            inserted = renamed(op.inserted, names)
+            if span[0] == span[1] and _there(texts, span[0], inserted):
+                return None
+            result += inserted
+            at = span[1]
+        return "".join(result + texts[at:])
+
+
+def _callee(texts: Sequence[str], at: int) -> int | None:
+    """Where the name stands whose arguments are being changed at `at`."""
+    depth = 0
+    for place in range(min(at, len(texts)) - 1, -1, -1):
+        if texts[place] in {")", "]", "}"}:
+            depth += 1
+        elif texts[place] in {"(", "[", "{"}:
+            if depth == 0:
+                return place - 1 if place and is_name(texts[place - 1]) else None
+            depth -= 1
+    return None
+
+
+def _names(
+    one: Sequence[str], other: Sequence[str], places: Sequence[int | None], ops: Sequence[Op]
+) -> dict[str, str]:
+    """What the other line calls the names and literals of this one."""
+    inserted = {text for op in ops for text in op.inserted}
+    found: dict[str, str] = {}
+    for at, place in enumerate(places):
+        if place is None or one[at] == other[place]:
+            continue
+        if is_name(one[at]) or (is_literal(one[at]) and one[at] in inserted):
+            found.setdefault(one[at], other[place])
+    return found
+
+
+def _span(
+    op: Op, one: Sequence[str], other: Sequence[str], places: Sequence[int | None], fixed: frozenset[str]
+) -> tuple[int, int] | None:
+    """Which tokens of the other line the change replaces."""
+    if op.first < op.last:
+        where = [places[at] for at in range(op.first, op.last) if at < len(places)]
+        known = [place for place in where if place is not None]
+        if len(known) < op.last - op.first or known[-1] - known[0] != op.last - op.first - 1:
+            return None
+        if any(one[at] in fixed and one[at] != other[place] for at, place in zip(range(op.first, op.last), known, strict=True)):
+            return None
+        return known[0], known[-1] + 1
+    left = _place(places, op.first - 1)
+    right = _place(places, op.first)
+    before = one[op.first - 1] if op.first else ""
+    after = one[op.first] if op.first < len(one) else ""
+    if op.first == 0 and right == 0:
+        return 0, 0
+    if not after:
+        # At the end of the line, or before a comment that the other line has not: at its end too.
+        return (len(other), len(other)) if left is not None else None
+    if left is not None and right is not None and right == left + 1:
+        return right, right
+    if after in _CLOSING and right is not None and after == other[right]:
+        return right, right
+    if left is not None and before in _OPENING and before == other[left]:
+        return left + 1, left + 1
+    if right is not None and before.isspace():
+        return right, right
+    return None
+
+
+def _place(places: Sequence[int | None], at: int) -> int | None:
+    return places[at] if 0 <= at < len(places) else None
+
+
+def _there(texts: Sequence[str], at: int, inserted: Sequence[str]) -> bool:
+    """Whether what would be inserted stands there already."""
+    return "".join(texts[at:]).startswith("".join(inserted)) or "".join(texts[:at]).endswith("".join(inserted))

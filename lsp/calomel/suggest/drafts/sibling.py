@@ -1,0 +1,194 @@
+"""A new thing beside an alike one (a field, a variant, a parameter): it follows wherever the old one stands."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.suggest.drafts.arguments import list_edits
+from calomel.suggest.drafts.block import block_end
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence
+from calomel.suggest.drafts.listed import inserted, read_list
+from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
+from calomel.suggest.drafts.rows import Rows, indent_of
+from calomel.suggest.drafts.tokens import is_name, tokens
+
+MAKER: Final = "sibling"
+# A thing that follows is looked for within so many lines of the old one.
+_NEAR: Final = 12
+_PLACES: Final = 24
+_BLOCK: Final = 6
+_SHORTEST: Final = 1
+_PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut )*([^\W\d]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """`new` came to stand beside `old`; `names` is what else is called otherwise there."""
+
+    old: str
+    new: str
+    names: Mapping[str, str]
+    rows: frozenset[int]
+
+
+def sibling(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts of lines and list items for new things, made after those of their older siblings."""
+    found = siblings(rows, seen)
+    support = Counter((each.old, each.new) for each in found)
+    # Where something new follows several, the nearest is its model; evidence of two places decides.
+    done: set[tuple[str, str]] = set()
+    taken = {row for each in found for row in each.rows}
+    for each in found:
+        if (each.old, each.new) in done:
+            continue
+        done.add((each.old, each.new))
+        yield from _follow(rows, each, support[each.old, each.new], taken)
+
+
+def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
+    """What is new among the last edits, with its older sibling beside it."""
+    found: list[Sibling] = []
+    for insertion in seen.insertions:
+        if insertion.row is None:
+            continue
+        own = range(insertion.row, insertion.row + len(insertion.lines))
+        new = insertion.lines[0]
+        for neighbour in (_filled(rows, own.start - 1, -1), _filled(rows, own.stop, 1)):
+            if neighbour is None or indent_of(rows.lines[neighbour]) != indent_of(new):
+                continue
+            old = rows.lines[neighbour].rstrip().rstrip(",")
+            names = differing_names(old, new.rstrip().rstrip(","))
+            pair = _key(old, names) if names else None
+            if names and pair is not None:
+                found.append(Sibling(*pair, names, frozenset({*own, neighbour})))
+    for edit in seen.edits:
+        for each in list_edits(edit.old, edit.new):
+            if each.added is None or edit.row is None:
+                continue
+            index, item = each.added
+            items = _items(edit.old, each.name)
+            before = items[index - 1] if 0 < index <= len(items) else None
+            one, other = (None if text is None else _PARAMETER.match(text) for text in (before, item))
+            if one is None or other is None or not each.defines:
+                continue
+            names = differing_names(before or "", item) or {}
+            pair = one.group(1), other.group(1)
+            if all(map(is_name, pair)) and pair[0] != pair[1]:
+                found.append(Sibling(*pair, {**names, pair[0]: pair[1]}, frozenset({edit.row})))
+    return found
+
+
+def _items(line: str, name: str) -> list[str]:
+    match = re.search(rf"(?<![\w$]){re.escape(name)}[^(]*\(", line)
+    found = None if match is None else read_list(line, match.end() - 1)
+    texts = [] if found is None else found.texts(line)
+    return [text for text in texts if not re.match(r"&?(?:mut )?(?:self|cls)\b", text)]
+
+
+def _key(old: str, names: Mapping[str, str]) -> tuple[str, str] | None:
+    """The first name that differs: what the line is about."""
+    for token in tokens(old):
+        new = names.get(token.text)
+        if new is not None and is_name(token.text) and is_name(new) and len(token.text) >= _SHORTEST:
+            return token.text, new
+    return None
+
+
+def _follow(rows: Rows, each: Sibling, support: int, taken: set[int]) -> Iterator[EditDraft]:
+    pattern = re.compile(rf"(?<![\w$]){re.escape(each.old)}(?![\w$])")
+    known = re.compile(rf"(?<![\w$]){re.escape(each.new)}(?![\w$])")
+    seen_rows: set[int] = set()
+    for match in pattern.finditer(rows.text):
+        row = rows.row(match.start())
+        if row in taken or row in seen_rows:
+            continue
+        seen_rows.add(row)
+        if len(seen_rows) > _PLACES:
+            return
+        line = rows.lines[row]
+        if known.search(line):
+            continue
+        item = _listed(rows, match, each, support)
+        if item is not None:
+            yield item
+        copied = _copied(rows, row, each, support)
+        if copied is not None:
+            yield copied
+
+
+def _listed(rows: Rows, match: re.Match[str], each: Sibling, support: int) -> EditDraft | None:
+    """As the next item of the list that the older one stands in."""
+    text, at = rows.text, match.start()
+    depth, low = 0, max(0, at - 400)
+    for bracket in range(at - 1, low - 1, -1):
+        character = text[bracket]
+        if character in ")]}":
+            depth += 1
+        elif character in "([{":
+            if depth == 0:
+                break
+            depth -= 1
+        elif character in ";\n" and character == ";":
+            return None
+    else:
+        return None
+    found = read_list(text, bracket)
+    if found is None or (text[bracket] == "{" and "\n" in text[bracket : found.end]):
+        return None
+    for index, (start, end) in enumerate(found.items):
+        if start <= at < end:
+            item = text[start:end]
+            # The new one belongs into lists of things, not into every call that uses the old one: one item alone in
+            # parentheses says nothing of a list.
+            if len(found.items) < 2 or "(" in item.replace("()", ""):  # noqa: PLR2004
+                return None
+            new = renamed_line(item, each.names)
+            if new == item or any(other == new for other in found.texts(text)):
+                return None
+            low, high, inserted_text = inserted(text, found, index + 1, new)
+            return EditDraft(low, high, inserted_text, MAKER, support, 0.7)
+    return None
+
+
+def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | None:
+    """As a line of its own, or a few, behind those of the older one."""
+    line = rows.lines[row]
+    end = row + 1
+    if line.rstrip().endswith((":", "{", "(", "[", "=>")):
+        end = block_end(rows, row)
+    if end - row > _BLOCK:
+        return None
+    block = rows.lines[row:end]
+    while block and not block[-1].strip():
+        block.pop()
+        end -= 1
+    copy = [renamed_line(text, each.names) for text in block]
+    around = rows.lines[max(0, row - _NEAR) : end + _NEAR]
+    if copy == block or copy[0] in around:
+        return None
+    opened = sum(line.count(character) for character in "([{") - sum(line.count(character) for character in ")]}")
+    if len(block) == 1 and opened:
+        return None
+    if block[0].lstrip().startswith(("return", "if ", "elif ", "for ", "while ", "import ", "use ", "#", "//")):
+        return None
+    if end >= len(rows):
+        return None
+    at = rows.start(end)
+    text = "".join(new + rows.line_end for new in copy)
+    uses = len(re.findall(rf"(?<![\w$])\w*{re.escape(each.old)}\w*(?![\w$])", block[0]))
+    declares = re.match(rf"\s*(?:case\s+)?(?:\w+(?:\.|::))*{re.escape(each.old)}\b\s*(?:\([^)]*\)\s*)?(?::|=(?!=)|,|=>|$)", block[0]) is not None
+    likeness = 0.9 if declares or uses > 1 else 0.4
+    return EditDraft(at, at, text, MAKER, support, likeness)
+
+
+def _filled(rows: Rows, row: int, step: int) -> int | None:
+    """The next line that is not blank; None when it is far."""
+    for at in (row, row + step):
+        if 0 <= at < len(rows) and rows.lines[at].strip():
+            return at
+    return None
