@@ -9,6 +9,7 @@ import typer
 from calomel.cli.bench import bench
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
+from calomel.cli.edits import edits
 from calomel.cli.fill import fill
 from calomel.cli.lsp import lsp
 from calomel.cli.replay import replay
@@ -33,6 +34,7 @@ app.command()(serve)
 app.add_typer(bench, name="bench")
 app.command()(replay)
 app.command()(corpus)
+app.command()(edits)
 app.command()(train)
 
 

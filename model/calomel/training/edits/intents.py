@@ -44,9 +44,10 @@ def intents(hunks: Sequence[NamedHunk]) -> Iterator[tuple[NamedHunk, ...]]:
             holders["+", name].append(index)
     shared = {key: at for key, at in holders.items() if 1 < len(at) <= MAX_HUNKS}
     for group in _connected(len(hunks), shared.values()):
-        names = [name for (_, name), at in shared.items() if at[0] in group]
-        first = _definition([hunks[index] for index in group], names)
-        yield tuple(sorted((hunks[index] for index in group), key=lambda hunk: (hunk is not first, _place(hunk))))
+        for part in [group] if len(group) <= MAX_HUNKS else _by_name(group, shared.values()):
+            names = [name for (_, name), at in shared.items() if len(set(at).intersection(part)) > 1]
+            first = _definition([hunks[index] for index in part], names)
+            yield tuple(sorted((hunks[index] for index in part), key=lambda hunk: (hunk is not first, _place(hunk))))
 
 
 def replaced_names(hunk: LineHunk) -> Mapping[str, str]:
@@ -83,6 +84,16 @@ def _connected(count: int, ties: Iterable[Sequence[int]]) -> Iterator[list[int]]
     for index in range(count):
         groups[root(index)].append(index)
     yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _by_name(group: Iterable[int], ties: Iterable[Sequence[int]]) -> Iterator[list[int]]:
+    """Split a group that is too large for one intent: the hunks of the most shared name, of the next, and so on."""
+    left = set(group)
+    for tie in sorted(ties, key=len, reverse=True):
+        part = [index for index in tie if index in left]
+        if len(part) > 1:
+            left.difference_update(part)
+            yield part
 
 
 def _definition(hunks: Sequence[NamedHunk], names: Iterable[str]) -> NamedHunk | None:

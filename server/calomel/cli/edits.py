@@ -1,0 +1,35 @@
+"""`calomel edits`: build the edits to train on from a corpus and from releases of its packages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calomel.cli.errors import CommandError
+
+
+def edits(
+    corpus: Annotated[Path, typer.Option(help="Folder that `calomel corpus` has written.")],
+    out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
+    stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
+    heldout: Annotated[int, typer.Option(min=0, help="Held-out stories wanted.")] = 300,
+    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
+    releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which edits are made, and their order.")] = 0,
+) -> None:
+    """Build the edits to train on. Downloads earlier releases of the corpus's packages."""
+    from calomel.training.corpus.errors import CorpusError
+    from calomel.training.edits.build import EditsConfig, build_edits
+
+    config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, seed=seed)
+    config = replace(
+        config, cache=cache or config.cache, releases=releases or config.releases, data=data or config.data
+    )
+    try:
+        build_edits(config, report=print)
+    except CorpusError as error:
+        raise CommandError(str(error)) from error
