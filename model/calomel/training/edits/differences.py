@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 
 from rapidfuzz import fuzz
 
@@ -62,10 +63,7 @@ def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        spans = [(i1, i2, j1, j2)]
-        if i2 - i1 == j2 - j1 and all(map(_alike, old[i1:i2], new[j1:j2])):
-            spans = [(i1 + n, i1 + n + 1, j1 + n, j1 + n + 1) for n in range(i2 - i1)]
-        for a, b, c, d in spans:
+        for a, b, c, d in _by_line(old, new, (i1, i2, j1, j2)):
             texts = "".join(old[a:b]), "".join(new[c:d])
             hunks.append(LineHunk(old_starts[a], old_starts[b], new_starts[c], new_starts[d], *texts))
     return tuple(hunks)
@@ -85,6 +83,22 @@ def _starts(lines: list[str]) -> list[int]:
     for line in lines:
         starts.append(starts[-1] + len(line))
     return starts
+
+
+_Span = tuple[int, int, int, int]
+
+
+def _by_line(old: list[str], new: list[str], span: _Span) -> Iterator[_Span]:
+    """Yield a replaced run of as many lines line by line, where most of them are alike; any other as it is."""
+    i, i_end, j, j_end = span
+    alike = list(map(_alike, old[i:i_end], new[j:j_end]))
+    if i_end - i != j_end - j or 2 * sum(alike) < len(alike):
+        yield span
+        return
+    for same, run in groupby(range(len(alike)), alike.__getitem__):
+        lines = list(run)
+        for part in [[line] for line in lines] if same else [lines]:
+            yield i + part[0], i + part[-1] + 1, j + part[0], j + part[-1] + 1
 
 
 def _alike(old: str, new: str) -> bool:

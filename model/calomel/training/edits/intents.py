@@ -12,10 +12,14 @@ MAX_HUNKS = 12
 MIN_NAME = 3
 # Names that everybody's code is full of say nothing about an intent.
 _COMMON = frozenset(
-    "self cls this args kwargs str int bool float bytes list dict set tuple None True False null undefined string number"
-    " boolean any object err error nil Some Ok Err Self String Vec Option Result usize u8 u32 u64 i32 i64 len isinstance"
-    " type Any Optional Union super print range result value name key data index test assert Error context ctx test_case"
-    .split()
+    {
+        *("self", "cls", "this", "args", "kwargs", "str", "int", "bool", "float", "bytes", "list", "dict"),
+        *("set", "tuple", "None", "True", "False", "null", "undefined", "string", "number", "boolean"),
+        *("any", "object", "err", "error", "nil", "Some", "Ok", "Err", "Self", "String", "Vec", "Option"),
+        *("Result", "usize", "u8", "u32", "u64", "i32", "i64", "len", "isinstance", "type", "Any", "Optional"),
+        *("Union", "super", "print", "range", "result", "value", "name", "key", "data", "index", "test"),
+        *("assert", "Error", "context", "ctx"),
+    }
 )
 
 
@@ -53,9 +57,7 @@ def intents(hunks: Sequence[NamedHunk]) -> Iterator[tuple[NamedHunk, ...]]:
 def replaced_names(hunk: LineHunk) -> Mapping[str, str]:
     """Return what a hunk renames when that is all it does, once or more often: old name to new."""
     changes = hunk.changes()
-    pairs = {
-        (hunk.before[c.start - hunk.before_start : c.end - hunk.before_start], c.text) for c in changes
-    }
+    pairs = {(hunk.before[c.start - hunk.before_start : c.end - hunk.before_start], c.text) for c in changes}
     if len(changes) > 1 and len(pairs) == 1:
         return dict(pairs)
     return {}
@@ -87,7 +89,7 @@ def _connected(count: int, ties: Iterable[Sequence[int]]) -> Iterator[list[int]]
 
 
 def _by_name(group: Iterable[int], ties: Iterable[Sequence[int]]) -> Iterator[list[int]]:
-    """Split a group that is too large for one intent: the hunks of the most shared name, of the next, and so on."""
+    """Split a group too large for one intent: the hunks of the most shared name, then of the next, and so on."""
     left = set(group)
     for tie in sorted(ties, key=len, reverse=True):
         part = [index for index in tie if index in left]
@@ -103,6 +105,8 @@ def _definition(hunks: Sequence[NamedHunk], names: Iterable[str]) -> NamedHunk |
         rf"\b(?:def|class|function|func|fn|const|let|var|static|struct|enum|type|interface|trait|mod|macro_rules!)\s+"
         rf"(?:\([^()]*\)\s*)?(?:mut\s+)?(?:{choice})\b"
         rf"|^\s*(?:(?:pub|public|private|protected|readonly|self\.)\s*)*(?:{choice})\b\s*(?::(?!=)|=(?!=)|:=)"
+        # A field of Go: name, type, tag.
+        rf"|^\s*(?:{choice})[ \t]+[*\[\]\w.]+[ \t]*(?:`[^`]*`)?$"
         rf"|\b(?:def|fn|func|function)\s+\w+[^\n]*\((?:[^\n]*[(,\s])?(?:{choice})\b",
         re.MULTILINE,
     )

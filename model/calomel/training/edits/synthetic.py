@@ -80,7 +80,8 @@ def tell(
         random.Random(f"{seed}:{turn}").shuffle(order)
         for number, file in enumerate(order):
             if not balance.full(file.language):
-                _tell_of(file, makers, balance, kept, random.Random(f"{seed}:{turn}:{file.package}:{file.path}"), wanted)
+                rng = random.Random(f"{seed}:{turn}:{file.package}:{file.path}")
+                _tell_of(file, makers, balance, kept, rng, wanted.per_file)
             if number % 2_000 == 0:
                 yield f"round {turn}, file {number}: {len(kept)} stories"
         if all(map(balance.full, wanted.shares)):
@@ -88,7 +89,7 @@ def tell(
 
 
 def _tell_of(
-    file: SourceFile, makers: Mapping[str, Maker], balance: _Balance, kept: Kept, rng: random.Random, wanted: Wanted
+    file: SourceFile, makers: Mapping[str, Maker], balance: _Balance, kept: Kept, rng: random.Random, most: int
 ) -> None:
     source = window(Source(file.path, file.language, file.text), rng, CROP_CHARACTERS)
     if source.has_error:
@@ -105,6 +106,5 @@ def _tell_of(
             kept.dropped["too far apart"] += 1
         elif kept.add(cropped):
             told += 1
-        if told >= wanted.per_file:
+        if told >= most:
             return
-
