@@ -57,7 +57,7 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
     return tuple(replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor))
 
 
-def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
+def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, *, begun: bool = False) -> list[EditDraft]:
     rows = Rows(text)
     seen = evidence(rows, hunks, path)
     if not seen.fresh:
@@ -69,7 +69,7 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> lis
         shape_of_siblings(rows, seen, row),
         substitution(rows, seen),
         sibling(rows, seen),
-        repeated(rows, seen, row),
+        repeated(rows, seen, row, begun=begun),
         extraction(rows, seen),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
@@ -90,7 +90,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     before = text[:start] + newest.before + text[end:]
     old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, hunks[:-1], old_cursor, path):
+    for draft in _all(before, hunks[:-1], old_cursor, path, begun=True):
         if draft.end < start or draft.start > start + len(newest.before):
             continue
         goal = draft.apply(before)

@@ -13,11 +13,13 @@ from calomel.suggest.drafts.block import function_rows
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import is_name, parts
+from calomel.suggest.drafts.tokens import is_name, is_prose, parts
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
+# Of the words of two lines, for one to be the other with names changed.
+_SAME: Final = 0.6
 _WORD: Final = re.compile(r"\w+|\W")
 _DECLARED: Final = r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?|^\s*){0}\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
@@ -72,6 +74,8 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     newest: dict[tuple[str, str], LineEdit] = {}
     for edit in seen.edits:
         for pair in renamed_words(edit.old, edit.new):
+            if not _is_rename(edit, pair):
+                continue
             if (pair[1], pair[0]) in newest:
                 continue
             support[pair] += 1
@@ -87,8 +91,29 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
         if len(old) < _SHORTEST and use != "attribute" and local is None:
             continue
         partly = _first(edit.new, old) != (-1, -1)
+        # A name that was there before is another thing: it was put in the place of this one, here.
+        if local is None and support[old, new] < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
+            continue
         found.append(Renaming(old, new, support[old, new], use, edit.row, local, partly))
     return found
+
+
+def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
+    """Whether a line is still the same but for names; a comment, but for this one."""
+    one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
+    if is_prose(edit.new):
+        return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
+    same = SequenceMatcher(None, one, other, autojunk=False).ratio()
+    return same >= _SAME
+
+
+def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
+    edited = {edit.row for edit in seen.edits}
+    for each in seen.insertions:
+        if each.row is not None:
+            edited.update(range(each.row, each.row + len(each.lines)))
+    pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    return any(rows.row(match.start()) not in edited for match in pattern.finditer(rows.text))
 
 
 def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:

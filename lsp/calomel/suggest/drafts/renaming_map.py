@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from calomel.suggest.drafts.tokens import Token, is_literal, is_name, parts, tokens
 
 _EQUAL: Final = 2.0
-_SAME_KIND: Final = 0.7
-_OTHER_KIND: Final = 0.2
+_WORTH: Final = {
+    (one, other): 0.0 if 0 in {one, other} or (one != other and 3 in {one, other}) else 0.7 if one == other else 0.2
+    for one in range(4)
+    for other in range(4)
+}
 _GAP: Final = -0.4
 # Longer lines are aligned at their beginning alone: the table is quadratic.
 _LONGEST: Final = 60
@@ -20,42 +23,55 @@ def aligned(one: Sequence[str], other: Sequence[str]) -> list[int | None]:
 
     Needleman and Wunsch's alignment.
     """
-    one, other = one[:_LONGEST], other[:_LONGEST]
+    places: list[int | None] = [None] * len(one)
+    front = 0
+    while front < min(len(one), len(other)) and one[front] == other[front]:
+        places[front] = front
+        front += 1
+    back = 0
+    while back < min(len(one), len(other)) - front and one[-1 - back] == other[-1 - back]:
+        back += 1
+        places[-back] = len(other) - back
+    middle = one[front : len(one) - back][:_LONGEST], other[front : len(other) - back][:_LONGEST]
+    for at, place in _table(*middle):
+        places[front + at] = front + place
+    return places
+
+
+def _table(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
     rows, columns = len(one), len(other)
+    kinds, other_kinds = [_kind(text) for text in one], [_kind(text) for text in other]
     best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    worths: list[list[float]] = []
+    for row in range(rows):
+        best[row][columns] = (rows - row) * _GAP
+        a, kind = one[row], kinds[row]
+        worths.append([
+            _EQUAL if a == b else _WORTH[kind, other_kind] for b, other_kind in zip(other, other_kinds, strict=True)
+        ])  # fmt: skip
+    for column in range(columns):
+        best[rows][column] = (columns - column) * _GAP
     for row in range(rows - 1, -1, -1):
-        best[row][columns] = best[row + 1][columns] + _GAP
-    for column in range(columns - 1, -1, -1):
-        best[rows][column] = best[rows][column + 1] + _GAP
-    for row in range(rows - 1, -1, -1):
-        here, below, a = best[row], best[row + 1], one[row]
+        here, below, worth = best[row], best[row + 1], worths[row]
         for column in range(columns - 1, -1, -1):
-            skip = max(below[column], here[column + 1]) + _GAP
-            worth = _worth(a, other[column])
-            here[column] = max(skip, below[column + 1] + worth) if worth else skip
-    places: list[int | None] = [None] * rows
+            skip = (below[column] if below[column] > here[column + 1] else here[column + 1]) + _GAP
+            both = below[column + 1] + worth[column] if worth[column] else skip
+            here[column] = max(both, skip)
     row = column = 0
     while row < rows and column < columns:
-        worth = _worth(one[row], other[column])
-        if worth and best[row][column] == best[row + 1][column + 1] + worth:
-            places[row] = column
+        worth_here = worths[row][column]
+        if worth_here and best[row][column] == best[row + 1][column + 1] + worth_here:
+            yield row, column
             row, column = row + 1, column + 1
         elif best[row][column] == best[row + 1][column] + _GAP:
             row += 1
         else:
             column += 1
-    return places
 
 
-def _worth(one: str, other: str) -> float:
-    if one == other:
-        return _EQUAL
-    if one.isspace() and other.isspace():
-        return 1.0
-    kinds = (is_name(one), is_literal(one)), (is_name(other), is_literal(other))
-    if kinds[0] == (False, False) or kinds[1] == (False, False):
-        return 0.0
-    return _SAME_KIND if kinds[0] == kinds[1] else _OTHER_KIND
+def _kind(text: str) -> int:
+    """0 for what stands for itself alone, else what it may stand for: a name, a literal, blanks."""
+    return 1 if is_name(text) else 2 if is_literal(text) else 3 if text.isspace() else 0
 
 
 def differing_names(old: str, new: str) -> dict[str, str] | None:

@@ -10,7 +10,7 @@ from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, Insertion
 from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
 from calomel.suggest.drafts.rows import Rows, indent_of
-from calomel.suggest.drafts.tokens import is_name, shape, words
+from calomel.suggest.drafts.tokens import is_import, is_name, is_prose, shape, words
 
 MAKER: Final = "repeated"
 _LINES: Final = 4
@@ -29,8 +29,11 @@ class _Model:
     rows: range
 
 
-def repeated(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraft]:
-    """Drafts of new lines beside lines that look like the neighbours of the last new lines."""
+def repeated(rows: Rows, seen: Evidence, row: int, *, begun: bool = False) -> Iterator[EditDraft]:
+    """Drafts of new lines beside lines that look like the neighbours of the last new lines.
+
+    One that was `begun` by hand needs less evidence.
+    """
     models = [model for each in seen.insertions for model in _models(rows, each)]
     taken = {at for model in models for at in (*model.rows, model.rows.start - 1, model.rows.stop)}
     for model in models:
@@ -39,7 +42,9 @@ def repeated(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraft]:
         # is a mark on what it stands above.
         shared = set(filter(is_name, words(model.anchor))) & set(words(" ".join(model.lines)))
         marks = not model.above and model.lines[0].lstrip().startswith(_MARKS)
-        if support < 2 and not shared and not marks:  # noqa: PLR2004
+        if is_import(model.lines[0]) or is_import(model.anchor) or (is_prose(model.lines[0]) and not marks):
+            continue
+        if support < 2 and not (shared and begun) and not marks:  # noqa: PLR2004
             continue
         wanted = shape(model.anchor)
         found = [

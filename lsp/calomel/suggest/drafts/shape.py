@@ -12,12 +12,13 @@ from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.renaming_map import aligned, renamed, token_texts
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import KEYWORDS, Op, Token, changes, is_literal, is_name, shape, tokens
+from calomel.suggest.drafts.tokens import KEYWORDS, Op, Token, changes, is_import, is_literal, is_name, is_operand, is_prose, shape, tokens
 
 MAKER: Final = "shape"
 # Of two shapes, 0 to 100.
 _ALIKE: Final = 60.0
-_COMPARED: Final = 12
+_ALIKE_ONCE: Final = 75.0
+_COMPARED: Final = 8
 # Lines further away are hardly siblings, and comparing them costs.
 _REACH: Final = 600
 _EDITS: Final = 4
@@ -36,22 +37,26 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
     """
     edited = {edit.row for edit in seen.edits} | {each.row for each in seen.insertions}
     done = {edit.new for edit in seen.edits}
-    rules = [Rule.of(edit) for edit in seen.edits[:_EDITS]]
+    code = [edit for edit in seen.edits if not is_prose(edit.new) and not is_import(edit.new)]
+    rules = [Rule.of(edit) for edit in code[:_EDITS]]
     for rule in rules:
         support = sum(rule.apply(edit.old) == edit.new for edit in seen.edits)
         near = range(max(0, row - _REACH), min(len(rows), row + _REACH))
         alike = []
         for at in near:
             line = rows.lines[at]
-            if at in edited or line in done or not line.strip() or not rule.may_fit(line):
+            if at in edited or line in done or not line.strip() or is_prose(line) or not rule.may_fit(line):
                 continue
-            score = fuzz.ratio(rule.shape, shape(line), score_cutoff=_ALIKE)
+            score = fuzz.ratio(rule.shape, shape(line), score_cutoff=_ALIKE if support > 1 else _ALIKE_ONCE)
             if score:
                 alike.append((-score, abs(at - row), at))
+        if support < 2 and rule.is_one_off:  # noqa: PLR2004
+            continue
         for score, _, at in sorted(alike)[:_COMPARED]:
             text = rule.apply(rows.lines[at])
             if text is not None and text != rows.lines[at]:
-                likeness = rule.likeness(rows.lines[at]) * -score / 100
+                same = fuzz.ratio(rule.text, rows.lines[at].strip()) / 100
+                likeness = rule.likeness(rows.lines[at]) * (-score / 100 + same) / 2
                 yield EditDraft(rows.start(at), rows.end(at), text, MAKER, max(1, support), likeness)
 
 
@@ -61,6 +66,7 @@ class Rule:
 
     old: tuple[Token, ...]
     ops: tuple[Op, ...]
+    text: str
     shape: str
     fixed: frozenset[str]
 
@@ -77,7 +83,15 @@ class Rule:
             for token in old[op.first : op.last]
             if not token.text.isspace() and token.text not in inserted
         }
-        return cls(tuple(old), tuple(ops), shape(edit.old), frozenset(fixed))
+        return cls(old, tuple(ops), edit.old.strip(), shape(edit.old), frozenset(fixed))
+
+    @property
+    def is_one_off(self) -> bool:
+        """Whether only an operator was changed, which is a decision about one line."""
+        touched = [
+            text for op in self.ops for text in (*op.inserted, *token_texts(self.old[op.first : op.last]))
+        ]  # fmt: skip
+        return not any(is_operand(text) or text in KEYWORDS for text in touched)
 
     def may_fit(self, line: str) -> bool:
         """A quick look."""
@@ -157,24 +171,31 @@ def _span(
         if any(one[at] in fixed and one[at] != other[place] for at, place in zip(range(op.first, op.last), known, strict=True)):
             return None
         return known[0], known[-1] + 1
-    left = _place(places, op.first - 1)
-    right = _place(places, op.first)
-    before = one[op.first - 1] if op.first else ""
-    after = one[op.first] if op.first < len(one) else ""
-    if op.first == 0 and right == 0:
-        return 0, 0
+    at_left, at_right = op.first - 1, op.first
+    while at_left >= 0 and one[at_left].isspace():
+        at_left -= 1
+    while at_right < len(one) and one[at_right].isspace():
+        at_right += 1
+    left, right = _place(places, at_left), _place(places, at_right)
+    before = one[at_left] if at_left >= 0 else ""
+    after = one[at_right] if at_right < len(one) else ""
     if not after:
-        # At the end of the line, or before a comment that the other line has not: at its end too.
-        return (len(other), len(other)) if left is not None else None
-    if left is not None and right is not None and right == left + 1:
-        return right, right
+        # At the end of the line: at the other line's end too.
+        return (len(other), len(other)) if left is not None and left == len(other) - 1 else None
+    if not before:
+        return (right, right) if right is not None and not "".join(other[:right]).strip() else None
     if after in _CLOSING and right is not None and after == other[right]:
-        return right, right
+        return right - (op.first < at_right and other[right - 1].isspace()), right - (
+            op.first < at_right and other[right - 1].isspace()
+        )
     if left is not None and before in _OPENING and before == other[left]:
         return left + 1, left + 1
-    if right is not None and before.isspace():
-        return right, right
-    return None
+    if left is None or right is None or "".join(other[left + 1 : right]).strip() or right <= left:
+        return None
+    if before != other[left] and after != other[right]:
+        return None
+    at = left + 1 if at_left == op.first - 1 else right
+    return at, at
 
 
 def _place(places: Sequence[int | None], at: int) -> int | None:

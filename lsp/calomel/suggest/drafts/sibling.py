@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.suggest.drafts.arguments import list_edits
-from calomel.suggest.drafts.block import block_end
+from calomel.suggest.drafts.block import block_end, function_rows
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
 from calomel.suggest.drafts.listed import inserted, read_list
 from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
 from calomel.suggest.drafts.rows import Rows, indent_of
-from calomel.suggest.drafts.tokens import is_name, tokens
+from calomel.suggest.drafts.tokens import is_import, is_name, is_prose, tokens
 
 MAKER: Final = "sibling"
 # A thing that follows is looked for within so many lines of the old one.
@@ -58,6 +58,9 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
             continue
         own = range(insertion.row, insertion.row + len(insertion.lines))
         new = insertion.lines[0]
+        # What a function does is no declaration; imports and comments are none either.
+        if is_import(new) or is_prose(new) or len(own) > 1 or function_rows(rows, own.start) is not None:
+            continue
         for neighbour in (_filled(rows, own.start - 1, -1), _filled(rows, own.stop, 1)):
             if neighbour is None or indent_of(rows.lines[neighbour]) != indent_of(new):
                 continue
@@ -174,7 +177,7 @@ def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | No
     opened = sum(line.count(character) for character in "([{") - sum(line.count(character) for character in ")]}")
     if len(block) == 1 and opened:
         return None
-    if block[0].lstrip().startswith(("return", "if ", "elif ", "for ", "while ", "import ", "use ", "#", "//")):
+    if block[0].lstrip().startswith(("return", "if ", "elif ", "for ", "while ", "import ", "use ", "#", "//", "*")):
         return None
     if end >= len(rows):
         return None
@@ -182,7 +185,9 @@ def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | No
     text = "".join(new + rows.line_end for new in copy)
     uses = len(re.findall(rf"(?<![\w$])\w*{re.escape(each.old)}\w*(?![\w$])", block[0]))
     declares = re.match(rf"\s*(?:case\s+)?(?:\w+(?:\.|::))*{re.escape(each.old)}\b\s*(?:\([^)]*\)\s*)?(?::|=(?!=)|,|=>|$)", block[0]) is not None
-    likeness = 0.9 if declares or uses > 1 else 0.4
+    if not declares and uses < 2:  # noqa: PLR2004
+        return None
+    likeness = 0.9
     return EditDraft(at, at, text, MAKER, support, likeness)
 
 

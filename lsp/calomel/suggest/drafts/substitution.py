@@ -9,7 +9,7 @@ from typing import Final
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import changes, is_distinctive, is_name, tokens
+from calomel.suggest.drafts.tokens import changes, is_distinctive, is_import, is_name, is_prose, tokens
 
 MAKER: Final = "substitution"
 # Tokens on either side that are compared.
@@ -51,11 +51,17 @@ def substitutions(seen: Evidence) -> list[Substitution]:
     """What the last edits substituted, newest first."""
     found: dict[tuple[str, str], Substitution] = {}
     for edit in seen.edits:
+        if is_prose(edit.new) or is_import(edit.new):
+            continue
         old, new = tokens(edit.old), tokens(edit.new)
-        for op in changes(old, new):
+        ops = changes(old, new)
+        for op in ops:
             removed = "".join(token.text for token in old[op.first : op.last])
             inserted = "".join(op.inserted)
             if removed.split() == inserted.split():
+                continue
+            # One of several changes of a line means little alone, unless it puts one thing in the place of another.
+            if len(ops) > 1 and not (is_distinctive(removed) and inserted.strip()):
                 continue
             left = tuple(token.text for token in reversed(old[: op.first]) if not token.text.isspace())[:_CONTEXT]
             right = tuple(token.text for token in old[op.last :] if not token.text.isspace())[:_CONTEXT]

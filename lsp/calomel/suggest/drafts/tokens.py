@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _TOKEN: Final = re.compile(
@@ -11,7 +13,7 @@ _TOKEN: Final = re.compile(
     | \d(?:[\w.]*\w)?                         # a number
     | "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | `(?:[^`\\]|\\.)*`
     | [ \t]+
-    | ->|=>|::|:=|==|!=|<=|>=|&&|\|\||\.\.\.|\.\.|\?\.|\*\*|<-|//
+    | ===|!==|->|=>|::|:=|==|!=|<=|>=|&&|\|\||\.\.\.|\.\.|\?\.|\*\*|<-|//
     | .""",
     re.VERBOSE | re.DOTALL,
 )
@@ -29,6 +31,7 @@ KEYWORDS: Final = frozenset(
     "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 isize usize int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
     "float64 String Vec Option Result Some Ok Err Box".split()
 )
+_IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b|.*\brequire\()")
 _BRIEF: Final = 3
 
 
@@ -44,9 +47,10 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-def tokens(line: str) -> list[Token]:
-    """All tokens of a line; together they are the line."""
-    return [Token(match.group(), match.start()) for match in _TOKEN.finditer(line)]
+@lru_cache(maxsize=8192)
+def tokens(line: str) -> tuple[Token, ...]:
+    """All tokens of a line; together they are the line. Lines stay the same from one keystroke to the next."""
+    return tuple(Token(match.group(), match.start()) for match in _TOKEN.finditer(line))
 
 
 def words(text: str) -> list[str]:
@@ -87,9 +91,20 @@ def is_distinctive(text: str) -> bool:
     )
 
 
+@lru_cache(maxsize=8192)
 def shape(line: str) -> str:
     """A line with every name, string and number made equal, so that lines of one shape are one string."""
     return "".join("w" if is_name(text) else "0" if is_literal(text) else text for text, _ in tokens(line.strip()))
+
+
+def is_prose(line: str) -> bool:
+    """Whether a line is a comment or otherwise no code: what was written there once is not repeated elsewhere."""
+    return line.lstrip().startswith(("#", "//", "*", "/*", "<!--", '"""', "--")) and not line.lstrip().startswith("#[")
+
+
+def is_import(line: str) -> bool:
+    """Whether a line names what other files have."""
+    return _IMPORT.match(line) is not None
 
 
 class Op(NamedTuple):
@@ -100,7 +115,7 @@ class Op(NamedTuple):
     inserted: tuple[str, ...]
 
 
-def changes(old: list[Token], new: list[Token]) -> list[Op]:
+def changes(old: Sequence[Token], new: Sequence[Token]) -> list[Op]:
     """What turns one line into another, token by token."""
     one, other = [token.text for token in old], [token.text for token in new]
     matcher = SequenceMatcher(None, one, other, autojunk=False)
