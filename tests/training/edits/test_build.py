@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.training.corpus.conftest import make_wheel, python_source
 
 from calomel.training.corpus.errors import CorpusError, FetchError, PackageListError
+from calomel.training.corpus.packages import DEFAULT_LIST
 from calomel.training.corpus.shards import SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
@@ -16,8 +17,6 @@ from calomel.training.edits.earlier import DEFAULT_RELEASES, DEFAULT_RELEASES_LO
 from calomel.training.edits.source import Source
 from calomel.training.edits.stories import read_stories
 from calomel.training.edits.story import Change, Story
-from calomel.training.corpus.packages import DEFAULT_LIST
-from tests.training.corpus.conftest import make_wheel, python_source
 
 
 def shout(source: Source, rng: random.Random) -> Story | None:
@@ -38,7 +37,7 @@ def released(name: str, *, later: bool) -> str:
     return text.replace(f"old_{name}", f"new_{name}") if later else text
 
 
-def listed(name: str, version: int, held_out: bool) -> str:
+def listed(name: str, version: int, *, held_out: bool = False) -> str:
     entry = f'[[package]]\necosystem = "pypi"\nname = "{name}"\nversion = "{version}"\n'
     return entry + ("held_out = true\n" if held_out else "")
 
@@ -61,7 +60,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EditsConfig:
 
     monkeypatch.setattr("calomel.training.corpus.fetch.run_client", run)
     for version, name in ((1, "releases.toml"), (2, "packages.toml")):
-        (tmp_path / name).write_text(listed("apple", version, False) + listed("hidden", version, True))
+        (tmp_path / name).write_text(listed("apple", version) + listed("hidden", version, held_out=True))
     folder = tmp_path / "corpus"
     folder.mkdir()
     for shard, split in (("train.jsonl.zst", "pear"), ("heldout.jsonl.zst", "secret")):
@@ -198,9 +197,9 @@ def test_what_is_no_corpus_is_refused(config: EditsConfig, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("releases", "message"),
     [
-        (listed("plum", 1, False), "no such package"),
-        (listed("apple", 1, True), "held out in one of"),
-        (listed("apple", 2, False), "the same version"),
+        (listed("plum", 1), "no such package"),
+        (listed("apple", 1, held_out=True), "held out in one of"),
+        (listed("apple", 2), "the same version"),
     ],
 )
 def test_a_release_must_belong_to_a_package_of_the_corpus(config: EditsConfig, releases: str, message: str) -> None:

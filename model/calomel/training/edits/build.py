@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from calomel.training.corpus import build as corpus
+from calomel.training.corpus import build as corpus_build
 from calomel.training.corpus.contamination import MeasuringData, read_measuring_data
 from calomel.training.corpus.duplicates import SeenText
 from calomel.training.corpus.errors import ArchiveError, CorpusError, FetchError, LicenseError
@@ -63,7 +63,7 @@ class EditsConfig:
     lock: Path = DEFAULT_LOCK
     releases: Path = DEFAULT_RELEASES
     releases_lock: Path = DEFAULT_RELEASES_LOCK
-    data: Path = field(default_factory=corpus.default_data_folder)
+    data: Path = field(default_factory=corpus_build.default_data_folder)
     seed: int = 0
     stories: int = 25_000
     heldout_stories: int = 300
@@ -92,7 +92,7 @@ def build_edits(
 
 
 def _corpus_files() -> tuple[str, ...]:
-    return corpus.TRAIN, corpus.HELDOUT, corpus.NOTICE, corpus.HELDOUT_NOTICE
+    return corpus_build.TRAIN, corpus_build.HELDOUT, corpus_build.NOTICE, corpus_build.HELDOUT_NOTICE
 
 
 class _Build:
@@ -110,7 +110,7 @@ class _Build:
         self._refused: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._credits: list[Credit] = []
-        self._heldout_files = self._read(corpus.HELDOUT)
+        self._heldout_files = self._read(corpus_build.HELDOUT)
         self._heldout_seen = SeenText(config.heldout_share)
         for file in self._heldout_files:
             self._heldout_seen.add(file.text)
@@ -153,7 +153,7 @@ class _Build:
                 for file in release.extraction.files:
                     self._heldout_seen.add(file.text)
         before = len(kept)
-        licenses = set()
+        licenses: set[str] = set()
         for older, newer in self._shuffled(pair):
             if len(kept) - before >= most:
                 self._dropped["release: over cap of package"] += 1
@@ -174,8 +174,8 @@ class _Build:
         if fault := self._file_fault((older.text, newer.text), held_out=held_out):
             self._dropped[f"release: {fault}"] += 1
             return
-        sources = (Source(file.path, file.language, file.text) for file in (older, newer))
-        for story in release_stories(*sources, self._dropped):
+        before, after = (Source(file.path, file.language, file.text) for file in (older, newer))
+        for story in release_stories(before, after, self._dropped):
             cropped = crop(story, random.Random(f"{self._config.seed}:{story.path}"))
             if cropped is None:
                 self._dropped["release: too far apart"] += 1
@@ -197,7 +197,7 @@ class _Build:
         for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
             self._report(f"held out, {line}")
         wanted = Wanted(config.stories, TRAIN_SHARES)
-        for line in tell(self._read(corpus.TRAIN), self._makers, wanted, self._train, config.seed):
+        for line in tell(self._read(corpus_build.TRAIN), self._makers, wanted, self._train, config.seed):
             self._report(f"training, {line}")
 
     def write(self) -> EditsSummary:
@@ -223,8 +223,8 @@ class _Build:
             partial = Path(folder)
             write_stories(partial / TRAIN, self._train)
             write_stories(partial / HELDOUT, self._heldout)
-            self._write_notice(partial / NOTICE, corpus.NOTICE, self._credits)
-            self._write_notice(partial / HELDOUT_NOTICE, corpus.HELDOUT_NOTICE, heldout_credits)
+            self._write_notice(partial / NOTICE, corpus_build.NOTICE, self._credits)
+            self._write_notice(partial / HELDOUT_NOTICE, corpus_build.HELDOUT_NOTICE, heldout_credits)
             summary.write(partial / SUMMARY)
             for name in (TRAIN, HELDOUT, NOTICE, HELDOUT_NOTICE, SUMMARY):
                 (partial / name).replace(config.out / name)
