@@ -56,7 +56,7 @@ def test_a_cached_context_changes_no_probability(model: Any, context: Any, start
     again = engine.submit(Request(context, given=GIVEN)).result()
     longer = (*context, 3, 4)
     typed = engine.submit(Request(longer, given=GIVEN)).result()
-    assert (first.cached_tokens, again.cached_tokens, typed.cached_tokens) == (0, len(context) - 1, len(context) - 1)
+    assert (first.cached_tokens, again.cached_tokens, typed.cached_tokens) == (0, len(context) - 1, len(context))
     assert scores(again) == pytest.approx(scores(first), abs=1e-5)
     assert scores(typed) == pytest.approx(teacher_forced(naive, model, longer, GIVEN), abs=1e-5)
 
@@ -146,3 +146,13 @@ def test_a_judgement_that_comes_too_late_says_so(model: Any, context: Any, start
     engine = start(model)
     with pytest.raises(DeadlineExceededError):
         engine.submit(Request(context, given=GIVEN, deadline=time.monotonic() - 1.0)).result()
+
+
+def test_what_follows_the_given_tokens_finds_them_in_the_cache(model: Any, context: Any, start: Any) -> None:
+    engine = start(model)
+    engine.submit(Request(context, given=GIVEN)).result()
+    behind = engine.submit(Request((*context, *GIVEN), max_new_tokens=4, canvas_lengths=(4,))).result()
+    engine.submit(Request(context[:30], given=GIVEN, reuse=20)).result()
+    apart = engine.submit(Request((*context[:30], *GIVEN, 1), given=())).result()
+    assert behind.cached_tokens >= len(context) + len(GIVEN) - 1
+    assert apart.cached_tokens == 30  # the context that the longer one before had

@@ -49,6 +49,12 @@ class KeyValueBuffer:
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens at the beginning of `tokens` the unused buffer still holds."""
-        pairs = zip(self.tokens, tokens, strict=False)
-        longest = min(len(self.tokens), len(tokens))
-        return next((index for index, (ours, theirs) in enumerate(pairs) if ours != theirs), longest)
+        held, wanted = tuple(self.tokens), tuple(tokens)
+        low, high = 0, min(len(held), len(wanted))
+        while low < high:  # slices are compared far faster than one token after another
+            middle = (low + high + 1) // 2
+            if held[low:middle] == wanted[low:middle]:
+                low = middle
+            else:
+                high = middle - 1
+        return low

@@ -52,6 +52,7 @@ class Denoiser:
         slots: int,
         threads: int | None = None,
         within_first_step: int = 0,
+        within_forward: int = 0,
         length_bias: LengthBias | None = None,
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
@@ -64,6 +65,7 @@ class Denoiser:
         self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
         self._observe = observe
         self._within_first_step = within_first_step
+        self._within_forward = within_forward
         self._threads = threads or torch.get_num_threads()
         self._parameters = sum(parameter.numel() for parameter in model.parameters())
         self._slots = list(range(slots))
@@ -82,7 +84,7 @@ class Denoiser:
         job.lease = self._cache.acquire(shared, job.buffer)
         job.cached_tokens = job.kept = job.lease.length
         if job.cached_tokens:
-            job.within_first_step = self._within_first_step
+            job.within_first_step = self._within_first_step if given is None else self._within_forward
         sampling = job.request.sampling
         if sampling.temperature > 0:
             job.generator = torch.Generator(self._device)
@@ -98,7 +100,7 @@ class Denoiser:
             job.lease = None
         if job.buffer is not None:
             if sum(spare.capacity for spare in self._spare) < self._cache.pages * self._cache.page_size:
-                job.buffer.tokens = job.tokens[: job.buffer.length]
+                job.buffer.tokens = tuple(job.tokens[: job.buffer.length])
                 self._spare.append(job.buffer)
             job.buffer = None
         if job.slot >= 0:

@@ -84,6 +84,7 @@ class Engine:
             slots=max_batch * len(Priority),
             threads=threads,
             within_first_step=min(_WITHIN_FIRST_STEP, prefill_chunk),
+            within_forward=prefill_chunk,
             length_bias=length_bias,
             clock=clock,
             observe=observe,

@@ -124,6 +124,12 @@ class Job:
         return whole if self.request.reuse is None else min(self.request.reuse, whole)
 
     @property
+    def stored(self) -> int:
+        """So many leading tokens go to the prefix cache in the end: those of a given answer may follow the context."""
+        given = self.request.given
+        return self.shared if given is None or self.request.reuse is not None else len(self.request.context + given)
+
+    @property
     def uncommitted(self) -> list[int]:
         """Tokens that are to be read causally before a canvas; with shifted logits the last one heads the canvas."""
         tokens = self.tokens[self.committed.length :]

@@ -55,8 +55,8 @@ class Progress:
         """A given answer was read causally: it is the answer, with the end token behind it."""
         job.forwards += 1
         job.committed.length += len(job.uncommitted) + len(predictions) - 1
-        self._keep(job)
         job.extend(predictions)
+        self._keep(job)
         self._finish(job, "stop")
 
     def begun(self, job: Job, predictions: Sequence[Prediction]) -> bool:
@@ -109,9 +109,9 @@ class Progress:
 
     def _keep(self, job: Job) -> None:
         """Store what is encoded of the context, as far as it is to be shared and is not stored yet."""
-        encoded = min(job.committed.length, job.shared)
+        encoded = min(job.committed.length, job.stored)
         if job.lease is not None and encoded > job.kept:
-            self._cache.store(job.lease, job.request.context[:encoded], job.committed)
+            self._cache.store(job.lease, job.tokens[:encoded], job.committed)
             job.kept = encoded
 
     def _probed(self, share: Share, choice: Choice) -> tuple[int, Sequence[int]]:

@@ -63,7 +63,9 @@ def causal_predictions(logits: Tensor, choice: Choice, shares: Sequence[Share]) 
     if not rows:
         return found
     index = torch.tensor(rows, device=logits.device)
-    numbers = torch.stack((choice.log_prob[index], choice.entropy[index], margins(logits[index]))).tolist()
+    decided = any(share.job.request.given is None for share in shares if share.causal)
+    distance = margins(logits[index]) if decided else torch.ones(len(rows), device=logits.device)
+    numbers = torch.stack((choice.log_prob[index], choice.entropy[index], distance)).tolist()
     values = zip(choice.token[index].tolist(), *numbers, strict=True)
     for share in shares:
         found[share.job] = [Prediction(*next(values)) for _ in range(share.causal)]
