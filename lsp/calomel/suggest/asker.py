@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from calomel.prompts.region import RegionBounds, region_around
+from calomel.selectivity.edit_calibrator import EditCalibrator, EditSignals
 from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.checks.masked import touches_masked
@@ -17,10 +20,13 @@ from calomel.suggest.completer import (
     Completer,
     CompleteRequest,
     CompleterError,
+    Draft,
     Kind,
     ModelInfo,
 )
 from calomel.suggest.diff import row_of, rows_between
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.region_texts import region_texts
 from calomel.suggest.fill_answer import read_fill
 from calomel.suggest.flight import ended
 from calomel.suggest.gate import Gate, Hide, Signals
@@ -32,6 +38,8 @@ from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.situation import Situation
+
+LOG: Final = logging.getLogger(__name__)
 
 # What is known by then is better than nothing; a user who asked waits longer.
 _DEADLINE: Final = 1.5
@@ -51,6 +59,11 @@ class Found:
     probability: float
     signals: Signals
     truncated: bool = False
+
+    @property
+    def maker(self) -> str:
+        """Who proposed it."""
+        return self.candidate.maker
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,8 @@ class Asker:
     ) -> None:
         self.gate = gate
         self.model_id = ""
+        self._calibrator = EditCalibrator()
+        self._calibrated: str | None = None
         self._builder = builder
         self._completer = completer
         self._sleep = sleep
@@ -123,20 +138,48 @@ class Asker:
         edits = plan(question.text, [edit])
         return self._judge("fill", question, edits, candidate, cut=filled.cut, truncated=filled.truncated)
 
-    async def rewrite(self, question: Question, situation: Situation, *, extended: bool) -> Found | SilenceReason:
-        """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's."""
+    def know(self, info: ModelInfo) -> None:
+        """Take over how far the model's own numbers are to be trusted, which stands beside its weights."""
+        if info.tokenizer != self._calibrated:
+            self._calibrated = info.tokenizer
+            self._calibrator = EditCalibrator() if info.tokenizer is None else _calibrator(Path(info.tokenizer).parent)
+
+    async def rewrite(
+        self, question: Question, situation: Situation, *, extended: bool, drafts: Sequence[EditDraft] = ()
+    ) -> Found | SilenceReason:
+        """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's.
+
+        Of all that the makers propose, drafts among them, the likeliest one that passes every check.
+        """
         bounds = question.region.extended() if extended else question.region
         start, end = region_around(question.text, situation.offset, bounds)
-        answer = await self._ask("edit", question, situation, region=(start, end))
-        if not answer.candidates:
-            return SilenceReason.NO_CHANGE
-        candidate = answer.candidates[0]
-        edits = read_rewrite(candidate, situation.text, start, end)
+        proposed = region_texts(situation.text, start, end, drafts)
+        answer = await self._ask(
+            "edit", question, situation, region=(start, end), drafts=tuple(each.draft for each in proposed)
+        )
+        support = {(each.draft.text, each.draft.maker): each.support for each in proposed}
+        best: Found | None = None
+        reason: SilenceReason | None = None
+        for candidate in answer.candidates:
+            found = self._read(
+                question, situation, (start, end), candidate, support.get((candidate.text, candidate.maker), 0)
+            )
+            if isinstance(found, SilenceReason):
+                reason = reason or found
+            elif best is None or found.probability > best.probability:
+                best = found
+        return best or reason or SilenceReason.NO_CHANGE
+
+    def _read(
+        self, question: Question, situation: Situation, region: tuple[int, int], candidate: Candidate, support: int
+    ) -> Found | SilenceReason:
+        """What one candidate comes to."""
+        edits = read_rewrite(candidate, situation.text, *region)
         if isinstance(edits, SilenceReason):
             return edits
         if any(_is_secret(question.text, edit.start, edit.text, question.mask) for edit in edits):
             return SilenceReason.SECRET
-        return self._judge("edit", question, edits, candidate)
+        return self._judge("edit", question, edits, candidate, support=support)
 
     async def continue_rename(self, question: Question, place: Location) -> Found | SilenceReason:
         """The last rename, at another place: offered if the model puts the new name there by itself.
@@ -167,6 +210,7 @@ class Asker:
         region: tuple[int, int] | None = None,
         stop: tuple[str, ...] = (),
         max_tokens: int | None = None,
+        drafts: tuple[Draft, ...] = (),
     ) -> CompleteAnswer:
         explicit = question.trigger is Trigger.EXPLICIT
         parts = self._builder.build(situation, question.context_tokens).parts
@@ -187,6 +231,7 @@ class Asker:
             stop=stop,
             max_context=question.context_tokens,
             deadline=deadline,
+            drafts=drafts,
         )
         answering = asyncio.ensure_future(self._completer.complete(request))
         timer = asyncio.ensure_future(self._sleep(deadline + _GRACE))
@@ -210,6 +255,7 @@ class Asker:
         *,
         cut: int = 0,
         truncated: bool = False,
+        support: int = 0,
     ) -> Found | SilenceReason:
         if not edits:
             return SilenceReason.NO_CHANGE
@@ -224,24 +270,54 @@ class Asker:
             return SilenceReason.JUST_DELETED
         accepted, rejected = question.decisions
         row = row_of(question.text, question.situation.offset)
+        distance = min(
+            rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row) for edit in edits
+        )
         signals = Signals(
             kind=kind,
             trigger=question.trigger,
             edits=plain,
             language_id=question.situation.language_id,
-            distance=min(
-                rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row)
-                for edit in edits
-            ),
+            distance=distance,
             since_edit=question.since_edit,
             accepted=accepted,
             rejected=rejected,
             cut=cut,
+            support=support,
+            likely=self._likely(candidate, edits, distance, support) if kind == "edit" else None,
         )
         verdict = self.gate.decide(candidate, signals)
         if isinstance(verdict, Hide):
             return verdict.reason
         return Found(edits, candidate, verdict.probability, signals, truncated)
+
+
+    def _likely(
+        self, candidate: Candidate, edits: Sequence[Planned], distance: int, support: int
+    ) -> float | None:
+        """How likely an edit is right, by the likelihood ratio of edit and keep; None where it was not judged."""
+        if candidate.log_prob is None or candidate.keep_log_prob is None:
+            return None
+        return self._calibrator.probability(
+            EditSignals(
+                log_prob=candidate.log_prob,
+                keep_log_prob=candidate.keep_log_prob,
+                tokens=max(1, len(candidate.log_probs)),
+                maker=candidate.maker,
+                support=support,
+                rows=distance,
+                inserted=sum(len(edit.text) for edit in edits),
+                removed=sum(len(edit.removed) for edit in edits),
+            )
+        )
+
+
+def _calibrator(folder: Path) -> EditCalibrator:
+    try:
+        return EditCalibrator.from_folder(folder)
+    except ValueError as error:
+        LOG.warning("%s", error)
+        return EditCalibrator()
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:

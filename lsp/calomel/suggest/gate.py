@@ -30,6 +30,8 @@ class Signals:
         accepted: of the last ten suggestions that were decided.
         rejected: of them.
         cut: characters that the checks took from the candidate's text.
+        support: how many of the last edits agree with a draft; 0 for the model's own words.
+        likely: that an edit is right, calibrated, 0 to 1; None where that is not known.
     """
 
     kind: Kind
@@ -41,6 +43,8 @@ class Signals:
     accepted: int = 0
     rejected: int = 0
     cut: int = 0
+    support: int = 0
+    likely: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,9 @@ class Gate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ThresholdGate:
-    """Shows what the model was sure enough of: `exp(mean reveal log-probability)` against a threshold.
+    """Shows what is sure enough, against a threshold.
+
+    That is how likely an edit is right, where it is known; else `exp(mean reveal log-probability)`.
 
     Attributes:
         aggressiveness: a name of `THRESHOLDS`, or the threshold itself, 0 to 1.
@@ -87,7 +93,7 @@ class ThresholdGate:
 
     def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
         """Whoever asked explicitly gets an answer, sure or not."""
-        probability = math.exp(min(0.0, candidate.mean_log_prob))
+        probability = math.exp(min(0.0, candidate.mean_log_prob)) if signals.likely is None else signals.likely
         if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold:
             return Show(probability)
         return Hide(SilenceReason.LOW_CONFIDENCE, probability)

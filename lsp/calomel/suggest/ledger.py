@@ -201,6 +201,7 @@ class Ledger:
                     accepted_length=_accepted(offer, kind),
                     text=offer.answered,
                     signals=offer.signals,
+                    maker=offer.maker,
                 )
             )
 

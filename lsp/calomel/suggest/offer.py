@@ -26,6 +26,7 @@ class Offer:
         id: the same as long as the user types into it.
         edits: what is left of it, of the text as it is now; empty when all is done.
         signals: numbers about it, from before it was shown.
+        maker: who proposed it.
         answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
         since: when the editor displayed it; None while that is not known.
         gone: when it was not there any more; None as long as it may be.
@@ -47,6 +48,7 @@ class Offer:
     since: float | None = None
     gone: float | None = None
     signals: OutcomeSignals | None = field(default=None, repr=False)
+    maker: str = ""
     seen: bool = False
     taken: int = 0
     decided: str | None = None

@@ -57,6 +57,7 @@ def offered(
             edits=chosen,
             answered=answered,
             signals=signals_of(entry.candidate, chosen, entry.signals),
+            maker=entry.candidate.maker,
         )
         session.ledger.give(offer)
     row = row_of(text, cursor)

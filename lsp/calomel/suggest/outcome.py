@@ -31,6 +31,7 @@ class Outcome:
         accepted_length: how much of it the user took.
         text: its insert text.
         signals: numbers about it, from before it was shown.
+        maker: who proposed it, as in `Candidate.maker`.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Outcome:
     accepted_length: int
     text: str
     signals: OutcomeSignals | None = None
+    maker: str = ""
 
 
 class OutcomeSink(Protocol):

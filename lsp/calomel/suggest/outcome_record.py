@@ -38,6 +38,7 @@ class OutcomeRecord:
         extension: of the file, without the dot.
         trigger: what made the editor ask.
         model: that made it.
+        maker: who proposed it; empty in the lines of earlier versions.
         version: of Calomel.
         probability: what the gate said.
         visible_seconds: how long it could be seen by then.
@@ -59,6 +60,7 @@ class OutcomeRecord:
     extension: str = ""
     trigger: str = ""
     model: str = ""
+    maker: str = ""
     version: str = ""
     probability: float = 0.0
     visible_seconds: float = 0.0
@@ -94,6 +96,7 @@ def line_of(
         "extension": _extension(outcome.uri),
         "trigger": _plain(outcome.trigger),
         "model": _plain(outcome.model),
+        "maker": _plain(outcome.maker),
         "version": version,
         "probability": outcome.probability,
         "visible_seconds": round(outcome.visible_seconds, 3),

@@ -35,6 +35,10 @@ class OutcomeSignals:
         accepted: of the last ten suggestions that were decided before.
         rejected: of them.
         cut: characters that the checks took from the model's answer.
+        log_prob: exact, of the text and the end behind it; where the model was asked for it.
+        keep_log_prob: the same of leaving everything as it is.
+        support: how many of the last edits agree with a draft.
+        likely: that an edit is right, calibrated.
     """
 
     tokens: int = 0
@@ -56,6 +60,10 @@ class OutcomeSignals:
     accepted: int | None = None
     rejected: int | None = None
     cut: int | None = None
+    log_prob: float | None = None
+    keep_log_prob: float | None = None
+    support: int | None = None
+    likely: float | None = None
 
 
 def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | None = None) -> OutcomeSignals:
@@ -87,4 +95,8 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         accepted=None if known is None else known.accepted,
         rejected=None if known is None else known.rejected,
         cut=None if known is None else known.cut,
+        log_prob=candidate.log_prob,
+        keep_log_prob=candidate.keep_log_prob,
+        support=None if known is None else known.support,
+        likely=None if known is None else known.likely,
     )

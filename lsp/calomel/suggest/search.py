@@ -1,22 +1,29 @@
-"""Where a next edit is looked for: at the cursor, then where the last edit probably goes on."""
+"""Where a next edit is looked for: at the cursor, then where the last edits probably go on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from calomel.prompts.parts import Hunk
+from calomel.prompts.region import region_around
 from calomel.suggest.asker import Found, Question
 from calomel.suggest.completer import ModelInfo
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.flight import Run
 from calomel.suggest.locations import Location, Why, continuations
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.trigger import Diagnostic
+from calomel.workspace.episode import prompt_path
+from calomel.workspace.history import Origin
 
 # Places elsewhere in the file that one question looks at.
 _PLACES: Final = 2
 _RENAMES: Final = 3
+# What stays so when the model is asked about another place.
+_FINAL: Final = frozenset({SilenceReason.STALE})
 
 
 async def look_around(
@@ -26,26 +33,45 @@ async def look_around(
     info: ModelInfo,
     diagnostics: Sequence[Diagnostic],
 ) -> Found | SilenceReason:
-    """The first place with something worth offering; if there is none, why the likeliest one has none."""
+    """The first place with something worth offering; if there is none, why the cursor's has none."""
     uri = run.owner.uri
     situation = question.situation
-    hunks = own_hunks(session, situation.path)
-    places = continuations(question.text, hunks, situation.offset, diagnostics)
+    hunks = () if _undone(session, uri) else last_edits(session, uri)
+    own = own_hunks(session, uri, hunks)
+    places = continuations(question.text, own, situation.offset, diagnostics)
     if "edit" not in info.kinds:
         return await _renames(session, run, question, places)
+    session.asker.know(info)
+    masked = tuple(
+        Hunk(each.path, each.start_line, question.mask(each.before), question.mask(each.after)) for each in hunks
+    )
+    proposed = drafts(situation.text, masked, situation.offset, _path(session, uri))
     extended = session.state(uri).extended
     session.state(uri).extended = False
-    found = await session.asker.rewrite(question, situation, extended=extended)
-    if isinstance(found, Found) or found not in {SilenceReason.NO_CHANGE, SilenceReason.EMPTY}:
+    found = await session.asker.rewrite(question, situation, extended=extended, drafts=proposed)
+    if isinstance(found, Found) or found in _FINAL:
         return found
-    for place in places[:_PLACES]:
-        there = None if run.changes else session.workspace.situation(uri, place.start)
+    bounds = question.region.extended() if extended else question.region
+    asked = [region_around(question.text, situation.offset, bounds)]
+    for place in _elsewhere(proposed, places):
+        if any(start <= place < end for start, end in asked):
+            continue
+        there = None if run.changes else session.workspace.situation(uri, place)
         if there is None:
             return SilenceReason.STALE
-        other = await session.asker.rewrite(question, there, extended=False)
+        asked.append(region_around(question.text, place, question.region))
+        other = await session.asker.rewrite(question, there, extended=False, drafts=proposed)
         if isinstance(other, Found):
             return other
+        if len(asked) > _PLACES:
+            break
     return found
+
+
+def _elsewhere(proposed: Sequence[EditDraft], places: Sequence[Location]) -> Iterator[int]:
+    """Where to look next, likeliest first: a draft knows what to do there, a place only that something may be to do."""
+    yield from (draft.start for draft in proposed)
+    yield from (place.start for place in places)
 
 
 async def _renames(
@@ -63,7 +89,24 @@ async def _renames(
     return reason
 
 
-def own_hunks(session: Session, path: str | None) -> tuple[Hunk, ...]:
-    """The last edits of one document, newest last, the one that is being made included."""
+def last_edits(session: Session, uri: str) -> tuple[Hunk, ...]:
+    """The last edits of all documents, newest last, the one that is being made in this one included."""
     history = session.workspace.history
-    return tuple(hunk for hunk in (*history.settled(), *history.open_edit()) if hunk.path == path)
+    path = _path(session, uri)
+    return (*history.settled(), *(hunk for hunk in history.open_edit() if hunk.path == path))
+
+
+def own_hunks(session: Session, uri: str, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    """Those of one document."""
+    path = _path(session, uri)
+    return tuple(hunk for hunk in hunks if hunk.path == path)
+
+
+def _path(session: Session, uri: str) -> str | None:
+    document = session.workspace.documents.get(uri)
+    return None if document is None else prompt_path(document)
+
+
+def _undone(session: Session, uri: str) -> bool:
+    """Whether the user has just taken something back: whatever was being done is not to be gone on with."""
+    return any(edit.origin is Origin.UNDO for edit in session.workspace.history.recent_edits(uri, 1))

@@ -74,6 +74,11 @@ class Suggestion:
         return self.edits[-1].end
 
     @property
+    def maker(self) -> str:
+        """Who proposed it: the model, or a rule that the model agreed with."""
+        return self.candidate.maker
+
+    @property
     def insert_text(self) -> str:
         """The new text of the only edit, or of the last one; `joined` gives all."""
         return self.edits[-1].text

@@ -38,7 +38,9 @@ def extraction(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 def _places(rows: Rows, row: int, name: str, value: str, line: str) -> Iterator[EditDraft]:
     parts = tokens(value)
     literal = len(parts) == 1 and is_literal(value)
-    if value in _COMMON or (not literal and (len(value) < _EXPRESSION or not any(is_name(part.text) for part in parts))):
+    if value in _COMMON or (
+        not literal and (len(value) < _EXPRESSION or not any(is_name(part.text) for part in parts))
+    ):
         return
     if not literal and value[-1:] in "([{,":
         return

@@ -54,7 +54,9 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
     if not evidence(Rows(part), hunks, path).fresh:
         return ()
     found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path)]
-    return tuple(replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor))
+    return tuple(
+        replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor)
+    )
 
 
 def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, *, begun: bool = False) -> list[EditDraft]:

@@ -12,7 +12,19 @@ from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.renaming_map import aligned, renamed, token_texts
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import KEYWORDS, Op, Token, changes, is_import, is_literal, is_name, is_operand, is_prose, shape, tokens
+from calomel.suggest.drafts.tokens import (
+    KEYWORDS,
+    Op,
+    Token,
+    changes,
+    is_import,
+    is_literal,
+    is_name,
+    is_operand,
+    is_prose,
+    shape,
+    tokens,
+)
 
 MAKER: Final = "shape"
 # Of two shapes, 0 to 100.
@@ -145,9 +157,7 @@ def _callee(texts: Sequence[str], at: int) -> int | None:
     return None
 
 
-def _names(
-    one: Sequence[str], other: Sequence[str], places: Sequence[int | None], ops: Sequence[Op]
-) -> dict[str, str]:
+def _names(one: Sequence[str], other: Sequence[str], places: Sequence[int | None], ops: Sequence[Op]) -> dict[str, str]:
     """What the other line calls the names and literals of this one."""
     inserted = {text for op in ops for text in op.inserted}
     found: dict[str, str] = {}
@@ -168,7 +178,10 @@ def _span(
         known = [place for place in where if place is not None]
         if len(known) < op.last - op.first or known[-1] - known[0] != op.last - op.first - 1:
             return None
-        if any(one[at] in fixed and one[at] != other[place] for at, place in zip(range(op.first, op.last), known, strict=True)):
+        if any(
+            one[at] in fixed and one[at] != other[place]
+            for at, place in zip(range(op.first, op.last), known, strict=True)
+        ):
             return None
         return known[0], known[-1] + 1
     at_left, at_right = op.first - 1, op.first

@@ -184,7 +184,12 @@ def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | No
     at = rows.start(end)
     text = "".join(new + rows.line_end for new in copy)
     uses = len(re.findall(rf"(?<![\w$])\w*{re.escape(each.old)}\w*(?![\w$])", block[0]))
-    declares = re.match(rf"\s*(?:case\s+)?(?:\w+(?:\.|::))*{re.escape(each.old)}\b\s*(?:\([^)]*\)\s*)?(?::|=(?!=)|,|=>|$)", block[0]) is not None
+    declares = (
+        re.match(
+            rf"\s*(?:case\s+)?(?:\w+(?:\.|::))*{re.escape(each.old)}\b\s*(?:\([^)]*\)\s*)?(?::|=(?!=)|,|=>|$)", block[0]
+        )
+        is not None
+    )
     if not declares and uses < 2:  # noqa: PLR2004
         return None
     likeness = 0.9

@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[^\W\d]\w*")
 _WORDS: Final = re.compile(r"[^\W\d]\w*")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Words that no rename renames and that stand in many places: of the languages that most code is written in.
-KEYWORDS: Final = frozenset(
+_RESERVED: Final = (
     "and as assert async await break case catch class const continue def default defer del do elif else enum except "
     "export extends extern false False final finally fn for from func function global go if impl implements import in "
     "instanceof interface is lambda let loop match mod module mut namespace new nil None nonlocal not null or package "
@@ -29,8 +29,9 @@ KEYWORDS: Final = frozenset(
     "trait true True try type typeof undefined unsafe use val var void where while with yield cls select chan map "
     "int str float bool bytes list dict set tuple object string number boolean any error byte rune uint char "
     "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 isize usize int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
-    "float64 String Vec Option Result Some Ok Err Box".split()
+    "float64 String Vec Option Result Some Ok Err Box"
 )
+KEYWORDS: Final = frozenset(_RESERVED.split())
 _IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b|.*\brequire\()")
 _BRIEF: Final = 3
 
