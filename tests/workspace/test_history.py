@@ -200,7 +200,7 @@ def test_the_stream_only_grows_at_its_end(edits: list[tuple[int, int, int, str]]
 
 @given(EDITS)
 def test_the_hunks_of_an_edit_lead_from_the_old_text_to_the_new(edits: list[tuple[int, int, int, str]]) -> None:
-    from calomel.workspace.episode import text_hunks
+    from calomel.prompts.differences import text_hunks
 
     desk = Desk("".join(f"line {number}\n" for number in range(30)))
     old = desk.text

@@ -13,7 +13,7 @@ from typing import Final
 
 from calomel.context.budget import HOP_TOKENS
 from calomel.context.counter import TokenCounter
-from calomel.workspace.documents import common_prefix
+from calomel.prompts.differences import common_prefix
 
 # In a small window a hop is a quarter of it.
 _HOP_SHARE: Final = 1 / 4

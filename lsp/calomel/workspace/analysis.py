@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.differences import split_lines
 from calomel.workspace.blocks import block_starts
 from calomel.workspace.definitions import Definition, definitions_in
 from calomel.workspace.documents import Document
 from calomel.workspace.indentation import block_starts_by_lines, outline_by_lines
 from calomel.workspace.languages import Grammar, grammar_of, parser_for
 from calomel.workspace.lazy_tree import parse_within, parser_text
-from calomel.workspace.lines import split_lines
 from calomel.workspace.words import count_numbers, words_in
 
 # Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).

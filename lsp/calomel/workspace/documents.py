@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from calomel.workspace.lines import Lines, split_lines
+from calomel.prompts.differences import common_prefix, split_lines
+from calomel.workspace.lines import Lines
 from calomel.workspace.position import Encoding, Position, column, units
 
 
@@ -245,15 +246,3 @@ def _replaces_all(change: Change, document: Document) -> bool:
 
 def _bare(line: str) -> str:
     return line.rstrip("\r\n") if line and line[-1] in "\r\n" else line
-
-
-def common_prefix(one: str, other: str) -> int:
-    """The length of the longest common beginning, by bisection over comparisons of slices."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

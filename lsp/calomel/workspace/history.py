@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.differences import SIZE_LIMIT
 from calomel.prompts.parts import Hunk
 from calomel.workspace.change_log import ChangeLog, EditRecord, Origin
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.episode import SIZE_LIMIT, Episode, prompt_path, text_before
+from calomel.workspace.episode import Episode, prompt_path, text_before
 
 __all__ = ["EditRecord", "History", "LargeChange", "Origin"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
+from calomel.prompts.differences import split_lines
 from calomel.workspace.documents import Document
-from calomel.workspace.lines import split_lines
 from calomel.workspace.scope import OutlineItem, Scope
 
 # A tab is at least this wide for everybody; only the order of indentations counts.

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-# A line ends at LF, CRLF or CR, as in the specification; not where `str.splitlines` also would.
-_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+from calomel.prompts.differences import split_lines
+
 # Square root of the longest files that are edited in earnest.
 _BLOCK: Final = 256
-
-
-def split_lines(text: str) -> list[str]:
-    """Lines with their ends; the last one has none and may be empty, so there is always one."""
-    lines = _LINE.findall(text)
-    if not lines or lines[-1][-1] in "\r\n":
-        lines.append("")
-    return lines
 
 
 class Lines:
