@@ -76,7 +76,8 @@ class Candidate:
         steps: denoising steps.
         length_scores: canvas length to its score, when lengths were probed.
         maker: `canvas`, `seeded` (a canvas that began as the current text), or the maker of the draft.
-        log_prob: exact causal log-probability of the text and the end behind it; None where it was not asked for.
+        log_prob: exact causal log-probability of the text and the end behind it (of a draft that was cut, of what is
+            left of it); None where it is not known.
         keep_log_prob: the same of leaving everything as it is.
     """
 

@@ -13,10 +13,14 @@ from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import read_answer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.suggest.drafted import Drafted, judge_drafts
+from calomel.suggest.errands import Errands
+from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Handle, Priority, Result, SamplingParams
+    from calomel.engine import CanvasState, Engine, Handle, Priority, Request, Result, SamplingParams
 
 FinishReason = Literal["stop", "length", "deadline"]
 
@@ -97,6 +101,7 @@ class Filler:
         self.engine = engine
         self.tokenizer = tokenizer
         self._renderer = ContextRenderer(tokenizer)
+        self._rewriter = Rewriter(engine, tokenizer, self._renderer)
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
@@ -109,6 +114,18 @@ class Filler:
         began = time.monotonic()
         handle = self._submit(request)
         return self._finish(request, await handle.wait(), began)
+
+    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
+        """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests."""
+        began = time.monotonic()
+        wanted = self._request(request)
+        async with Errands(self.engine) as errands:
+            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer)
+        return self._finish(request, drafted.filled, began), drafted
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
+        return await self._rewriter.rewrite(request)
 
     async def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
         """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
@@ -133,6 +150,9 @@ class Filler:
         self.engine.close()
 
     def _submit(self, request: FillRequest, *, record: bool = False) -> Handle:
+        return self.engine.submit(self._request(request, record=record))
+
+    def _request(self, request: FillRequest, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
         diffusion = self.engine.config.diffusion
@@ -140,21 +160,19 @@ class Filler:
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
         prompt = self._renderer.render(parts, min(request.max_context, positions - request.max_tokens))
         lengths = request.canvas_lengths or (min(DEFAULT_CANVAS, diffusion.max_canvas, request.max_tokens + 1),)
-        return self.engine.submit(
-            Request(
-                context=prompt.context,
-                max_new_tokens=request.max_tokens,
-                min_new_tokens=request.min_tokens,
-                canvas_lengths=lengths,
-                sampling=request.sampling or SamplingParams(),
-                policy=request.policy or DEFAULT_POLICY,
-                max_steps=request.max_steps or DEFAULT_MAX_STEPS,
-                priority=Priority.INTERACTIVE if request.priority is None else request.priority,
-                deadline=None if request.deadline is None else time.monotonic() + request.deadline,
-                record_canvases=record,
-                reuse=prompt.reuse,
-                until=self._stops(request) if request.stop else None,
-            )
+        return Request(
+            context=prompt.context,
+            max_new_tokens=request.max_tokens,
+            min_new_tokens=request.min_tokens,
+            canvas_lengths=lengths,
+            sampling=request.sampling or SamplingParams(),
+            policy=request.policy or DEFAULT_POLICY,
+            max_steps=request.max_steps or DEFAULT_MAX_STEPS,
+            priority=Priority.INTERACTIVE if request.priority is None else request.priority,
+            deadline=None if request.deadline is None else time.monotonic() + request.deadline,
+            record_canvases=record,
+            reuse=prompt.reuse,
+            until=self._stops(request) if request.stop else None,
         )
 
     def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool]:

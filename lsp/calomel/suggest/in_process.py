@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo, Timings
+from calomel.suggest.completer import (
+    Candidate,
+    CompleteAnswer,
+    CompleteRequest,
+    CompleterError,
+    Draft,
+    ModelInfo,
+    Timings,
+)
+from calomel.suggest.drafted import Drafted, expected_characters
 from calomel.suggest.fields import FieldError
 from calomel.suggest.wire import check_request
 
@@ -37,6 +47,12 @@ class Fills(Protocol):
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the awaiting task cancels the work."""
 
+    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
+        """Fill the hole and judge drafts for it; cancelling the awaiting task cancels the work."""
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """What a region could become; cancelling the awaiting task cancels the work."""
+
 
 class OwnedFills(Fills, Protocol):
     """A Filler that is closed with its owner."""
@@ -55,9 +71,16 @@ async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> Co
     """
     if request.kind not in info.kinds:
         return CompleteAnswer((), reason=NOT_TRAINED_FOR_EDITS, model=info.id)
-    fill = await filler.afill(_fill_request(request))
+    if request.kind == "edit":
+        return replace(await filler.arewrite(request), model=info.id)
+    if request.drafts:
+        fill, drafted = await filler.adraft(_fill_request(request), request.drafts)
+        candidates = _with_drafts(fill, drafted)
+    else:
+        fill = await filler.afill(_fill_request(request))
+        candidates = (_candidate(fill),)
     return CompleteAnswer(
-        (_candidate(fill),),
+        candidates,
         context_tokens=fill.prompt_tokens,
         cached_tokens=fill.cached_tokens,
         model=info.id,
@@ -143,6 +166,23 @@ def _candidate(fill: Fill) -> Candidate:
         steps=result.steps,
         length_scores=result.length_scores,
     )
+
+
+def _with_drafts(fill: Fill, drafted: Drafted) -> tuple[Candidate, ...]:
+    """The model's own text and what is left of the drafts, most expected characters first."""
+    own = replace(_candidate(fill), log_prob=drafted.log_prob, keep_log_prob=drafted.keep_log_prob)
+    ranked = [(expected_characters(own.text, own.log_probs), own)]
+    for draft in drafted.drafts:
+        candidate = Candidate(
+            text=draft.text,
+            log_probs=draft.log_probs,
+            end_log_prob=draft.end_log_prob,
+            maker=draft.maker,
+            log_prob=draft.log_prob,
+            keep_log_prob=drafted.keep_log_prob,
+        )
+        ranked.append((draft.expected, candidate))
+    return tuple(candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0], reverse=True))
 
 
 def _timings(fill: Fill) -> Timings:

@@ -14,10 +14,12 @@ from typing import Any, Final, get_args
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.region import RegionBounds
 from calomel.suggest.completer import (
+    CANVAS,
     PROTOCOL_VERSION,
     Candidate,
     CompleteAnswer,
     CompleteRequest,
+    Draft,
     FinishReason,
     Kind,
     ModelInfo,
@@ -35,6 +37,10 @@ MAX_CONTEXT: Final = 1 << 20
 # The same as in the published API's route: what matching costs nothing for.
 MAX_STOPS: Final = 16
 MAX_STOP_CHARACTERS: Final = 256
+# Each is read by the model before anything is answered; more than a handful would cost more than they are worth.
+MAX_DRAFTS: Final = 16
+# More than the largest region has.
+MAX_DRAFT_CHARACTERS: Final = 8192
 # An excerpt has a heading of some ten tokens, so more of them would be headings alone; the body's size bounds the rest.
 MAX_EXCERPTS: Final = 1024
 # PATH_MAX of Linux.
@@ -82,6 +88,7 @@ def encode_request(request: CompleteRequest) -> bytes:
             "max_context": request.max_context,
             "deadline": request.deadline,
             "background": request.background,
+            "drafts": [{"text": draft.text, "maker": draft.maker} for draft in request.drafts],
         }
     )
 
@@ -108,6 +115,7 @@ def decode_request(data: bytes | str) -> CompleteRequest:
         max_context=fields.integer("max_context", 2048, low=1, high=MAX_CONTEXT),
         deadline=fields.optional_number("deadline", low=0, high=MAX_DEADLINE),
         background=fields.truth("background", default=False),
+        drafts=fields.each("drafts", _read_draft, most=MAX_DRAFTS),
     )
     _check_together(request)
     return request
@@ -264,6 +272,14 @@ def _read_stop(value: Any, path: str) -> str:
     return as_text(value, path, shortest=1, longest=MAX_STOP_CHARACTERS)
 
 
+def _read_draft(value: Any, path: str) -> Draft:
+    fields = as_object(value, path)
+    return Draft(
+        text=fields.text("text", longest=MAX_DRAFT_CHARACTERS),
+        maker=fields.text("maker", shortest=1, longest=_MAX_NAME_CHARACTERS),
+    )
+
+
 def _read_name(value: Any, path: str) -> str:
     return as_text(value, path, longest=_MAX_NAME_CHARACTERS)
 
@@ -277,6 +293,9 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "finish_reason": candidate.finish_reason,
         "steps": candidate.steps,
         "length_scores": [list(score) for score in candidate.length_scores],
+        "maker": candidate.maker,
+        "log_prob": candidate.log_prob,
+        "keep_log_prob": candidate.keep_log_prob,
     }
 
 
@@ -290,6 +309,9 @@ def _read_candidate(value: Any, path: str) -> Candidate:
         finish_reason=fields.choice("finish_reason", _FINISH_REASONS),
         steps=fields.integer("steps", 0, low=0, high=_MAX_COUNT),
         length_scores=fields.each("length_scores", _read_length_score, most=MAX_TOKENS),
+        maker=fields.text("maker", CANVAS, longest=_MAX_NAME_CHARACTERS),
+        log_prob=fields.optional_number("log_prob"),
+        keep_log_prob=fields.optional_number("keep_log_prob"),
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
+    from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
+    from calomel.suggest.drafted import Drafted
     from calomel.suggest.fill import Fill, FillRequest
 
 _log = logging.getLogger("calomel.server")
@@ -23,6 +25,12 @@ class Filler(Protocol):
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the awaiting task cancels the work."""
+
+    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
+        """Fill the hole and judge drafts for it; cancelling the awaiting task cancels the work."""
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """What a region could become; cancelling the awaiting task cancels the work."""
 
     def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
         """Text deltas, then the Fill; closing the iterator cancels the work."""

@@ -1,0 +1,185 @@
+"""What a region of text could become, and how much likelier each text is than leaving it as it is.
+
+Three makers propose: a canvas, canvases seeded with the current text, and drafts that come with the question. The
+causal mode of the same model judges all of them. One question is four rounds at the engine:
+
+1. The current text is judged: this encodes the context, and says which of its tokens the model doubts.
+2. Drafts are judged, the canvas and the seeded canvases are denoised, side by side.
+3. The new texts that came of the canvases are judged.
+4. Candidates are sorted by how much likelier they are than the current text.
+
+When the model is sure of the current text, no other text can be likely, and canvases are not asked for.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from calomel.prompts.context import ContextRenderer
+from calomel.prompts.fim import read_answer
+from calomel.prompts.parts import EditRegion, Hunk
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.completer import CANVAS, SEEDED, Candidate, CompleteAnswer, CompleteRequest, Timings
+from calomel.suggest.errands import Errands
+from calomel.suggest.judge import Judge, Judged
+from calomel.suggest.seeding import LENGTHS, Seed, doubted, seeds
+
+if TYPE_CHECKING:
+    from calomel.engine import Engine, Request, Result
+
+# nano was trained on canvases of so many tokens for edits.
+CANVAS_TOKENS: Final = 48
+SEEDS: Final = 4
+POLICY: Final = "threshold:0.5"
+MAX_STEPS: Final = 2
+# Probabilities of all texts add up to 1: where the current one has so much, no other has a tenth.
+SURE: Final = math.log(0.9)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A text that a maker proposes: as token ids, and what the engine said when it made it."""
+
+    maker: str
+    text: str
+    ids: tuple[int, ...]
+    result: Result | None = None
+
+
+class Rewriter:
+    """Answers questions of kind `edit` with one engine and its tokenizer. Safe to share between tasks.
+
+    Args:
+        engine: of a checkpoint that was trained for edits.
+        tokenizer: of that checkpoint.
+        renderer: shared with whoever fills holes, so that parts of a prompt are encoded once.
+        seeded: seeded canvases of one question at most.
+    """
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, renderer: ContextRenderer, *, seeded: int = SEEDS) -> None:
+        self._engine = engine
+        self._tokenizer = tokenizer
+        self._renderer = renderer
+        self._seeded = seeded
+
+    async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
+
+        A text that two makers propose is there twice. Texts that were not judged in time come last.
+
+        Raises:
+            EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
+        """
+        began = time.monotonic()
+        region = request.parts.region or EditRegion("", 0)
+        drafts = [Proposed(draft.maker, draft.text, self._encode(draft.text)) for draft in request.drafts]
+        base = self._base(request, drafts, began)
+        async with Errands(self._engine) as errands:
+            if not self._engine.config.diffusion.verifiable:
+                made = await errands.need(_canvas(base, self._engine.config.diffusion.max_canvas))
+                return _answer([self._proposed(CANVAS, made), *drafts], Judge(base), None, made, began)
+            judge = Judge(base)
+            opening = await errands.need(judge.opening(self._encode(region.text)))
+            keep = judge.open(opening)
+            canvases = [] if keep.log_prob >= SURE else self._canvases(base, request.parts.edits, region.text, keep)
+            new = judge.unknown(draft.ids for draft in drafts)
+            results = await errands.run([*map(judge.request, new), *(canvas for _, canvas in canvases)])
+            judge.read(new, results[: len(new)])
+            found = zip(canvases, results[len(new) :], strict=True)
+            proposals = [self._proposed(maker, result) for (maker, _), result in found if result is not None]
+            proposals = list({(made.maker, made.text): made for made in reversed(proposals)}.values())[::-1]
+            new = judge.unknown(proposed.ids for proposed in proposals)
+            judge.read(new, await errands.run([*map(judge.request, new)]))
+            return _answer([*proposals, *drafts], judge, keep, opening, began)
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(text))
+
+    def _base(self, request: CompleteRequest, drafts: Sequence[Proposed], began: float) -> Request:
+        """What all requests of one question have in common."""
+        from calomel.engine import Priority, Request  # imports torch, which came with the engine
+
+        region = request.parts.region
+        texts = (self._encode("" if region is None else region.text), *(draft.ids for draft in drafts))
+        room = max(request.max_tokens, *(len(ids) + 1 for ids in texts))
+        positions = self._engine.config.max_position_embeddings
+        prompt = self._renderer.render(request.parts, min(request.max_context, positions - room))
+        return Request(
+            context=prompt.context,
+            max_new_tokens=request.max_tokens,
+            policy=POLICY,
+            max_steps=MAX_STEPS,
+            deadline=None if request.deadline is None else began + request.deadline,
+            priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
+            reuse=prompt.reuse,
+        )
+
+    def _canvases(self, base: Request, edits: Sequence[Hunk], text: str, keep: Judged) -> list[tuple[str, Request]]:
+        """The canvas, and the current text with what the model doubts masked again."""
+        longest = min(CANVAS_TOKENS, self._engine.config.diffusion.max_canvas)
+        _, words, _ = self._tokenizer.encode_with_words(text)
+        spans = doubted((*keep.log_probs, keep.end_log_prob), words)
+        lengths = (*self._grown(edits), *LENGTHS)
+        found = seeds(keep.ids, spans, lengths, most=self._seeded, longest=longest)
+        return [(CANVAS, _canvas(base, longest)), *((SEEDED, _seeded(base, seed)) for seed in found)]
+
+    def _grown(self, edits: Sequence[Hunk]) -> tuple[int, ...]:
+        """By how many tokens the last edit made its lines longer: the next one may do the same."""
+        return tuple(len(self._encode(edit.after)) - len(self._encode(edit.before)) for edit in edits[-1:])
+
+    def _proposed(self, maker: str, result: Result) -> Proposed:
+        """A canvas' text, encoded anew: the same text may have come as other tokens."""
+        text = read_answer(result.ids, self._tokenizer)
+        return Proposed(maker, text, self._encode(text), result)
+
+
+def _canvas(base: Request, longest: int) -> Request:
+    return replace(base, canvas_lengths=(min(longest, base.max_new_tokens + 1),))
+
+
+def _seeded(base: Request, seed: Seed) -> Request:
+    return replace(base, max_new_tokens=seed.length, canvas_lengths=(seed.length + 1,), frozen=seed.frozen)
+
+
+def _answer(
+    proposals: Sequence[Proposed], judge: Judge, keep: Judged | None, first: Result, began: float
+) -> CompleteAnswer:
+    candidates = [_candidate(proposed, judge.judged(proposed.ids), keep) for proposed in proposals]
+    candidates.sort(
+        key=lambda candidate: -math.inf if candidate.log_ratio is None else candidate.log_ratio, reverse=True
+    )
+    total = time.monotonic() - began
+    return CompleteAnswer(
+        tuple(candidates),
+        context_tokens=first.cached_tokens + first.computed_tokens,
+        cached_tokens=first.cached_tokens,
+        timings=Timings(total=total),
+    )
+
+
+def _candidate(proposed: Proposed, judged: Judged | None, keep: Judged | None) -> Candidate:
+    result = proposed.result
+    candidate = Candidate(
+        text=proposed.text,
+        maker=proposed.maker,
+        log_prob=None if judged is None else judged.log_prob,
+        keep_log_prob=None if keep is None else keep.log_prob,
+    )
+    if result is None:
+        known = judged or Judged((), (), 0.0)
+        return replace(
+            candidate, log_probs=known.log_probs, end_log_prob=None if judged is None else judged.end_log_prob
+        )
+    return replace(
+        candidate,
+        log_probs=result.log_probs,
+        entropies=result.entropies,
+        end_log_prob=result.end_log_prob,
+        # The length of a seeded canvas is a choice, no bound that cut it.
+        finish_reason="stop" if proposed.maker == SEEDED and result.finish_reason == "length" else result.finish_reason,
+        steps=result.steps,
+    )
