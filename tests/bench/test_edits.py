@@ -7,7 +7,8 @@ import pytest
 from tests.bench.suite import write_suite
 
 from calomel.bench.cases import SuiteError, read_suite
-from calomel.bench.edits import ask_all, figures
+from calomel.bench.edits import ask_all, ask_plain
+from calomel.bench.suite_figures import figures, score_above
 from calomel.bench.suite_score import score_suite
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 
@@ -93,3 +94,21 @@ async def test_figures_lie_within_their_bounds(tmp_path: Path) -> None:
         assert isinstance(value, float)
         assert isinstance(high, float)
         assert low <= value <= high, name
+
+
+async def test_baselines_answer_the_same_cases(tmp_path: Path) -> None:
+    cases, _ = read_suite(write_suite(tmp_path))
+    plain = ask_plain(cases, Scripted())
+    assert {name: [(row.shown, row.right) for row in rows] for name, rows in plain.items()} == {
+        "repeat": [(True, True), (False, True), (False, True), (False, False)],
+        "drafts": [(True, True), (False, True), (False, True), (False, False)],
+    }
+    rows = await ask_all(cases, Scripted(sure=-9.0), "edit")
+    above = score_above(rows, plain["repeat"], "repeat", seed=0)
+    low, value, high = above["score_over_repeat_low"], above["score_over_repeat"], above["score_over_repeat_high"]
+    assert isinstance(low, float)
+    assert isinstance(value, float)
+    assert isinstance(high, float)
+    assert low <= value <= high
+    assert value < 0
+    assert set(score_above(rows, rows, "itself", seed=0).values()) == {0.0}

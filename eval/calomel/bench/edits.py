@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
-
-from calomel.bench.asked import ask
+from calomel.bench.asked import ask, drafted, repeated
 from calomel.bench.cases import Case, SuiteError, read_suite
+from calomel.bench.held_summary import NAMES
 from calomel.bench.machine import describe_run
+from calomel.bench.moment_row import BASELINES, DRAFTS, LEFT_TO_RIGHT, REPEAT
 from calomel.bench.recorded_peer import read_exchanges, replies_to
 from calomel.bench.report import Report, Table, Value, number_cell
-from calomel.bench.stats import percentile, wilson
+from calomel.bench.suite_figures import figures, score_above
 from calomel.bench.suite_score import CaseScore, Reply, SuiteScore, score_case, score_suite
 from calomel.suggest.completer import Completer, Kind, ModelInfo
+from calomel.workspace.preferences import Aggressiveness, SuggestSettings
 
 _PUBLISHED: Final = "peer-baseline-*.json"
-_ROUNDS: Final = 2000
 _SCORE: Final = (
     "score = deltaChrF x gate / 100; gate is the harmonic mean of show rate and quiet rate. 95 % intervals come from"
     " resampling the cases."
@@ -30,6 +30,10 @@ _SCORE: Final = (
 _TRIMMED: Final = (
     "Some expected texts end in an empty line that the document does not have. The published figures count it; so do"
     " `score` and deltaChrF here. Trimmed: without line feeds at the ends. Exact match is trimmed."
+)
+_BASELINES: Final = (
+    "The repeated edit and the best draft are shown wherever there is one. The model left to right is judged by the"
+    " likelihood ratio of edit and keep and by the same gate. `score_over_...`: cases resampled for both alike."
 )
 _DEFINITIONS: Final = (_SCORE, _TRIMMED)
 
@@ -44,6 +48,8 @@ class EditsOptions:
         kind: `edit` asks for the next edit; `fill` asks for text at the place that a scenario names for it.
         model: checkpoint folder; None for the shipped one.
         device, threads: of the engine.
+        baselines: score the three baselines, too.
+        aggressiveness: of the editor's settings.
         seed: of the bootstrap.
         json, results: where to write.
     """
@@ -54,6 +60,8 @@ class EditsOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
+    baselines: bool = False
+    aggressiveness: Aggressiveness = "balanced"
     seed: int = 0
     json: Path | None = None
     results: Path | None = None
@@ -70,9 +78,19 @@ def run_edits(options: EditsOptions) -> Report:
     return report
 
 
-async def ask_all(cases: Sequence[Case], completer: Completer, kind: Kind) -> list[CaseScore]:
+async def ask_all(
+    cases: Sequence[Case], completer: Completer, kind: Kind, settings: SuggestSettings | None = None
+) -> list[CaseScore]:
     """Put every case to a model, one after another."""
-    return [score_case(case, [await ask(case, completer, kind=kind)]) for case in cases]
+    return [score_case(case, [await ask(case, completer, kind=kind, settings=settings)]) for case in cases]
+
+
+def ask_plain(cases: Sequence[Case], completer: Completer) -> dict[str, list[CaseScore]]:
+    """What the baselines that need no model say to every case."""
+    return {
+        REPEAT: [score_case(case, [repeated(case, completer)]) for case in cases],
+        DRAFTS: [score_case(case, [drafted(case, completer)]) for case in cases],
+    }
 
 
 def recorded_replies(cases: Sequence[Case], folder: Path) -> list[tuple[Case, tuple[Reply, ...]]]:
@@ -87,17 +105,27 @@ def recorded_replies(cases: Sequence[Case], folder: Path) -> list[tuple[Case, tu
 
 
 async def _model_report(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
+    from calomel.bench.left_to_right import LeftToRight
+    from calomel.suggest.fill import Filler
     from calomel.suggest.in_process import open_completer
 
     completer = open_completer(options.model, options.device, options.threads)
+    settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
+    others: dict[str, list[CaseScore]] = {}
     try:
         info = await completer.info()
-        rows = await ask_all(cases, completer, options.kind)
+        rows = await ask_all(cases, completer, options.kind, settings)
+        if options.baselines:
+            others = ask_plain(cases, completer)
+            if isinstance(completer.filler, Filler):
+                rival = LeftToRight(completer, completer.filler)
+                others[LEFT_TO_RIGHT] = await ask_all(cases, rival, options.kind, settings)
     finally:
         await completer.aclose()
     right = [row.name for row in rows if row.right]
     notes = [*_notes(options.kind, info, rows), *problems]
-    return _report(options, f"{info.id}, {options.kind}", rows, notes, {"model": info.id, "kind": options.kind}, right)
+    origin: dict[str, Value] = {"model": info.id, "kind": options.kind, "aggressiveness": options.aggressiveness}
+    return _report(options, f"{info.id}, {options.kind}", rows, notes, origin, right, others)
 
 
 def _peer_report(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
@@ -147,16 +175,28 @@ def _report(
     notes: Sequence[str],
     origin: dict[str, Value],
     right: Sequence[str],
+    others: Mapping[str, Sequence[CaseScore]] | None = None,
 ) -> Report:
     whole = score_suite(rows)
     published = _published(_folder(options.suite))
     flat: dict[str, Value] = {**origin, **figures(rows, whole, options.seed)}
+    mine = [_suite_row(f"**{name}**", whole, flat)]
+    for other in [each for each in BASELINES if others and each in others]:
+        theirs = (others or {})[other]
+        their_whole = score_suite(theirs)
+        their_flat = figures(theirs, their_whole, options.seed)
+        flat |= {
+            f"{other}_{key}": value for key, value in their_flat.items() if not key.endswith(("cases", "positions"))
+        }
+        flat |= score_above(rows, theirs, other, options.seed)
+        mine.append(_suite_row(NAMES[other], their_whole, their_flat))
     return Report(
         bench=f"bench edits {options.peer or options.kind}",
         flat=flat,
-        tables=(_whole_table(name, whole, flat, published), _case_table(rows)),
+        tables=(_whole_table(mine, published), _case_table(rows)),
         notes=(
             *_DEFINITIONS,
+            *((_BASELINES,) if others else ()),
             *(
                 [f"Published rows are of the whole suite of {published[0]} scenarios, not of these."]
                 if published
@@ -168,70 +208,21 @@ def _report(
         details={
             "scenarios": [row.to_json() for row in rows],
             "right": list(right),
+            **(
+                {"baselines": {each: [row.to_json() for row in theirs] for each, theirs in others.items()}}
+                if others
+                else {}
+            ),
             "published": published[1] if published else {},
         },
     )
 
 
-def figures(rows: Sequence[CaseScore], whole: SuiteScore, seed: int) -> dict[str, Value]:
-    """The flat keys of a suite, with intervals."""
-    edits = [row for row in rows if row.expects == "edit"]
-    quiet = [row for row in rows if row.expects == "silence"]
-    flat: dict[str, Value] = {
-        "score": whole.score,
-        **_score_interval(edits, quiet, seed),
-        "score_trimmed": whole.score_trimmed,
-        "delta_chrf": whole.delta_chrf,
-        "delta_chrf_trimmed": whole.delta_chrf_trimmed,
-        "delta_chrf_grams": whole.delta_chrf_grams,
-        "line_f1": whole.line_f1,
-    }
-    for key, hits, of in (
-        ("show_rate", sum(row.shown for row in edits), len(edits)),
-        ("quiet_rate", sum(not row.shown for row in quiet), len(quiet)),
-        ("exact_match", sum(row.right for row in edits), len(edits)),
-    ):
-        interval = wilson(hits, of)
-        flat[key] = interval.value if interval else None
-        flat[f"{key}_low"] = interval.low if interval else None
-        flat[f"{key}_high"] = interval.high if interval else None
-    latencies = [row.latency_ms for row in rows if row.latency_ms is not None]
-    return flat | {
-        "edit_cases": len(edits),
-        "quiet_positions": len(quiet),
-        "latency_p50_ms": percentile(latencies, 50),
-        "latency_p90_ms": percentile(latencies, 90),
-    }
-
-
-def _score_interval(edits: Sequence[CaseScore], quiet: Sequence[CaseScore], seed: int) -> dict[str, Value]:
-    """Bounds of score and deltaChrF: both kinds of cases are resampled, each among its own; null where all agree."""
-    if not edits or not quiet:
-        return {}
-    rng = np.random.default_rng(seed)
-    picks = rng.integers(0, len(edits), size=(_ROUNDS, len(edits)))
-    quality = np.asarray([row.delta_chrf or 0.0 for row in edits])[picks].mean(axis=1)
-    show = np.asarray([float(row.shown) for row in edits])[picks].mean(axis=1)
-    picks = rng.integers(0, len(quiet), size=(_ROUNDS, len(quiet)))
-    silent = np.asarray([float(not row.shown) for row in quiet])[picks].mean(axis=1)
-    total = np.maximum(show + silent, np.finfo(np.float64).tiny)
-    scores = quality * (2 * show * silent / total) / 100
-    found: dict[str, Value] = {}
-    for key, values in (("score", scores), ("delta_chrf", quality)):
-        low, high = (float(bound) for bound in np.percentile(values, [2.5, 97.5]))
-        # All rounds alike: so few cases cannot tell how sure that is.
-        known = low < high
-        found |= {f"{key}_low": low if known else None, f"{key}_high": high if known else None}
-    return found
-
-
-def _whole_table(
-    name: str, whole: SuiteScore, flat: dict[str, Value], published: tuple[str, dict[str, Any]] | None
-) -> Table:
+def _suite_row(name: str, whole: SuiteScore, flat: Mapping[str, Value]) -> tuple[str, ...]:
     bounds = flat.get("score_low"), flat.get("score_high")
     interval = "" if None in bounds else f" [{bounds[0]:.2f}, {bounds[1]:.2f}]"
-    mine = (
-        f"**{name}**, {whole.edit_cases} edits and {whole.quiet_positions} quiet positions",
+    return (
+        f"{name}, {whole.edit_cases} edits and {whole.quiet_positions} quiet positions",
         number_cell(whole.score) + interval,
         number_cell(whole.delta_chrf, 1),
         number_cell(whole.delta_chrf_trimmed, 1),
@@ -239,6 +230,9 @@ def _whole_table(
         _percent(whole.quiet_rate),
         _percent(whole.exact_match),
     )
+
+
+def _whole_table(mine: Sequence[tuple[str, ...]], published: tuple[str, dict[str, Any]] | None) -> Table:
     peers = sorted((published[1] if published else {}).items(), key=lambda item: -item[1]["score"])
     rows = [
         (
@@ -253,7 +247,7 @@ def _whole_table(
         for peer, row in peers
     ]
     columns = ("", "score", "deltaChrF", "trimmed", "show rate", "quiet rate", "exact match")
-    return Table("Next-edit scenarios", columns, (mine, *rows))
+    return Table("Next-edit scenarios", columns, (*mine, *rows))
 
 
 def _case_table(rows: Sequence[CaseScore]) -> Table:

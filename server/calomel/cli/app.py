@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from calomel.cli.bench import bench
+from calomel.cli.calibrator import train_calibrator
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
 from calomel.cli.edits import edits
@@ -36,6 +37,7 @@ app.command()(replay)
 app.command()(corpus)
 app.command()(edits)
 app.command()(train)
+app.command()(train_calibrator)
 
 
 def _print_version(wanted: bool) -> None:

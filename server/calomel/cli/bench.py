@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -159,40 +159,95 @@ def keystrokes(
 
 @bench.command()
 def edits(
-    suite: Annotated[Path, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")],
+    suite: Annotated[
+        Path | None, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")
+    ] = None,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Edits in held-out packages instead of a suite.")
+    ] = False,
+    baselines: Annotated[
+        bool | None, typer.Option(help="Ask the baselines, too. Default: with --held-out, unless --signals.")
+    ] = None,
+    stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
+    kinds: Annotated[str | None, typer.Option(metavar="KIND,KIND…", help="Only stories of these kinds.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
+    signals: Annotated[
+        Path | None, typer.Option(help="Write what the gate saw, for `calomel train-calibrator`.")
+    ] = None,
+    aggressiveness: Annotated[str, typer.Option(help="quiet, balanced, eager, or a probability.")] = "balanced",
     peer: Annotated[str | None, typer.Option(help="Score recorded answers instead of a model: mercury.")] = None,
     kind: Annotated[str, typer.Option(help="edit asks for the next edit, fill for text at the cursor.")] = "edit",
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
     seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    resume: Resume = True,
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Next edits: the public suite's score, beside the rows that its peers published."""
+    """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
     with _errors_reported(device):
         from calomel.bench.cases import SuiteError
         from calomel.bench.edits import EditsOptions, run_edits
+        from calomel.bench.held_edits import HeldOptions, run_held_edits
 
         if peer not in {None, "mercury"}:
             raise InputError(f"--peer {peer!r}: recordings are known of mercury alone")
         if kind not in {"edit", "fill"}:
             raise InputError(f"--kind {kind!r} is neither edit nor fill")
-        options = EditsOptions(
-            suite=suite,
-            peer="mercury" if peer else None,
-            kind="fill" if kind == "fill" else "edit",
-            model=model,
-            device=device,
-            threads=threads,
-            seed=seed,
-            json=json,
-            results=results,
-        )
+        if held_out and suite is not None:
+            raise InputError("--held-out brings its own edits: leave the folder out")
+        threshold = _aggressiveness(aggressiveness)
         try:
+            if held_out:
+                held = HeldOptions(
+                    stories=stories,
+                    kinds=tuple(filter(None, (kinds or "").split(","))),
+                    limit=limit,
+                    baselines=signals is None if baselines is None else baselines,
+                    aggressiveness=threshold,
+                    model=model,
+                    device=device,
+                    threads=threads,
+                    seed=seed,
+                    resume=resume,
+                    signals=signals,
+                    json=json,
+                    results=results,
+                )
+                print(run_held_edits(held).to_markdown())
+                return
+            if suite is None:
+                raise InputError("name a folder of next-edit scenarios, or say --held-out")
+            options = EditsOptions(
+                suite=suite,
+                peer="mercury" if peer else None,
+                kind="fill" if kind == "fill" else "edit",
+                model=model,
+                device=device,
+                threads=threads,
+                baselines=bool(baselines),
+                aggressiveness=threshold,
+                seed=seed,
+                json=json,
+                results=results,
+            )
             print(run_edits(options).to_markdown())
         except SuiteError as error:
             raise CommandError(str(error)) from error
+
+
+def _aggressiveness(text: str) -> Literal["quiet", "balanced", "eager"] | float:
+    """A name or a probability; raises InputError for something else."""
+    if text in {"quiet", "balanced", "eager"}:
+        return cast("Literal['quiet', 'balanced', 'eager']", text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise InputError(f"--aggressiveness {text!r} is neither quiet, balanced, eager nor a probability")
+    return number
 
 
 def _size(text: str) -> int:

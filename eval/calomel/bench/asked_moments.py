@@ -1,0 +1,150 @@
+"""Puts moments of stories to a model and to its baselines, as an editor would."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calomel.bench.cases import SuiteError
+from calomel.bench.edit_signals import signals_line
+from calomel.bench.moment_row import CALOMEL, DRAFTS, LEFT_TO_RIGHT, REPEAT, Row, Said
+from calomel.bench.moments import Moment
+from calomel.bench.repeat_edit import repeat_last
+from calomel.bench.room import BROKEN, Room, uri_of
+from calomel.bench.watched_completer import WatchedCompleter
+from calomel.context.counter import TokenCounter
+from calomel.replay.events import Changed, Edit, Event, Opened
+from calomel.replay.language_ids import language_of
+from calomel.suggest.completer import Completer
+from calomel.suggest.drafts.propose import drafts
+from calomel.suggest.gate import Gate
+from calomel.suggest.silence import Silence
+from calomel.suggest.suggestion import apply
+from calomel.workspace.preferences import SuggestSettings
+
+# Seconds between two changes: a person who knows what to do.
+_PACE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contenders:
+    """Who is asked.
+
+    Attributes:
+        completer: the model with all makers.
+        rival: the same model left to right; None asks no baseline.
+        settings: of the editor.
+        gate: decides for both; None for a bare threshold.
+        counter: of tokens.
+    """
+
+    completer: Completer
+    rival: Completer | None = None
+    settings: SuggestSettings | None = None
+    gate: Gate | None = None
+    counter: TokenCounter | None = None
+
+    def room(self, moment: Moment, completer: Completer) -> Room:
+        """An editor at that moment."""
+        room = Room(completer, self.settings, self.counter, self.gate)
+        # The last change is not settled: the editor asks while its cursor stands behind it.
+        room.play(events_of(moment))
+        return room
+
+
+async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
+    """Everybody's answer to one moment.
+
+    Raises:
+        SuiteError: the model was not there, or broke.
+    """
+    watched = WatchedCompleter(contenders.completer)
+    room = contenders.room(moment, watched)
+    said = {CALOMEL: await _said(moment, room)}
+    found = drafts(moment.text, room.hunks(moment.story.path), moment.cursor, moment.story.path)
+    proposed: dict[str, list[bool]] = defaultdict(list)
+    for draft in found:
+        proposed[draft.maker].append(moment.right(draft.apply(moment.text)))
+    drafted = set(proposed)
+    for proposal in watched.proposals(moment.text):
+        # Of drafts all are known, wherever they are; the model was asked about some of them.
+        if proposal.maker not in drafted:
+            proposed[proposal.maker].append(moment.right(proposal.apply(moment.text)))
+    if contenders.rival is not None:
+        said[LEFT_TO_RIGHT] = await _said(moment, contenders.room(moment, contenders.rival))
+        edit = repeat_last(moment.text, room.hunks(moment.story.path), moment.cursor)
+        said[REPEAT] = _plain(moment, None if edit is None else apply(moment.text, [edit]), "repeat")
+        said[DRAFTS] = _plain(moment, *((found[0].apply(moment.text), found[0].maker) if found else (None, None)))
+    return Row(
+        id=moment.id,
+        story=moment.story.id,
+        path=moment.story.path,
+        kind=moment.story.kind,
+        language=moment.story.language,
+        silent=moment.silent,
+        half=moment.half,
+        said=said,
+        proposed={maker: tuple(right) for maker, right in proposed.items()},
+        signals=tuple(_signals(moment, room)),
+    )
+
+
+def events_of(moment: Moment) -> tuple[Event, ...]:
+    """The file is opened, and then changed as far as the moment says."""
+    path = moment.story.path
+    opened = Opened(0, 0.0, path, language_of(path), moment.story.text)
+    changes = (
+        Changed(number, number * _PACE, path, (Edit(change.start, change.end, change.text),))
+        for number, change in enumerate(moment.done, 1)
+    )
+    return (opened, *changes)
+
+
+async def _said(moment: Moment, room: Room) -> Said:
+    document = room.document(moment.story.path)
+    if document is None or document.text != moment.text:
+        raise ValueError(f"{moment.id}: its changes do not lead to its text")
+    began = time.perf_counter()
+    answer = await room.suggester.next_edit(uri_of(moment.story.path), None, moment.cursor)
+    milliseconds = (time.perf_counter() - began) * 1e3
+    await room.suggester.aclose()
+    seen = room.seen[-1] if room.seen else None
+    probability = None if seen is None else seen.verdict.probability
+    if isinstance(answer, Silence):
+        if answer.reason in BROKEN:
+            raise SuiteError(f"{moment.id}: the model did not answer: {answer.reason}. {answer.message}")
+        return Said(
+            shown=False,
+            right=moment.silent,
+            reason=str(answer.reason),
+            probability=probability,
+            milliseconds=milliseconds,
+        )
+    return Said(
+        shown=True,
+        right=moment.right(apply(moment.text, answer.edits)),
+        maker=answer.candidate.maker,
+        probability=answer.probability,
+        milliseconds=milliseconds,
+    )
+
+
+def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
+    """What one says who shows whatever there is."""
+    if result is None or result == moment.text:
+        return Said(shown=False, right=moment.silent, reason="nothing")
+    return Said(shown=True, right=moment.right(result), maker=maker)
+
+
+def _signals(moment: Moment, room: Room) -> list[Mapping[str, Any]]:
+    about = {"kind": moment.story.kind, "language": moment.story.language, "story": moment.story.id}
+    lines: list[Mapping[str, Any]] = []
+    for decision in room.seen:
+        line = signals_line(decision)
+        if line is not None:
+            right = moment.right(apply(moment.text, decision.signals.edits))
+            lines.append({**line, "right": right, **about, "path": moment.story.path})
+    return lines

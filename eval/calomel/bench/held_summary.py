@@ -1,0 +1,215 @@
+"""Figures and tables of held-out next edits; every interval resamples whole stories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from calomel.bench.moment_row import BASELINES, CALOMEL, DRAFTS, LEFT_TO_RIGHT, REPEAT, Row
+from calomel.bench.report import Table, Value, number_cell, percent_cell, put_interval
+from calomel.bench.stats import Interval, percentile, ratio_of_sums
+
+NAMES = {
+    CALOMEL: "**Calomel**",
+    REPEAT: "last edit repeated by text substitution",
+    LEFT_TO_RIGHT: "the same model left to right",
+    DRAFTS: "best draft, always shown",
+}
+_SHORT = {CALOMEL: "Calomel", REPEAT: "repeated", LEFT_TO_RIGHT: "left to right", DRAFTS: "best draft"}
+
+NOTES = (
+    (
+        "A moment is right when the file after the suggestion has at least one of the changes that are still to come,"
+        " each of them whole, and nothing else. Silence counts as wrong where a change is to come."
+    ),
+    "Precision: right suggestions of all that were shown, at moments where silence is right too.",
+    (
+        "Each story gives a moment in the middle (behind some of its changes, or within its only one) and the one at"
+        " its end, where silence is right. With a limit, kinds and languages get as many each."
+    ),
+    (
+        "The model left to right: the greedy text of the region, judged by the likelihood ratio of edit and keep and by"
+        " the same gate, at the same places."
+    ),
+    "Brackets are 95 % intervals, stories resampled.",
+)
+MAKER_NOTES = (
+    (
+        "Proposed: moments where an edit was to come and the maker had a proposal. Right: its first, or any of them."
+        " Chosen: its proposal was shown. A text of two makers counts for both as proposed, and for one as chosen. Of"
+        " canvases, only those that the model was asked for are known."
+    ),
+    (
+        "Alone: exact match if the maker's first proposal were always shown, with the share of silent moments where it"
+        " has none. The last column is what Calomel's exact match is above that; it stays silent more often, too."
+    ),
+)
+
+
+def share(rows: Sequence[Row], hit: Callable[[Row], float], seed: int = 0) -> Interval | None:
+    """The mean of `hit` over rows, stories resampled; None without rows."""
+    stories: dict[str, tuple[float, int]] = {}
+    for row in rows:
+        hits, count = stories.get(row.story, (0.0, 0))
+        stories[row.story] = hits + hit(row), count + 1
+    hits_of, counts = [hits for hits, _ in stories.values()], [float(count) for _, count in stories.values()]
+    found = ratio_of_sums(hits_of, counts, seed=seed)
+    return None if found is None else Interval(found.value, found.low, found.high, len(rows))
+
+
+def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
+    """The flat keys."""
+    edits = [row for row in rows if not row.silent]
+    flat: dict[str, Value] = {
+        "moments": len(rows),
+        "edit_moments": len(edits),
+        "silent_moments": len(rows) - len(edits),
+        "stories": len({row.story for row in rows}),
+    }
+    for contender in _contenders(rows):
+        prefix = "" if contender == CALOMEL else f"{contender}_"
+        for key, interval in _rates(rows, contender, seed).items():
+            put_interval(flat, prefix + key, interval)
+        if contender != CALOMEL:
+            put_interval(flat, f"exact_match_over_{contender}", _difference(edits, _right(contender), seed))
+    for name, of in (("kind", _kind), ("language", _language)):
+        for value in sorted({of(row) for row in rows}):
+            part = [row for row in rows if of(row) == value]
+            for contender in _contenders(rows):
+                prefix = "" if contender == CALOMEL else f"{contender}_"
+                rates = _rates(part, contender, seed)
+                put_interval(flat, f"{prefix}exact_match_{name}_{value}", rates["exact_match"])
+                put_interval(flat, f"{prefix}quiet_rate_{name}_{value}", rates["quiet_rate"])
+    for maker in makers(rows):
+        for key, interval in _maker(edits, rows, maker, seed).items():
+            put_interval(flat, f"maker_{maker}_{key}", interval)
+    times = [row.said[CALOMEL].milliseconds for row in rows]
+    known = [time for time in times if time is not None]
+    flat["latency_p50_ms"], flat["latency_p90_ms"] = percentile(known, 50), percentile(known, 90)
+    return flat
+
+
+def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
+    """All tables."""
+    contenders = _contenders(rows)
+    edits = [row for row in rows if not row.silent]
+    whole = []
+    for contender in contenders:
+        rates = _rates(rows, contender, seed)
+        cells = (percent_cell(rates[key]) for key in ("exact_match", "shown_rate", "precision", "quiet_rate"))
+        times = [row.said[contender].milliseconds for row in rows]
+        median = percentile([time for time in times if time is not None], 50)
+        above = "-" if contender == CALOMEL else _signed(_difference(edits, _right(contender), seed))
+        whole.append((NAMES[contender], *cells, above, number_cell(median, 0)))
+    silent = len(rows) - len(edits)
+    title = f"Held-out next edits: {len(edits)} moments with an edit to come, {silent} where silence is right"
+    columns = ("", "exact match", "shown", "precision", "quiet", "Calomel is above by", "ms, median")
+    return (
+        Table(title, columns, tuple(whole)),
+        _by("kind", _kind, rows, contenders, seed),
+        _by("language", _language, rows, contenders, seed),
+        _maker_table(edits, rows, seed),
+    )
+
+
+def makers(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Every maker that proposed something, in order of names."""
+    return tuple(sorted({maker for row in rows for maker in row.proposed}))
+
+
+def _contenders(rows: Sequence[Row]) -> tuple[str, ...]:
+    asked = rows[0].said if rows else {}
+    return tuple(name for name in (CALOMEL, *BASELINES) if name in asked)
+
+
+def _rates(rows: Sequence[Row], contender: str, seed: int) -> dict[str, Interval | None]:
+    edits = [row for row in rows if not row.silent]
+    shown = [row for row in rows if row.said[contender].shown]
+    return {
+        "exact_match": share(edits, _right(contender), seed),
+        "shown_rate": share(edits, lambda row: row.said[contender].shown, seed),
+        "precision": share(shown, lambda row: row.said[contender].right, seed),
+        "quiet_rate": share([row for row in rows if row.silent], lambda row: not row.said[contender].shown, seed),
+    }
+
+
+def _right(contender: str) -> Callable[[Row], float]:
+    return lambda row: row.said[contender].right
+
+
+def _difference(edits: Sequence[Row], theirs: Callable[[Row], float], seed: int) -> Interval | None:
+    return share(edits, lambda row: row.said[CALOMEL].right - theirs(row), seed)
+
+
+def _maker(edits: Sequence[Row], rows: Sequence[Row], maker: str, seed: int) -> dict[str, Interval | None]:
+    def mine(row: Row) -> tuple[bool, ...]:
+        return row.proposed.get(maker, ())
+
+    def alone(row: Row) -> float:
+        return bool(mine(row)) and mine(row)[0]
+
+    proposed = [row for row in edits if mine(row)]
+    chosen = [row for row in edits if row.said[CALOMEL].maker == maker]
+    return {
+        "proposed": share(edits, lambda row: bool(mine(row)), seed),
+        "right_first": share(proposed, alone, seed),
+        "right_any": share(proposed, lambda row: any(mine(row)), seed),
+        "chosen": share(edits, lambda row: row.said[CALOMEL].maker == maker, seed),
+        "chosen_right": share(chosen, lambda row: row.said[CALOMEL].right, seed),
+        "alone": share(edits, alone, seed),
+        "alone_quiet": share([row for row in rows if row.silent], lambda row: not mine(row), seed),
+        "choice_adds": _difference(edits, alone, seed),
+    }
+
+
+def _maker_table(edits: Sequence[Row], rows: Sequence[Row], seed: int) -> Table:
+    columns = (
+        "maker", "proposed", "right: first", "right: any", "chosen", "right when chosen", "alone: exact match",
+        "alone: quiet", "the choice adds",
+    )  # fmt: skip
+    found = []
+    for maker in makers(rows):
+        figures = _maker(edits, rows, maker, seed)
+        adds = figures.pop("choice_adds")
+        found.append((maker, *(_short(interval) for interval in figures.values()), _signed(adds)))
+    return Table("Makers of candidates", columns, tuple(found))
+
+
+def _by(name: str, of: Callable[[Row], str], rows: Sequence[Row], contenders: Sequence[str], seed: int) -> Table:
+    found = []
+    for value in sorted({of(row) for row in rows}):
+        part = [row for row in rows if of(row) == value]
+        rates = {contender: _rates(part, contender, seed) for contender in contenders}
+        edits = sum(not row.silent for row in part)
+        found.append(
+            (
+                value,
+                f"{edits} + {len(part) - edits}",
+                *(percent_cell(rates[contender]["exact_match"]) for contender in contenders),
+                *(_short(rates[contender]["quiet_rate"]) for contender in contenders),
+            )
+        )
+    columns = (
+        name,
+        "moments",
+        *(f"exact: {_SHORT[contender]}" for contender in contenders),
+        *(f"quiet: {_SHORT[contender]}" for contender in contenders),
+    )
+    return Table(f"By {name}", columns, tuple(found))
+
+
+def _short(interval: Interval | None) -> str:
+    return "-" if interval is None else f"{interval.value:.0%}"
+
+
+def _signed(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    return f"{100 * interval.value:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
+
+
+def _kind(row: Row) -> str:
+    return row.kind
+
+
+def _language(row: Row) -> str:
+    return row.language
