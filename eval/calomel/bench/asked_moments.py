@@ -111,8 +111,7 @@ async def _said(moment: Moment, room: Room) -> Said:
     answer = await room.suggester.next_edit(uri_of(moment.story.path), None, moment.cursor)
     milliseconds = (time.perf_counter() - began) * 1e3
     await room.suggester.aclose()
-    seen = room.seen[-1] if room.seen else None
-    probability = None if seen is None else seen.verdict.probability
+    probability = max((each.verdict.probability for each in room.seen), default=None)
     if isinstance(answer, Silence):
         if answer.reason in BROKEN:
             raise SuiteError(f"{moment.id}: the model did not answer: {answer.reason}. {answer.message}")

@@ -23,7 +23,7 @@ class Said:
         right: the right one, or none where none was right.
         maker: of the suggestion.
         reason: of silence.
-        probability: that the gate gave what it saw last; None where it saw nothing.
+        probability: that the gate gave, of all it saw the highest; None where it saw nothing.
         milliseconds: until the answer; None where nobody was asked.
     """
 

@@ -23,6 +23,7 @@ def shown(
     source: str,
     confidence: float = math.nan,
     signals: Mapping[str, float] | None = None,
+    maker: str = "",
 ) -> Shown:
     """A suggestion with its verdict."""
     return Shown(
@@ -39,12 +40,16 @@ def shown(
         kept=verdict.kept,
         visible_seconds=verdict.visible_seconds,
         given=verdict.given,
+        maker=maker,
     )
 
 
 def raw_confidence(decision: Decision | None) -> float:
-    """`exp` of the mean log-probability at which tokens were revealed; NaN where nobody knows."""
-    return math.nan if decision is None else math.exp(min(0.0, decision.candidate.mean_log_prob))
+    """How likely an edit is right, or `exp` of the mean log-probability of the revealed tokens; NaN where not known."""
+    if decision is None:
+        return math.nan
+    likely = decision.signals.likely
+    return math.exp(min(0.0, decision.candidate.mean_log_prob)) if likely is None else likely
 
 
 def consequences(text: str, edits: Sequence[Edit], before: str | None, language_id: str) -> dict[str, float]:

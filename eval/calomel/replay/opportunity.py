@@ -25,8 +25,8 @@ class Shown:
         after: the same lines with it.
         expected: the same lines as the person left them, at the horizon of `person.py`; None when nobody knows, since
             the log ends or the document was closed before.
-        confidence: 0 to 1, `exp` of the mean log-probability of the revealed tokens; NaN of an assistant that says none
-            (None in JSON).
+        confidence: 0 to 1, how likely an edit is right, or `exp` of the mean log-probability of the revealed tokens;
+            NaN of an assistant that says none (None in JSON).
         signals: numbers about it by name, from before it was decided about.
         source: `calomel` or the recorded assistant's name.
         outcome: what the simulated user did.
@@ -38,6 +38,7 @@ class Shown:
         alternatives: what a scenario calls right in place of `before`; None among them: silence.
         given: seconds of the log's clock at which the person's own text had what was accepted; nothing else would have
             been seen in the document before. None when nothing was accepted.
+        maker: who proposed it, of the candidates that the model judged; empty where nobody says.
     """
 
     edits: tuple[Edit, ...]
@@ -54,6 +55,7 @@ class Shown:
     visible_seconds: float = 0.0
     alternatives: tuple[str | None, ...] = ()
     given: float | None = None
+    maker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class Opportunity:
         model_ms: of `latency_ms`, what the model took; 0 when it was not asked.
         real_outcome: what the recorded person really did with a recorded offer: `accepted`, `partly`, or nothing.
         name: of a scenario's question.
+        makers: of all that was proposed, each once, in order of names.
     """
 
     log: str
@@ -93,6 +96,7 @@ class Opportunity:
     model_ms: float = 0.0
     real_outcome: str = ""
     name: str = ""
+    makers: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """For `json.dumps`."""
@@ -101,7 +105,7 @@ class Opportunity:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`. Raises KeyError or TypeError for something else."""
-        made = cls(**value)
+        made = replace(cls(**value), makers=tuple(value.get("makers", ())))
         return made if made.candidate is None else replace(made, candidate=_shown(value["candidate"]))
 
 

@@ -188,7 +188,7 @@ class Player:
     def _question(self, kind: Kind, entry: int, name: str, document: Document, offset: int) -> _Question:
         if document.text != self.editor.texts[name]:
             self.result.text_right = False
-        self._gate.last = None
+        self._gate.best = None
         return _Question(
             kind, document, name, offset, entry, self.time.now, document.revision, self.model.asked,
             len(self.model.answered),
@@ -242,8 +242,8 @@ class Player:
         self._add(question, str(SilenceReason.SUPERSEDED), late)
 
     def _held_back(self, question: _Question) -> Shown | None:
-        """The suggestion that the gate saw last, if it is about the text as it is."""
-        decision = self._gate.last
+        """The surest suggestion that the gate saw, if it is about the text as it is."""
+        decision = self._gate.best
         if decision is None or question.document.revision != question.revision:
             return None
         return self._judged(question, decision.signals.edits, decision)[1]
@@ -270,7 +270,8 @@ class Player:
             **numbers(text, edits, decision),
             **consequences(text, suggested, before, question.document.language_id),
         }
-        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), signals)
+        maker = "" if decision is None else decision.candidate.maker
+        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), signals, maker)
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:
         answered = self.model.answered[question.answered :]
@@ -289,6 +290,7 @@ class Player:
                 computed_tokens=sum(each.computed_tokens for each in answered),
                 cached_tokens=sum(each.cached_tokens for each in answered),
                 model_ms=sum(each.seconds for each in answered) * 1e3,
+                makers=tuple(sorted(set[str]().union(*(each.makers for each in answered)))),
             )
         )
 

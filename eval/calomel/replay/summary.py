@@ -11,6 +11,7 @@ from calomel.replay.metrics.calibration import reliability
 from calomel.replay.metrics.characters import characters
 from calomel.replay.metrics.confidence import columns, confidence
 from calomel.replay.metrics.latency import latencies, tokens, was_asked
+from calomel.replay.metrics.makers import makers
 from calomel.replay.metrics.offers import offers_of
 from calomel.replay.metrics.quality import quality
 from calomel.replay.metrics.rates import is_seen, rates
@@ -37,7 +38,8 @@ RECORDED = (
 def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
     """Every figure as `name`, `name_low`, `name_high`, and counts by name; null where nothing was observed.
 
-    `silences` counts the reasons for showing nothing, `precision_coverage` and `reliability` are the points of plots.
+    `silences` counts the reasons for showing nothing, `makers` what became of each maker's proposals;
+    `precision_coverage` and `reliability` are the points of plots.
     """
     offers = offers_of(results)
     resampling = Resampling(offers.clusters, seed)
@@ -81,6 +83,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
         summary[f"{name}_high"] = None if interval is None else interval.high
     silences = Counter(item.silence for item in offers.ours if item.silence is not None)
     summary["silences"] = dict(sorted(silences.items(), key=lambda item: (-item[1], item[0])))
+    summary["makers"] = makers(offers.ours)
     summary["precision_coverage"] = [point._asdict() for point in precision_coverage(surely, taken)]
     summary["reliability"] = [each._asdict() for each in reliability(surely, taken)]
     return summary

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from rich.table import Table
 
+from calomel.replay.metrics.makers import COLUMNS
+
 # Name, words, and how it is written: a share in percent, or digits behind the point.
 _ROWS: Final[tuple[tuple[str, str, int | None], ...]] = (
     ("characters_per_opportunity", "characters saved per opportunity", 3),
@@ -56,6 +58,11 @@ def render_tables(summary: Mapping[str, Any]) -> list[Table]:
     tables = [_figures(summary)]
     if summary.get("recorded_shown"):
         tables.append(_recorded(summary))
+    if summary.get("makers"):
+        table = Table("maker", *COLUMNS, title="Makers of suggestions", title_justify="left")
+        for row in maker_rows(summary):
+            table.add_row(*row)
+        tables.append(table)
     if summary.get("silences"):
         silences = Table("silence", "times", title="Why nothing was shown", title_justify="left")
         for reason, count in summary["silences"].items():
@@ -76,6 +83,12 @@ def cell(summary: Mapping[str, Any], name: str, digits: int | None) -> str:
 def figure_rows(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Words and figure of all that was observed."""
     return [(words, cell(summary, name, digits)) for name, words, digits in _ROWS if summary.get(name) is not None]
+
+
+def maker_rows(summary: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Each maker with its counts."""
+    found = summary.get("makers", {})
+    return [(maker, *(f"{counts[name]:,}" for name in COLUMNS)) for maker, counts in found.items()]
 
 
 def recorded_rows(summary: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

@@ -27,11 +27,15 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question that the model answered: seconds, tokens of the prompt that it read, and that it knew."""
+    """One question that the model answered: seconds, tokens of the prompt that it read, and that it knew.
+
+    `makers`: of candidates that would change something.
+    """
 
     seconds: float
     computed_tokens: int
     cached_tokens: int
+    makers: frozenset[str] = frozenset()
 
 
 class TimedCompleter:
@@ -79,7 +83,8 @@ class TimedCompleter:
             if self._answers is not None:
                 self._answers.put(key, {"answer": encode_answer(answer).decode(), "seconds": seconds})
         computed = max(0, answer.context_tokens - answer.cached_tokens)
-        self.answered.append(Asked(seconds if self._latency is None else self._latency, computed, answer.cached_tokens))
+        seconds = seconds if self._latency is None else self._latency
+        self.answered.append(Asked(seconds, computed, answer.cached_tokens, _makers(request, answer)))
         return answer
 
     async def info(self) -> ModelInfo:
@@ -93,3 +98,9 @@ class TimedCompleter:
         digest = hashlib.sha256(encode_request(request)).hexdigest()[:24]
         self._seen[digest] += 1
         return f"{digest}-{self._seen[digest]}"
+
+
+def _makers(request: CompleteRequest, answer: CompleteAnswer) -> frozenset[str]:
+    region = request.parts.region
+    as_it_is = "" if region is None else region.text
+    return frozenset(candidate.maker for candidate in answer.candidates if candidate.text != as_it_is)

@@ -26,15 +26,18 @@ class WatchedGate:
     """Decides as another gate does."""
 
     def __init__(self, gate: Gate) -> None:
-        self.last: Decision | None = None
+        # Of what was decided since somebody set it to None, the surest: one question may have several candidates.
+        self.best: Decision | None = None
         self._gate = gate
         self._decisions: deque[Decision] = deque(maxlen=_REMEMBERED)
 
     def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
         """Show or hide."""
-        self.last = Decision(candidate, signals, self._gate.decide(candidate, signals))
-        self._decisions.append(self.last)
-        return self.last.verdict
+        made = Decision(candidate, signals, self._gate.decide(candidate, signals))
+        self._decisions.append(made)
+        if self.best is None or made.verdict.probability > self.best.verdict.probability:
+            self.best = made
+        return made.verdict
 
     def about(self, candidate: Candidate) -> Decision | None:
         """What was decided about a candidate."""

@@ -10,8 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
+from calomel.replay.metrics.makers import COLUMNS
 from calomel.replay.opportunity import LogResult
-from calomel.replay.summary_table import cell, counts_line, figure_rows, recorded_rows
+from calomel.replay.summary_table import cell, counts_line, figure_rows, maker_rows, recorded_rows
 from calomel.report.plots import latency_plot, precision_coverage_plot, reliability_plot, timeline_plot
 from calomel.report.suggestions import as_data_block, suggestions
 
@@ -96,6 +97,9 @@ def _figures(summary: Mapping[str, Any]) -> str:
         )
         rows = [*recorded_rows(summary), ("its real clicks", "-", clicks, "-")]
         parts.append(_table("Beside the recorded assistant", head, rows))
+    made = maker_rows(summary)
+    if made:
+        parts.append(_table("Makers of suggestions", ("maker", *COLUMNS), made))
     silences = [(reason, f"{count:,}") for reason, count in summary.get("silences", {}).items()]
     if silences:
         parts.append(_table("Why nothing was shown", ("reason", "times"), silences))
