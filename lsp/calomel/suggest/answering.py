@@ -11,6 +11,7 @@ from calomel.suggest.asker import Found, Question, context_tokens
 from calomel.suggest.cache import Entry
 from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleterError, Kind, ModelInfo
+from calomel.suggest.drafts.continuation import continuation
 from calomel.suggest.flight import Run, Ticket
 from calomel.suggest.offering import offered
 from calomel.suggest.permission import forbidden
@@ -73,7 +74,8 @@ async def inline(session: Session, ticket: Ticket, offset: int, trigger: Trigger
             return Silence.of(SilenceReason.NO_RECENT_EDIT)
 
     async def search(_: Run, question: Question, __: ModelInfo) -> Found | SilenceReason:
-        return await session.asker.fill(question, selected)
+        drafts = () if selected is not None else continuation(session.matches, document, offset, question.mask)
+        return await session.asker.fill(question, selected, drafts)
 
     return await _found(session, asked, search)
 

@@ -109,7 +109,9 @@ class Asker:
         self._completer = completer
         self._sleep = sleep
 
-    async def fill(self, question: Question, selected: Selected | None = None) -> Found | SilenceReason:
+    async def fill(
+        self, question: Question, selected: Selected | None = None, drafts: tuple[Draft, ...] = ()
+    ) -> Found | SilenceReason:
         """Text for the cursor; with a selected completion item, as if it had been accepted already."""
         situation = question.situation
         text, offset = situation.text, situation.offset
@@ -123,7 +125,8 @@ class Asker:
             offset = selected.start + len(item)
             situation = replace(situation, text=text, offset=offset)
         one_line = not is_inert(line_rest(original[offset : offset + 4096]))
-        answer = await self._ask("fill", question, situation, stop=("\n", "\r") if one_line else ())
+        stop = ("\n", "\r") if one_line else ()
+        answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
         if not answer.candidates:
             return SilenceReason.EMPTY
         candidate = answer.candidates[0]

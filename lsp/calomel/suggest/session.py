@@ -20,6 +20,7 @@ from calomel.suggest.rejected import Rejections
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import Answer
 from calomel.suggest.switches import Switches
+from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.preferences import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
@@ -68,6 +69,7 @@ class Session:
     cooldown: Cooldown
     debounce: Debounce
     switches: Switches
+    matches: LongestMatch = field(default_factory=LongestMatch)
     flight: Flight = field(default_factory=Flight)
     cache: Cache = field(default_factory=Cache)
     rejections: Rejections = field(default_factory=Rejections)

@@ -68,7 +68,9 @@ class Suggester:
             debounce=Debounce(clock, settings.debounce_seconds),
             switches=Switches(clock),
         )
-        workspace.listeners.append(self)
+        workspace.listeners += [self._session.matches, self]
+        for document in workspace.documents:
+            self._session.matches.opened(document)
         workspace.is_acceptance = self.is_acceptance
 
     # Questions.
@@ -209,6 +211,7 @@ class Suggester:
         self._is_closed = True
         if self in self._session.workspace.listeners:
             self._session.workspace.listeners.remove(self)
+            self._session.workspace.listeners.remove(self._session.matches)
             self._session.workspace.is_acceptance = None
         await self._session.flight.aclose()
         await self._session.model.aclose()

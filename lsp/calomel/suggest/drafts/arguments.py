@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final
 
 from calomel.suggest.drafts.block import is_definition
@@ -63,8 +64,10 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 break
 
 
-def list_edits(old: str, new: str) -> Iterator[ListEdit]:
+@lru_cache(maxsize=512)
+def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
     """What became of the lists in a line, or in several."""
+    found: list[ListEdit] = []
     after = list(calls(new))
     used: set[int] = set()
     for one in calls(old):
@@ -77,7 +80,8 @@ def list_edits(old: str, new: str) -> Iterator[ListEdit]:
         defines = is_definition(old[line_start : one.name_start].lstrip("\n"), old[one.end + 1 :].split("\n")[0])
         edit = _compared(one.name, one.texts(old), other.texts(new), defines=defines)
         if edit is not None:
-            yield edit
+            found.append(edit)
+    return tuple(found)
 
 
 def _compared(name: str, before: list[str], after: list[str], *, defines: bool) -> ListEdit | None:

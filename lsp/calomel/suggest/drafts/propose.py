@@ -33,7 +33,8 @@ _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
 # In a longer text only what is near the cursor is looked at.
 _LONGEST: Final = 120_000
-_FAR: Final = 400
+# Lines around an unfinished edit that its continuation is drafted with.
+_AROUND: Final = 120
 
 
 def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None) -> tuple[EditDraft, ...]:
@@ -88,11 +89,15 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     at = rows.find(after, newest.start_line)
     if at is None or not at <= rows.row(cursor) <= at + len(after):
         return []
-    start, end = rows.start(at), rows.start(at + len(after))
+    # Evidence is near, and this is one place: the rest of the text would cost as much again.
+    low, high = rows.start(max(0, at - _AROUND)), rows.start(min(len(rows), at + len(after) + _AROUND))
+    moved = [replace(hunk, start_line=max(0, hunk.start_line - max(0, at - _AROUND))) for hunk in hunks[:-1]]
+    start, end = rows.start(at) - low, rows.start(at + len(after)) - low
+    text, cursor = text[low:high], cursor - low
     before = text[:start] + newest.before + text[end:]
     old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, hunks[:-1], old_cursor, path, begun=True):
+    for draft in _all(before, moved, old_cursor, path, begun=True):
         if draft.end < start or draft.start > start + len(newest.before):
             continue
         goal = draft.apply(before)
@@ -105,7 +110,7 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
         # It must go on with what is typed, not take it back.
         if len(edit.text) > 0 and edit.end - edit.start <= len(newest.before) + len(newest.after):
-            found.append(replace(edit, support=draft.support + 1))
+            found.append(replace(edit, start=edit.start + low, end=edit.end + low, support=draft.support + 1))
     return found
 
 

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final, Literal
 
 from calomel.suggest.drafts.block import function_rows
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import is_name, is_prose, parts
+from calomel.suggest.drafts.tokens import is_name, is_prose, is_word, parts
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -55,6 +56,7 @@ def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     yield from _relatives(rows, found)
 
 
+@lru_cache(maxsize=512)
 def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
     """Names of a text that were replaced by other names, whole: `old_name` by `new_name`, not `old` by `new`."""
     one, other = _WORD.findall(old), _WORD.findall(new)
@@ -62,10 +64,21 @@ def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
     for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if tag != "replace" or high - low != last - first:
             continue
-        for before, after in zip(one[low:high], other[first:last], strict=True):
+        if _beside(one, low, high) != _beside(other, first, last):
+            continue
+        together = list(zip(one[low:high], other[first:last], strict=True))
+        if any(before != after and not (is_word(before) and is_word(after)) for before, after in together):
+            continue
+        for before, after in together:
             if before != after and is_name(before) and is_name(after):
                 pairs.setdefault(before, after)
     return tuple(pairs.items())
+
+
+def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
+    """What stands before and behind, blanks passed over: `f(x)` that becomes `g[x]` is no rename."""
+    before = next((piece for piece in reversed(pieces[:first]) if not piece.isspace()), "")
+    return before, next((piece for piece in pieces[last:] if not piece.isspace()), "")
 
 
 def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
@@ -196,7 +209,7 @@ def _first(line: str, name: str) -> tuple[int, int]:
 
 def _use(line: str, start: int, end: int) -> _Use:
     before, after = line[:start].rstrip(), line[end:].lstrip()
-    if before.count('"') % 2 or before.count("`") % 2 or re.search(r"(?:^|\s)(?:#|//|--|\*)", before):
+    if before.count('"') % 2 or before.count("`") % 2 or re.search(r"(?:^|\s)(?:#|//|--)|^\s*\*", before):
         return "quoted"
     if before.endswith((".", "->")) and not before.endswith(".."):
         return "attribute"

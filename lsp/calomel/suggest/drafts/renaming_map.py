@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from calomel.suggest.drafts.tokens import Token, is_literal, is_name, parts, tokens
@@ -18,10 +19,11 @@ _GAP: Final = -0.4
 _LONGEST: Final = 60
 
 
-def aligned(one: Sequence[str], other: Sequence[str]) -> list[int | None]:
+@lru_cache(maxsize=4096)
+def aligned(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[int | None, ...]:
     """For each token of `one` the place of its counterpart in `other`; names, numbers and strings may stand for others.
 
-    Needleman and Wunsch's alignment.
+    Needleman and Wunsch's alignment. From one keystroke to the next the same lines are compared.
     """
     places: list[int | None] = [None] * len(one)
     front = 0
@@ -35,7 +37,7 @@ def aligned(one: Sequence[str], other: Sequence[str]) -> list[int | None]:
     middle = one[front : len(one) - back][:_LONGEST], other[front : len(other) - back][:_LONGEST]
     for at, place in _table(*middle):
         places[front + at] = front + place
-    return places
+    return tuple(places)
 
 
 def _table(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -79,7 +81,7 @@ def differing_names(old: str, new: str) -> dict[str, str] | None:
 
     A name that is called two things is called nothing.
     """
-    one, other = [token.text for token in tokens(old.strip())], [token.text for token in tokens(new.strip())]
+    one, other = token_texts(tokens(old.strip())), token_texts(tokens(new.strip()))
     places = aligned(one, other)
     found: dict[str, str] = {}
     ambiguous: set[str] = set()
@@ -143,6 +145,6 @@ def _bounded(text: str, start: int, end: int) -> bool:
     return begins and (not after.isalnum() or (last.islower() and after.isupper()))
 
 
-def token_texts(line: Sequence[Token]) -> list[str]:
+def token_texts(line: Sequence[Token]) -> tuple[str, ...]:
     """Their texts."""
-    return [token.text for token in line]
+    return tuple(token.text for token in line)

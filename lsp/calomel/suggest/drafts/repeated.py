@@ -14,8 +14,9 @@ from calomel.suggest.drafts.tokens import is_import, is_name, is_prose, shape, w
 
 MAKER: Final = "repeated"
 _LINES: Final = 4
-_REACH: Final = 600
+_REACH: Final = 400
 _PLACES: Final = 12
+_INSERTIONS: Final = 6
 _MARKS: Final = ("@", "#[", "///", "/**")
 
 
@@ -34,7 +35,7 @@ def repeated(rows: Rows, seen: Evidence, row: int, *, begun: bool = False) -> It
 
     One that was `begun` by hand needs less evidence.
     """
-    models = [model for each in seen.insertions for model in _models(rows, each)]
+    models = [model for each in seen.insertions[:_INSERTIONS] for model in _models(rows, each)]
     taken = {at for model in models for at in (*model.rows, model.rows.start - 1, model.rows.stop)}
     for model in models:
         support = sum(_as(model, other) for other in models)

@@ -32,8 +32,9 @@ _ALIKE: Final = 60.0
 _ALIKE_ONCE: Final = 75.0
 _COMPARED: Final = 8
 # Lines further away are hardly siblings, and comparing them costs.
-_REACH: Final = 600
+_REACH: Final = 400
 _EDITS: Final = 4
+_COMPARED_EDITS: Final = 12
 _OTHER_CALLEE: Final = 0.4
 _CLOSING: Final = frozenset(")]}>;:")
 _OPENING: Final = frozenset("([{.@#")
@@ -52,7 +53,7 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
     code = [edit for edit in seen.edits if not is_prose(edit.new) and not is_import(edit.new)]
     rules = [Rule.of(edit) for edit in code[:_EDITS]]
     for rule in rules:
-        support = sum(rule.apply(edit.old) == edit.new for edit in seen.edits)
+        support = sum(rule.apply(edit.old) == edit.new for edit in seen.edits[:_COMPARED_EDITS])
         near = range(max(0, row - _REACH), min(len(rows), row + _REACH))
         alike = []
         for at in near:
@@ -141,7 +142,7 @@ class Rule:
                 return None
             result += inserted
             at = span[1]
-        return "".join(result + texts[at:])
+        return "".join([*result, *texts[at:]])
 
 
 def _callee(texts: Sequence[str], at: int) -> int | None:

@@ -89,7 +89,9 @@ def _places(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterat
 
 def _replaced(rows: Rows, wanted: Substitution) -> Iterator[EditDraft]:
     target = [token.text for token in tokens(wanted.removed)]
-    distinctive = is_distinctive(wanted.removed) and bool(wanted.inserted)
+    # One name for another is a rename, or something that holds between these neighbours alone.
+    renames = is_name(wanted.removed) and is_name(wanted.inserted)
+    distinctive = is_distinctive(wanted.removed) and bool(wanted.inserted) and not renames
     at, places, last_row = 0, 0, -1
     while places < _PLACES and (at := rows.text.find(wanted.removed, at)) >= 0:
         row = rows.row(at)

@@ -116,7 +116,8 @@ class Op(NamedTuple):
     inserted: tuple[str, ...]
 
 
-def changes(old: Sequence[Token], new: Sequence[Token]) -> list[Op]:
+@lru_cache(maxsize=512)
+def changes(old: tuple[Token, ...], new: tuple[Token, ...]) -> tuple[Op, ...]:
     """What turns one line into another, token by token."""
     one, other = [token.text for token in old], [token.text for token in new]
     matcher = SequenceMatcher(None, one, other, autojunk=False)
@@ -130,4 +131,4 @@ def changes(old: Sequence[Token], new: Sequence[Token]) -> list[Op]:
             found.append(Op(before.first, high, (*before.inserted, one[before.last], *other[first:last])))
         else:
             found.append(Op(low, high, tuple(other[first:last])))
-    return found
+    return tuple(found)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from tests.suggest.drafts.moment import Moment
+
+PYTHON = """\
+def load(path, retries):
+    for attempt in range(retries):
+        log(attempt, retries)
+    return path
+
+def save(path, retries):
+    return retries
+"""
+
+
+def test_the_other_places_of_a_renamed_name_follow() -> None:
+    moment = Moment("old_name = 1\nprint(old_name)\nold_names = old_name\n", ("old_name = 1", "new_name = 1"))
+    assert moment.results() == ["print(new_name)", "old_names = new_name"]
+
+
+def test_a_parameter_is_renamed_within_its_function_alone() -> None:
+    moment = Moment(PYTHON, ("load(path, retries)", "load(path, attempts)"))
+    assert moment.results("rename") == ["    for attempt in range(attempts):", "        log(attempt, attempts)"]
+
+
+def test_a_variable_is_renamed_within_its_function_alone() -> None:
+    go = "func a() {\n\tcount := 1\n\tuse(count)\n}\n\nfunc b() {\n\tcount := 2\n\tuse(count)\n}\n"
+    assert Moment(go, ("count := 1", "total := 1")).results("rename") == ["\tuse(total)"]
+    typescript = "function a() {\n  const count = 1;\n  use(count);\n}\nfunction b(count) {\n  use(count);\n}\n"
+    assert Moment(typescript, ("const count", "const total")).results("rename") == ["  use(total);"]
+    rust = "fn a() {\n    let mut count = 1;\n    use_it(count);\n}\nfn b(count: i32) {\n    use_it(count);\n}\n"
+    assert Moment(rust, ("mut count", "mut total")).results("rename") == ["    use_it(total);"]
+
+
+def test_a_renamed_field_is_renamed_wherever_it_is_read() -> None:
+    moment = Moment("a.x = 1\nb.x = 2\nx = 3\nuse(c.x)\n", ("a.x", "a.name"))
+    assert moment.results("rename") == ["b.name = 2", "use(c.name)"]
+
+
+def test_all_places_of_a_line_are_one_edit() -> None:
+    moment = Moment("timeout = 1\nrun(timeout, 2 * timeout)\n", ("timeout =", "limit ="))
+    assert moment.results()[0] == "run(limit, 2 * limit)"
+    assert moment.results("rename") == ["run(limit, 2 * limit)"]
+
+
+def test_more_renamed_places_are_more_support() -> None:
+    text = "old_name = 1\na(old_name)\nb(old_name)\nc(old_name)\n"
+    moment = Moment(text, ("old_name = 1", "new_name = 1"), ("a(old_name)", "a(new_name)"))
+    assert [draft.support for draft in moment.drafts("rename")] == [2, 2]
+
+
+def test_a_misspelt_word_is_corrected_in_comments_too() -> None:
+    moment = Moment("def recieve():\n    # recieve all\n    return recieve\n", ("recieve", "receive"))
+    assert sorted(moment.results()) == ["    # receive all", "    return receive"]
+
+
+def test_other_spellings_of_a_renamed_compound_follow() -> None:
+    moment = Moment("class UserGroup:\n    pass\n\nuser_group = UserGroup()\n", ("UserGroup:", "UserTeam:"))
+    assert "user_team = UserGroup()" in moment.results()
+    assert "user_group = UserTeam()" in moment.results()
+
+
+def test_a_name_put_in_the_place_of_another_is_no_rename() -> None:
+    moment = Moment("first = 1\nother = 2\nuse(first)\nlog(first)\n", ("use(first)", "use(other)"))
+    assert "other = 1" not in moment.results()
+    assert moment.results("rename") == []
+
+
+def test_a_rewritten_line_is_no_rename() -> None:
+    moment = Moment("self.update(other)\nself.update(more)\n", ("self.update(other)", "for item in values: insert(item)"))
+    assert moment.results("rename") == []
+
+
+def test_a_type_is_no_name_to_be_renamed() -> None:
+    moment = Moment("def f(a: int) -> int:\n    b: int = 1\n", ("a: int", "a: float"))
+    assert moment.results("rename") == []
+
+
+def test_what_was_renamed_twice_has_its_last_name() -> None:
+    text = "old_name = 1\na(old_name)\n"
+    moment = Moment(text, ("old_name = 1", "new_name = 1"), ("new_name = 1", "other_name = 1"))
+    assert moment.results() == ["a(other_name)"]

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calomel.workspace.documents import Document, Documents, RangeChange
+from calomel.workspace.history import Origin
+from calomel.workspace.longest_match import LongestMatch
+
+FILE = """\
+def load(path: str) -> None:
+    logger.info("loading %s", path)
+    self.store.put(path, encoding="utf-8")
+
+def save(path: str) -> None:
+    logger.info("saving %s", path)
+    self.store.
+"""
+
+
+class Room:
+    """Open documents and what is known of their tokens."""
+
+    def __init__(self, positions: int = 100_000) -> None:
+        self.documents = Documents()
+        self.matches = LongestMatch(positions)
+
+    def open(self, text: str, uri: str = "file:///a.py") -> Document:
+        document = self.documents.open(uri, "python", 1, text, "a.py")
+        self.matches.opened(document)
+        self.read()
+        return document
+
+    def read(self) -> None:
+        """Let it come to the end of what it reads bit by bit."""
+        for document in self.documents:
+            for _ in range(200):
+                self.matches.find(document, 0)
+
+    def change(self, document: Document, start: int, end: int, text: str) -> None:
+        change = RangeChange(document.position_at(start), document.position_at(end), text)
+        assert document.version is not None
+        for changed, done in self.documents.change(document.uri, document.version + 1, [change]):
+            self.matches.changed(changed, done, Origin.TYPED)
+
+
+def behind(room: Room, document: Document, offset: int) -> str | None:
+    found = room.matches.find(document, offset)
+    return None if found is None else found.text
+
+
+def test_what_stands_behind_the_same_tokens_is_found() -> None:
+    room = Room()
+    document = room.open(FILE)
+    assert behind(room, document, len(FILE) - 1) == 'put(path, encoding="utf-8")'
+
+
+def test_a_name_that_was_begun_goes_on() -> None:
+    room = Room()
+    text = FILE[:-1] + "pu\n"
+    assert behind(room, room.open(text), len(text) - 1) == 't(path, encoding="utf-8")'
+    text = FILE[:-1] + "get\n"
+    assert behind(room, room.open(text), len(text) - 1) is None
+
+
+def test_the_line_before_counts_too() -> None:
+    room = Room()
+    text = "a = first()\nstart(a)\nb = second()\nstart(b)\nx = 1\na = first()\n"
+    assert behind(room, room.open(text), len(text)) == "start(a)"
+
+
+def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
+    room = Room()
+    other = room.open(FILE, "file:///b.py")
+    document = room.open("    self.store.\n")
+    assert behind(room, document, 15) == 'put(path, encoding="utf-8")'
+    room.matches.closed(other)
+    assert behind(room, document, 15) is None
+
+
+def test_three_tokens_are_the_least() -> None:
+    room = Room()
+    text = "f(x)\ng(\n"
+    assert behind(room, room.open(text), len(text) - 1) is None
+
+
+def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> None:
+    room = Room()
+    text = "1\nuse(a.b.c)\n2\nuse(a.b.c)\n3\nuse(a.b.d)\n4\nuse(a.b.\n"
+    document = room.open(text)
+    found = room.matches.find(document, len(text) - 1)
+    assert found is not None
+    assert (found.text, found.count) == ("c)", 2)
+
+
+def test_what_was_typed_is_found_and_what_was_deleted_is_not() -> None:
+    room = Room()
+    document = room.open("one.two.three(1)\n\n\none.two.\n")
+    assert behind(room, document, len(document) - 1) == "three(1)"
+    room.change(document, 8, 16, "four(2)")
+    assert behind(room, document, len(document) - 1) == "four(2)"
+    room.change(document, 0, document.line_start(1), "")
+    assert behind(room, document, len(document) - 1) is None
+
+
+def test_memory_is_bounded_and_the_document_at_hand_is_kept() -> None:
+    room = Room(positions=2_000)
+    for number in range(20):
+        room.open("".join(f"call_{number}.item_{line}(value)\n" for line in range(60)), f"file:///{number}.py")
+    document = room.open(FILE)
+    assert room.matches.positions <= 2_000
+    assert behind(room, document, len(FILE) - 1) == 'put(path, encoding="utf-8")'
+
+
+def test_a_document_larger_than_the_bound_does_no_harm() -> None:
+    room = Room(positions=500)
+    document = room.open("".join(f"call.item_{line}(value)\n" for line in range(400)))
+    for _ in range(50):
+        room.change(document, 5, 5, "x")
+    assert room.matches.positions <= 700
+
+
+PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ", " "]), max_size=60).map("".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5))
+def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list[tuple[int, int, str]]) -> None:
+    room = Room()
+    document = room.open(text)
+    for start, length, new in edits:
+        start = min(start, len(document))
+        room.change(document, start, min(len(document), start + length), new[:10])
+    room.read()
+    for offset in range(0, len(document) + 1, 3):
+        found = room.matches.find(document, offset)
+        assert (0 if found is None else found.tokens) == longest(document.text, offset)
+
+
+def longest(text: str, offset: int) -> int:
+    """By looking at every place of the text; 0 for less than three tokens."""
+    lines = text.split("\n")
+    row = text.count("\n", 0, offset)
+    column = offset - text.rfind("\n", 0, offset) - 1
+    stream: list[str] = []
+    # For each place the tokens before it, and what must follow: a token of the same line.
+    places: list[tuple[int, str, int, int]] = []
+    own, part = 0, ""
+    for number, line in enumerate(lines):
+        found = list(re.finditer(r"\w+|[^\w\s]", line))
+        if number == row:
+            before = [match for match in found if match.start() < column]
+            typing = line[:column][-1:].isalnum() and before
+            own = len(stream) + len(before) - bool(typing)
+            part = line[before[-1].start() : column] if typing else ""
+        for index, match in enumerate(found):
+            places.append((len(stream), match.group(), number, index))
+            stream.append(match.group())
+        if found:
+            stream.append("\n")
+    best = 0
+    for at, token, number, _ in places:
+        if (number == row and at >= own) or not token.startswith(part) or token == part:
+            continue
+        count = 0
+        while count < min(at, own) and stream[at - 1 - count] == stream[own - 1 - count]:
+            count += 1
+        best = max(best, count)
+    return best if best >= 3 else 0
+
+
+@pytest.mark.slow
+def test_a_question_and_a_keystroke_cost_less_than_a_millisecond() -> None:
+    room = Room()
+    rng = random.Random(1)
+    document = room.open("".join(f"value_{rng.randrange(99)} = call(item_{rng.randrange(99)}, {n})\n" for n in range(4000)))
+    questions, keys = [], []
+    for _ in range(400):
+        offset = rng.randrange(len(document))
+        began = time.perf_counter()
+        room.matches.find(document, offset)
+        questions.append(time.perf_counter() - began)
+        change = RangeChange(document.position_at(offset), document.position_at(offset), "x")
+        assert document.version is not None
+        for changed, done in room.documents.change(document.uri, document.version + 1, [change]):
+            began = time.perf_counter()
+            room.matches.changed(changed, done, Origin.TYPED)
+            keys.append(time.perf_counter() - began)
+    assert sorted(questions)[len(questions) // 2] < 0.001
+    assert sum(keys) / len(keys) < 0.001
