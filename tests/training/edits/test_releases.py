@@ -61,6 +61,13 @@ def test_one_line_that_renames_a_name_twice_is_a_story() -> None:
     assert edited(story) == ["first_value", "first_value"]
 
 
+def test_two_names_of_a_line_are_changed_at_once() -> None:
+    before = HEAD + "root = ioutil.TempDir()\nother = ioutil.ReadAll()\n" + FILLER
+    after = before.replace("ioutil.TempDir", "os.MkdirTemp").replace("ioutil.ReadAll", "io.ReadAll")
+    (story,), _ = told(before, after)
+    assert [change.text for change in story.changes] == ["os.MkdirTemp", "io"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [

@@ -29,11 +29,11 @@ class LineHunk:
     after: str
 
     def changes(self) -> tuple[Change, ...]:
-        """Return the hunk in offsets of the text before: one change, or one for each name that was replaced."""
+        """Return the hunk in offsets of the text before: one change, or one for each place of a renamed name."""
         before, after = _TOKEN.findall(self.before), _TOKEN.findall(self.after)
         pairs = list(zip(before, after, strict=False))
-        differing = [(old, new) for old, new in pairs if old != new]
-        if len(before) == len(after) and len(differing) > 1 and all(_is_name(old, new) for old, new in differing):
+        differing = {(old, new) for old, new in pairs if old != new}
+        if len(before) == len(after) and len(differing) == 1 and all(_is_name(*names) for names in differing):
             return tuple(self._replaced_names(pairs))
         return (self._trimmed(before, after),)
 
