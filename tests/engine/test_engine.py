@@ -303,15 +303,19 @@ def test_buffers_of_earlier_requests_change_no_token(
         assert engine.submit(request).result(60).ids == expected.ids
 
 
-def test_only_the_reusable_beginning_is_cached(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
+def test_only_the_reusable_beginning_is_kept_for_others(
+    model: Transformer, start: Start, context: tuple[int, ...]
+) -> None:
     engine = start(model)
     request = Request(context, 8, (8,), reuse=30)
     first = engine.submit(request).result(60)
-    again = engine.submit(dataclasses.replace(request, reuse=None)).result(60)
-    uncached = engine.submit(dataclasses.replace(request, reuse=0)).result(60)
+    again = engine.submit(dataclasses.replace(request, reuse=0)).result(60)
+    keeper = engine.submit(dataclasses.replace(request, reuse=None)).result(60)
+    reader = engine.submit(dataclasses.replace(request, reuse=0)).result(60)
 
-    assert (first.cached_tokens, again.cached_tokens, uncached.cached_tokens) == (0, 30, 0)
-    assert first.ids == again.ids == uncached.ids
+    assert (first.cached_tokens, again.cached_tokens, keeper.cached_tokens) == (0, 30, 30)
+    assert reader.cached_tokens >= len(context) - 1
+    assert first.ids == again.ids == keeper.ids == reader.ids
 
 
 def test_a_seeded_sample_is_repeated(model: Transformer, start: Start, context: tuple[int, ...]) -> None:

@@ -78,10 +78,10 @@ class Denoiser:
         job.began = self.clock()
         job.slot = self._slots.pop()
         longest = self._model.config.diffusion.max_canvas
-        shared, given = job.request.context[: job.shared], job.request.given
+        known, given = job.request.context[: job.readable], job.request.given
         room = min(job.request.max_new_tokens, longest) + longest if given is None else len(given)
-        job.buffer = self._take_buffer(shared, len(job.request.context) + room)
-        job.lease = self._cache.acquire(shared, job.buffer)
+        job.buffer = self._take_buffer(known, len(job.request.context) + room)
+        job.lease = self._cache.acquire(known, job.buffer)
         job.cached_tokens = job.kept = job.lease.length
         if job.cached_tokens:
             job.within_first_step = self._within_first_step if given is None else self._within_forward

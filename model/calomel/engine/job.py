@@ -118,16 +118,17 @@ class Job:
         return max(0, self.prefill_target - self.committed.length)
 
     @property
-    def shared(self) -> int:
-        """So many leading tokens go to the prefix cache."""
-        whole = len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
-        return whole if self.request.reuse is None else min(self.request.reuse, whole)
+    def readable(self) -> int:
+        """So many leading tokens may come from the prefix cache, where another request left them."""
+        return len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
 
     @property
     def stored(self) -> int:
-        """So many leading tokens go to the prefix cache in the end: those of a given answer may follow the context."""
-        given = self.request.given
-        return self.shared if given is None or self.request.reuse is not None else len(self.request.context + given)
+        """So many leading tokens go to the prefix cache; those of a given answer may follow the context."""
+        request = self.request
+        if request.reuse is not None:
+            return min(request.reuse, self.readable)
+        return self.readable if request.given is None else len(request.context) + len(request.given)
 
     @property
     def uncommitted(self) -> list[int]:

@@ -79,7 +79,8 @@ class Request:
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
-        reuse: so many leading context tokens go to the shared prefix cache; None for all of them, and of `given`.
+        reuse: so many leading context tokens are kept in the shared prefix cache; None for all of them, and of `given`.
+            What others have kept there is read whatever this says.
         min_new_tokens: the end token is not predicted before so many tokens.
         until: asked with the answer whenever it has grown, on the engine's thread; True ends it with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal

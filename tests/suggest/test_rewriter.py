@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from calomel.engine import DeadlineExceededError, Request
+from calomel.prompts.context import ContextRenderer
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts
+from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
+from calomel.suggest.fill import Filler
+from calomel.suggest.in_process import EngineCompleter
+from calomel.suggest.rewriter import Rewriter
+
+REGION = "    total = add(a, b)\n    return total\n"
+PARTS = PromptParts(
+    path="sums.py",
+    prefix="def add(a, b):\n    return a + b\n\n\ndef main(a, b):\n",
+    suffix="\n\nprint(main(1, 2))\n",
+    region=EditRegion(REGION, 4),
+    edits=(Hunk("sums.py", 0, "def add(a):\n", "def add(a, b):\n"),),
+)
+DRAFTS = (
+    Draft(REGION.replace("add", "plus"), "rename"),
+    Draft(REGION.replace("total", "result"), "substitution"),
+    Draft(REGION, "shape"),
+)
+QUESTION = CompleteRequest("edit", PARTS, max_tokens=60, drafts=DRAFTS)
+
+
+def teacher_forced(filler: Filler, text: str) -> float:
+    """The log-probability of a text and its end, asked for alone, with a context that is cached nowhere."""
+    prompt = ContextRenderer(filler.tokenizer).render(PARTS, 2048)
+    given = tuple(filler.tokenizer.encode(text))
+    result = filler.engine.submit(Request(prompt.context, given=given, reuse=0)).result(60)
+    assert result.end_log_prob is not None
+    return sum(result.log_probs) + result.end_log_prob
+
+
+def ratio(candidate: Candidate) -> float:
+    assert candidate.log_ratio is not None
+    return candidate.log_ratio
+
+
+async def test_every_text_has_its_exact_likelihood_beside_that_of_the_current_one(filler: Filler) -> None:
+    answer = await filler.arewrite(QUESTION)
+
+    keep = teacher_forced(filler, REGION)
+    for candidate in answer.candidates:
+        assert candidate.log_prob == pytest.approx(teacher_forced(filler, candidate.text), abs=1e-3)
+        assert candidate.keep_log_prob == pytest.approx(keep, abs=1e-3)
+        assert ratio(candidate) == pytest.approx((candidate.log_prob or 0.0) - keep, abs=1e-3)
+
+
+async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Filler) -> None:
+    answer = await filler.arewrite(QUESTION)
+
+    ratios = [ratio(candidate) for candidate in answer.candidates]
+    assert ratios == sorted(ratios, reverse=True)
+    assert {candidate.maker for candidate in answer.candidates} == {
+        "canvas",
+        "seeded",
+        "rename",
+        "substitution",
+        "shape",
+    }
+    proposed = [(candidate.maker, candidate.text) for candidate in answer.candidates]
+    assert len(proposed) == len(set(proposed))
+    assert {(draft.maker, draft.text) for draft in DRAFTS} <= set(proposed)
+
+
+async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) -> None:
+    answer = await filler.arewrite(QUESTION)
+
+    (unchanged,) = [candidate for candidate in answer.candidates if candidate.maker == "shape"]
+    assert ratio(unchanged) == 0.0
+
+
+async def test_a_question_costs_few_forwards(filler: Filler) -> None:
+    rows: list[int] = []
+    await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
+    filler.engine._denoiser._observe = lambda report: rows.append(report.rows)
+    await filler.arewrite(QUESTION)
+    # The current text; drafts and first steps; second steps; what came of them, and two more where threads interleave.
+    assert 4 <= len(rows) <= 6
+
+
+async def test_the_same_question_is_answered_the_same_way_with_and_without_a_cache(filler: Filler) -> None:
+    cold = await filler.arewrite(QUESTION)
+    warm = await filler.arewrite(QUESTION)
+    assert [candidate.text for candidate in warm.candidates] == [candidate.text for candidate in cold.candidates]
+    assert [ratio(each) for each in warm.candidates] == pytest.approx(
+        [ratio(each) for each in cold.candidates], abs=1e-3
+    )
+    assert cold.cached_tokens == 0
+    assert warm.cached_tokens > 0.8 * warm.context_tokens
+
+
+async def test_a_text_that_the_model_is_sure_of_is_not_rewritten(
+    filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calomel.suggest.rewriter.SURE", -math.inf)
+    answer = await filler.arewrite(QUESTION)
+    assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
+    assert all(candidate.log_ratio is not None for candidate in answer.candidates)
+
+
+async def test_a_rewriter_without_seeds_proposes_none(filler: Filler) -> None:
+    plain = Rewriter(filler.engine, filler.tokenizer, ContextRenderer(filler.tokenizer), seeded=0)
+    answer = await plain.rewrite(replace(QUESTION, drafts=()))
+    assert [candidate.maker for candidate in answer.candidates] == ["canvas"]
+
+
+async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler: Filler) -> None:
+    config = filler.engine.config
+    filler.engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
+    answer = await filler.arewrite(QUESTION)
+    assert [candidate.maker for candidate in answer.candidates] == ["canvas", "rename", "substitution", "shape"]
+    assert all(candidate.log_prob is None for candidate in answer.candidates)
+
+
+async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
+    filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = watched(filler, monkeypatch)
+    task = asyncio.create_task(filler.arewrite(QUESTION))
+    while len(sent) < 2:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert all(handle.cancelled or handle.done for handle in sent)
+    for handle in sent:
+        while not handle.done:
+            await asyncio.sleep(0.001)
+
+
+async def test_a_deadline_before_anything_is_known_is_an_error(filler: Filler) -> None:
+    with pytest.raises(DeadlineExceededError):
+        await filler.arewrite(replace(QUESTION, deadline=0.0))
+
+
+async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit_all = filler.engine.submit_all
+
+    def late(requests: list[Request]) -> object:
+        *early, last = requests
+        return submit_all([*early, replace(last, deadline=0.0)]) if len(requests) > 1 else submit_all(requests)
+
+    monkeypatch.setattr(filler.engine, "submit_all", late)
+    plain = Rewriter(filler.engine, filler.tokenizer, ContextRenderer(filler.tokenizer), seeded=0)
+    request = replace(QUESTION, drafts=DRAFTS[:2])
+    answer = await plain.rewrite(request)
+    assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution"}
+
+
+async def test_an_engine_of_this_process_answers_edits_where_the_model_learned_them(filler: Filler) -> None:
+    model = ModelInfo("tiny", "0", ("fill", "edit"), 4096, 2048, None, "1")
+    completer = EngineCompleter(filler, model)
+    answer = await completer.complete(QUESTION)
+    assert answer.model == "tiny"
+    assert answer.reason is None
+    assert answer.timings.total > 0
+    untrained = EngineCompleter(filler, replace(model, kinds=("fill",)))
+    assert (await untrained.complete(QUESTION)).candidates == ()
+
+
+def watched(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """All handles that the engine gives out from now on."""
+    sent: list[Any] = []
+    submit_all = filler.engine.submit_all
+
+    def submit(requests: Any) -> Any:
+        handles = submit_all(requests)
+        sent.extend(handles)
+        return handles
+
+    monkeypatch.setattr(filler.engine, "submit_all", submit)
+    return sent
