@@ -22,6 +22,9 @@ from calomel.workspace.workspace import Masking, Workspace
 
 URI = "file:///work/a.py"
 
+# What a model says: a text, several candidates, or why it does not.
+Reply = str | tuple[Candidate, ...] | CompleterError | Exception
+
 
 class Time:
     """Seconds that pass by `advance` alone."""
@@ -62,7 +65,7 @@ async def settle() -> None:
 class ScriptedModel:
     """Answers by a function of the request; `hold` keeps answers back until `release`."""
 
-    reply: Callable[[CompleteRequest], str | CompleterError | Exception] = lambda _: "done()"
+    reply: Callable[[CompleteRequest], Reply] = lambda _: "done()"
     kinds: tuple[Kind, ...] = ("fill", "edit")
     log_prob: float = -0.1
     finish_reason: Literal["stop", "length", "deadline"] = "stop"
@@ -91,6 +94,8 @@ class ScriptedModel:
         said = self.reply(request)
         if isinstance(said, Exception):
             raise said
+        if isinstance(said, tuple):
+            return CompleteAnswer(said, model="scripted")
         return CompleteAnswer((Candidate(said, (self.log_prob,), finish_reason=self.finish_reason),), model="scripted")
 
     def release(self) -> None:
@@ -205,7 +210,7 @@ class Editor:
 @asynccontextmanager
 async def editing(
     text: str,
-    reply: Callable[[CompleteRequest], str | CompleterError | Exception] | str = "done()",
+    reply: Callable[[CompleteRequest], Reply] | str = "done()",
     *,
     settings: SuggestSettings | None = None,
     privacy: Masking | None = None,

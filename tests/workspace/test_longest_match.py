@@ -178,7 +178,9 @@ def longest(text: str, offset: int) -> int:
 def test_a_question_and_a_keystroke_cost_less_than_a_millisecond() -> None:
     room = Room()
     rng = random.Random(1)
-    document = room.open("".join(f"value_{rng.randrange(99)} = call(item_{rng.randrange(99)}, {n})\n" for n in range(4000)))
+    document = room.open(
+        "".join(f"value_{rng.randrange(99)} = call(item_{rng.randrange(99)}, {n})\n" for n in range(4000))
+    )
     questions, keys = [], []
     for _ in range(400):
         offset = rng.randrange(len(document))

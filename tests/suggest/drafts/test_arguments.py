@@ -42,7 +42,9 @@ def test_a_parameter_that_is_gone_is_taken_from_the_calls() -> None:
 
 
 def test_reordered_parameters_reorder_the_calls() -> None:
-    moment = Moment("def put(key, value):\n    pass\n\nput(a, f(1, 2))\nput(b, value=1)\n", ("key, value", "value, key"))
+    moment = Moment(
+        "def put(key, value):\n    pass\n\nput(a, f(1, 2))\nput(b, value=1)\n", ("key, value", "value, key")
+    )
     assert moment.results("arguments") == ["put(f(1, 2), a)"]
 
 

@@ -18,7 +18,7 @@ def test_what_got_a_name_is_called_by_it(text: str, new: str, expected: list[str
 
 
 def test_what_stands_everywhere_is_left_alone() -> None:
-    assert Moment("\nx = f(0)\ny = g(\"\")\n", ("\n", "ZERO = 0\n\n")).results() == []
+    assert Moment('\nx = f(0)\ny = g("")\n', ("\n", "ZERO = 0\n\n")).results() == []
 
 
 def test_a_computed_value_holds_below_in_its_function() -> None:

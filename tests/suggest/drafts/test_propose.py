@@ -25,7 +25,9 @@ def test_nothing_after_formatting_or_a_line_of_prose() -> None:
 
 
 def test_nothing_that_brings_back_a_deleted_line() -> None:
-    moment = Moment("@slow\ndef test_a():\n    pass\n\n@slow\ndef test_b():\n    pass\n", ("@slow\ndef test_a", "def test_a"))
+    moment = Moment(
+        "@slow\ndef test_a():\n    pass\n\n@slow\ndef test_b():\n    pass\n", ("@slow\ndef test_a", "def test_a")
+    )
     assert moment.results() == []
 
 
@@ -67,14 +69,18 @@ def test_windows_line_ends_are_kept() -> None:
 
 
 LINES = st.lists(
-    st.sampled_from(["", "a = f(b)", "    a.b(c, d)", "def f(a, b):", "x(", ")", "{", "'", '"', "// c", "é = 𝒳", "\t@d"]),
+    st.sampled_from(
+        ["", "a = f(b)", "    a.b(c, d)", "def f(a, b):", "x(", ")", "{", "'", '"', "// c", "é = 𝒳", "\t@d"]
+    ),
     max_size=12,
 ).map("\n".join)
 
 
 @settings(max_examples=200, deadline=None)
 @given(before=LINES, middle=LINES, after=LINES, cursor=st.integers(0, 200))
-def test_whatever_was_edited_drafts_lie_in_the_text_and_change_it(before: str, middle: str, after: str, cursor: int) -> None:
+def test_whatever_was_edited_drafts_lie_in_the_text_and_change_it(
+    before: str, middle: str, after: str, cursor: int
+) -> None:
     hunks = (*text_hunks("a", before, middle), *text_hunks("a", middle, after))
     found = drafts(after, hunks, min(cursor, len(after)))
     assert all(0 <= draft.start <= draft.end <= len(after) for draft in found)

@@ -67,7 +67,9 @@ def test_a_name_put_in_the_place_of_another_is_no_rename() -> None:
 
 
 def test_a_rewritten_line_is_no_rename() -> None:
-    moment = Moment("self.update(other)\nself.update(more)\n", ("self.update(other)", "for item in values: insert(item)"))
+    moment = Moment(
+        "self.update(other)\nself.update(more)\n", ("self.update(other)", "for item in values: insert(item)")
+    )
     assert moment.results("rename") == []
 
 
