@@ -8,7 +8,7 @@ from typing import Final
 
 from tree_sitter import Node
 
-from calomel.training.edits.functions import Function, functions
+from calomel.training.edits.functions import Function, enclosing, functions
 from calomel.training.edits.listing import Listing, listing
 from calomel.training.edits.source import Source
 
@@ -131,10 +131,25 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
             elif source.language != "rust":
                 return None
         elif function.method and not (qualified and _is_path(call)):
-            if call.receiver not in _ITSELF and (name in COMMON or _is_type(call.receiver)):
+            if not is_own(source, call):
                 return None
             sites.append(call)
     return tuple(sites)
+
+
+def is_own(source: Source, call: Call) -> bool:
+    """Whether a method called through an object is believed to be the one defined in this file.
+
+    It is through `self` and its like. Through a variable it may be, unless many types have such a method, or the caller
+    has the same name: then it hands the call on to something else.
+    """
+    if call.receiver in _ITSELF and not call.receiver.startswith("super"):
+        return True
+    name = source.slice(call.name)
+    if name in COMMON or not call.receiver.isidentifier() or _is_type(call.receiver) or call.receiver == "super":
+        return False
+    around = enclosing(source, call.name)
+    return around is None or around.name != name
 
 
 def _is_path(call: Call) -> bool:

@@ -229,12 +229,13 @@ def new_name(  # noqa: PLR0913
         return None
     if camel and name.style == "snake" and len(name.words) == 1:
         name = Name(name.words, "camel", name.before, name.behind)
-    vocabulary = words_of(re.findall(r"\w+", near)) or words_of(names)
+    words = words_of(re.findall(r"\w+", near)) or words_of(names)
+    vocabulary = [word for word in words if word not in keywords(language)]
     for _ in range(_TRIES):
-        words = _other(name.words, rng, vocabulary, role)
-        if words is None or len(set(words)) != len(words):
+        others = _other(name.words, rng, vocabulary, role)
+        if others is None or len(set(others)) != len(others):
             continue
-        made = name.with_words(words)
+        made = name.with_words(others)
         if made != text and made not in names and made not in keywords(language) and len(made) <= _LONGEST:
             return made
     return None

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from tree_sitter import Node
 
-from calomel.training.edits.calls import COMMON, calls, is_member
+from calomel.training.edits.calls import COMMON, calls, is_member, is_own
 from calomel.training.edits.functions import Function, functions
 from calomel.training.edits.naming import new_name
 from calomel.training.edits.source import Source
@@ -56,7 +56,12 @@ class _Target:
 
 def rename(source: Source, rng: random.Random) -> Story | None:
     """Rename a function, a parameter, a local, a constant, a type or a field (Python, TypeScript, JavaScript, Go, Rust)."""
-    makers: list[Callable[[Source, random.Random], Iterator[_Target]]] = [_of_functions, _of_locals, _of_types, _of_fields]
+    makers: list[Callable[[Source, random.Random], Iterator[_Target]]] = [
+        _of_functions,
+        _of_locals,
+        _of_types,
+        _of_fields,
+    ]
     weights = [4, 5, 2, 3]
     while makers:
         maker = rng.choices(makers, weights)[0]
@@ -131,7 +136,9 @@ def _of_functions(source: Source, rng: random.Random) -> Iterator[_Target]:
         definitions = {each.name_node.start_byte for each in functions(source) if each.name_node and each.name == name}
         if len(definitions) > 1 and not function.method:
             continue
-        called = {call.name.start_byte for call in calls(source).get(name, ())}
+        called = calls(source).get(name, ())
+        if function.method and any(is_member(call.name) and not is_own(source, call) for call in called):
+            continue
         if not called and len(definitions) < 2:  # noqa: PLR2004
             continue
         if any(_role(source, node) in ("declared", "key", "keyword", "outside") for node in nodes):
@@ -153,7 +160,12 @@ def _of_locals(source: Source, rng: random.Random) -> Iterator[_Target]:
             for left in node.children_by_field_name(field):
                 names = [left] if left.type == "identifier" else left.named_children
                 inner = _innermost(around, node)
-                if inner is not None and left.type in ("identifier", "expression_list", "tuple_pattern", "pattern_list"):
+                if inner is not None and left.type in (
+                    "identifier",
+                    "expression_list",
+                    "tuple_pattern",
+                    "pattern_list",
+                ):
                     targets += [(name, inner) for name in names if name.type == "identifier"]
     rng.shuffle(targets)
     for definition, function in targets:
@@ -189,7 +201,11 @@ def _local(source: Source, definition: Node, function: Function) -> _Target | No
         if not low <= node.start_byte < high or node == definition:
             continue
         role = _role(source, node)
-        if role == "outside" or node.type == _SHORT_PATTERN or (role != "member" and node.start_byte < definition.start_byte):
+        if (
+            role == "outside"
+            or node.type == _SHORT_PATTERN
+            or (role != "member" and node.start_byte < definition.start_byte)
+        ):
             return None
         if role in ("use", "declared"):
             uses.append(node)
