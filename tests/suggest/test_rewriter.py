@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from calomel.engine import DeadlineExceededError, Request
+from calomel.engine import DeadlineExceededError, Request, RequestCancelledError
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
@@ -125,17 +125,16 @@ async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler:
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent = watched(filler, monkeypatch)
+    sent, second = watched(filler, monkeypatch)
     task = asyncio.create_task(filler.arewrite(QUESTION))
-    while len(sent) < 2:
-        await asyncio.sleep(0)
+    await second.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert all(handle.cancelled or handle.done for handle in sent)
-    for handle in sent:
-        while not handle.done:
-            await asyncio.sleep(0.001)
+    assert len(sent) > len(DRAFTS)
+    outcomes = await asyncio.gather(*(handle.wait() for handle in sent), return_exceptions=True)
+    assert any(isinstance(outcome, RequestCancelledError) for outcome in outcomes)
+    assert all(handle.done for handle in sent)
 
 
 async def test_a_deadline_before_anything_is_known_is_an_error(filler: Filler) -> None:
@@ -168,15 +167,18 @@ async def test_an_engine_of_this_process_answers_edits_where_the_model_learned_t
     assert (await untrained.complete(QUESTION)).candidates == ()
 
 
-def watched(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """All handles that the engine gives out from now on."""
+def watched(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], asyncio.Event]:
+    """All handles that the engine gives out from now on, and when it gave out several at once."""
     sent: list[Any] = []
+    several = asyncio.Event()
     submit_all = filler.engine.submit_all
 
     def submit(requests: Any) -> Any:
         handles = submit_all(requests)
         sent.extend(handles)
+        if len(handles) > 1:
+            several.set()
         return handles
 
     monkeypatch.setattr(filler.engine, "submit_all", submit)
-    return sent
+    return sent, several
