@@ -12,9 +12,10 @@ from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import Batch, batches
+from calomel.training.branch import head_rows, rows
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.example import HEAD, ExampleMaker, rows
+from calomel.training.example import ExampleMaker
 from calomel.training.flex import FlexTreeAttention, flex_masks
 
 
@@ -43,11 +44,11 @@ def test_rows_of_a_branch_are_what_a_plain_forward_of_the_same_sequence_gives(
     hidden = model(batch.ids.flatten(), batch.positions.flatten(), tree(model, batch)).unflatten(0, (2, -1))
     start = shape.front + rows(shape)  # the second hole of the first document
     seen = int(batch.limit[0, start])
-    chosen = torch.arange(start, start + HEAD + 3 * shape.canvas)
+    chosen = torch.arange(start, start + head_rows(shape) + 3 * shape.canvas)
     chosen = chosen[batch.valid[0, chosen]]
-    canvas = start + HEAD + shape.canvas
+    canvas = start + head_rows(shape) + shape.canvas
     causal = torch.cat((torch.arange(seen), chosen[chosen < canvas]))
-    context = causal[(causal < start + HEAD) & ~((causal == start + HEAD - 1) & shift)]
+    context = causal[(causal < start + head_rows(shape)) & ~((causal == start + head_rows(shape) - 1) & shift)]
     drawn = torch.cat((context, chosen[(chosen >= canvas) & (chosen < canvas + shape.canvas)]))
 
     for sequence, free in ((causal, 0), (drawn, len(drawn) - len(context))):
@@ -86,7 +87,7 @@ def test_no_canvas_sees_the_clean_answer_and_no_context_sees_a_branch(
     model.embed_tokens.forward = lambda _: embedded  # type: ignore[assignment,method-assign]
     hidden = model(batch.ids.flatten(), batch.positions.flatten(), tree(model, batch)).unflatten(0, (2, -1))
     start = shape.front
-    answer = slice(start + HEAD, start + HEAD + shape.canvas)
+    answer = slice(start + head_rows(shape), start + head_rows(shape) + shape.canvas)
     canvases = slice(answer.stop, answer.stop + 2 * shape.canvas)
 
     def influence(rows_from: slice, rows_to: slice) -> float:

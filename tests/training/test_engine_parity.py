@@ -14,9 +14,10 @@ from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import batches
+from calomel.training.branch import head_rows, rows
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.example import HEAD, ExampleMaker, rows
+from calomel.training.example import ExampleMaker
 
 
 @pytest.mark.parametrize("shift", [False, True])
@@ -42,12 +43,12 @@ def test_the_engine_gives_the_logits_that_training_gave(
         trained = model.logits(model(batch.ids.flatten(), batch.positions.flatten(), attend)).unflatten(0, (2, -1))
     for hole in range(shape.holes):
         start = shape.front + hole * rows(shape)
-        head = torch.arange(start, start + HEAD)
+        head = torch.arange(start, start + head_rows(shape))
         context = [
             *batch.ids[0, : int(batch.limit[0, start])].tolist(),
             *batch.ids[0, head[batch.valid[0, head]]].tolist(),
         ]
-        canvas = torch.arange(start + HEAD + shape.canvas, start + HEAD + 2 * shape.canvas)
+        canvas = torch.arange(start + head_rows(shape) + shape.canvas, start + head_rows(shape) + 2 * shape.canvas)
         canvas = canvas[batch.valid[0, canvas]]
         known = len(context) - shift  # with shifted logits the canvas begins with the last token of the context
         buffer = KeyValueBuffer(

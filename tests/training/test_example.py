@@ -9,9 +9,10 @@ import pytest
 
 from calomel.prompts.fim import assemble_front, assemble_tail, split_suffix
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.branch import CANVAS, CAUSAL, FILL, KEPT, REST, Example, head_rows, rows
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.documents import Document
-from calomel.training.example import CANVAS, CAUSAL, FILL, HEAD, KEPT, REST, Example, ExampleMaker, rows
+from calomel.training.example import ExampleMaker
 from calomel.training.holes import Hole, cut
 
 SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
@@ -50,7 +51,7 @@ def test_front_and_branch_have_the_ids_that_a_live_prompt_of_the_same_text_has(
                 continue  # deeper inside a pre-token than a branch has room for: moved to its start
             near, _ = split_suffix(text[hole.end :], tokenizer)
             live = assemble_front((), (), tokenizer.encode(prefix), tokenizer) + assemble_tail((), near, tokenizer)
-            head = example.ids[part][:HEAD][example.valid[part][:HEAD]]
+            head = example.ids[part][: head_rows(SHAPE)][example.valid[part][: head_rows(SHAPE)]]
 
             assert [*example.ids[: example.limit[part][0]], *head] == live
             checked += 1
@@ -64,7 +65,7 @@ def test_the_clean_answer_is_never_in_a_fully_masked_canvas(
     for seed in range(30):
         example = make(config, tokenizer, documents[seed % 10], seed)
         for index in range(SHAPE.holes):
-            start = branch(example, index).start + HEAD + SHAPE.canvas
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
             for canvas in (slice(start, start + 16), slice(start + 16, start + 32)):
                 masked = example.ids[canvas] == tokenizer.mask
                 answers = example.groups[canvas] == CANVAS
@@ -81,7 +82,7 @@ def test_every_answer_token_is_masked_in_one_of_the_two_canvases_or_in_the_first
     for seed in range(10):
         example = make(config, tokenizer, documents[seed], seed)
         for index in range(SHAPE.holes):
-            start = branch(example, index).start + HEAD + SHAPE.canvas
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
             first, second = slice(start, start + 16), slice(start + 16, start + 32)
             answer = example.valid[first] & (example.targets[first] != tokenizer.end)
             masked = (example.ids[first] == tokenizer.mask) | (example.ids[second] == tokenizer.mask)
@@ -99,7 +100,7 @@ def test_what_follows_the_end_is_always_masked_and_counted_apart(
         assert (example.ids[fill] == tokenizer.mask).all()
         assert (example.targets[fill] == tokenizer.end).all()
         for index in range(SHAPE.holes):
-            start = branch(example, index).start + HEAD + SHAPE.canvas
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
             lengths.add(int(example.valid[start : start + 16].sum()))
     assert len(lengths) > 5
 
@@ -109,7 +110,7 @@ def test_the_middle_mark_predicts_the_first_token_of_the_answer(
 ) -> None:
     example = make(config, tokenizer, documents[1], 5)
     for index in range(SHAPE.holes):
-        last = branch(example, index).start + HEAD - 1
+        last = branch(example, index).start + head_rows(SHAPE) - 1
         assert example.ids[last] == tokenizer.middle
         assert example.groups[last] == CAUSAL
         answer = example.ids[last + 1] if example.valid[last + 1] else tokenizer.end
@@ -123,7 +124,7 @@ def test_shifted_canvases_start_with_the_middle_mark_at_its_own_position(
     shifted = make(replace(config, model=replace(config.model, logit_shift=True)), tokenizer, documents[1], 5)
 
     for index in range(SHAPE.holes):
-        start = branch(plain, index).start + HEAD + SHAPE.canvas
+        start = branch(plain, index).start + head_rows(SHAPE) + SHAPE.canvas
         size = int(plain.valid[start : start + 16].sum())
         assert shifted.ids[start] == tokenizer.middle
         assert shifted.positions[start] == shifted.positions[start - SHAPE.canvas - 1]

@@ -8,7 +8,7 @@ import random
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,12 @@ import torch
 import zstandard
 
 from calomel.engine.checkpoint import load_checkpoint
+from calomel.prompts.region import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.documents import CorpusError, Document, DocumentSampler, read_documents
+from calomel.training.edits.stories import write_stories
+from calomel.training.edits.story import Change, Story
 from calomel.training.optimizer import orthogonalise
 from calomel.training.run import train
 from calomel.training.schedule import rate_factor
@@ -196,3 +199,38 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
 
     with pytest.raises(TrainingConfigError, match="differ; to train the weights further"):
         train(config, tmp_path / "run", init_from=tmp_path / "checkpoint")
+
+
+def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:
+    text = "def add(first, second):\n    return first + second\n\n\n" * 6
+    changes = []
+    for at in (at for at in range(len(text)) if text.startswith("second", at)):
+        changes.append(Change(at, at + 6, "others"))
+    write_stories(tmp_path / "edits.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
+    region = RegionBounds(above=1, below=1, characters=90)
+    config = replace(
+        config,
+        edits=tmp_path / "edits.jsonl.zst",
+        held_out_edits=tmp_path / "edits.jsonl.zst",
+        shapes=(BatchShape(2, 128, 2, 40, region=60, answers=2.0), *config.shapes),
+        region=region,
+        evaluate_steps=3,
+    )
+
+    train(config, tmp_path / "run")
+
+    told = json.loads((tmp_path / "run/checkpoint/config.json").read_text())
+    assert told["kinds"] == ["fill", "edit"]
+    assert told["edit_region"] == asdict(region)
+    held_out = [entry for entry in entries(tmp_path / "run") if "held_out" in entry]
+    assert held_out
+    assert all(entry["edit_causal"] > 0 and entry["causal"] > 0 for entry in held_out)
+    load_checkpoint(tmp_path / "run/checkpoint")
+
+
+def test_a_shape_with_a_region_needs_edits(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(
+        'corpus = "a"\nheld_out = "b"\ntokenizer = "c"\n[[shapes]]\nregion = 48\n', encoding="utf-8"
+    )
+    with pytest.raises(TrainingConfigError, match="calomel edits"):
+        TrainConfig.from_file(tmp_path / "run.toml")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -63,8 +64,18 @@ def load_checkpoint(
     return model.requires_grad_(False).eval()
 
 
-def save_checkpoint(model: Transformer, folder: Path, *, dtype: torch.dtype = torch.bfloat16) -> None:
-    """Write `config.json` and `model.safetensors` into `folder`, each replaced in one step."""
+def save_checkpoint(
+    model: Transformer,
+    folder: Path,
+    *,
+    dtype: torch.dtype = torch.bfloat16,
+    abilities: Mapping[str, Any] | None = None,
+) -> None:
+    """Write `config.json` and `model.safetensors` into `folder`, each replaced in one step.
+
+    `abilities` are further fields of `config.json`, for those who ask what the weights were trained for; the engine
+    does not read them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     state = model.state_dict()
     tensors: dict[str, Tensor] = {}
@@ -76,7 +87,8 @@ def save_checkpoint(model: Transformer, folder: Path, *, dtype: torch.dtype = to
     # `save_file` would make a file that only its owner can read.
     weights.with_suffix(".part").write_bytes(save(tensors, metadata={"format": "pt"}))
     weights.with_suffix(".part").replace(weights)
-    config.with_suffix(".part").write_text(json.dumps(model.config.to_dict(), indent=2) + "\n", encoding="utf-8")
+    said = json.dumps({**model.config.to_dict(), **(abilities or {})}, indent=2) + "\n"
+    config.with_suffix(".part").write_text(said, encoding="utf-8")
     config.with_suffix(".part").replace(config)
 
 

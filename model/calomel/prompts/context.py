@@ -52,7 +52,7 @@ class ContextRenderer:
 
     def edits_tokens(self, hunks: Sequence[Hunk]) -> int:
         """How many tokens a stream of edits takes."""
-        return len(self._stream(hunks))
+        return len(self.stream(hunks))
 
     def _last_excerpts(self, excerpts: Sequence[Excerpt], room: int) -> list[int]:
         """The last excerpts that fit, in their order."""
@@ -79,13 +79,14 @@ class ContextRenderer:
 
     def _edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
         first = 0
-        ids = self._stream(hunks)
+        ids = self.stream(hunks)
         while first < len(hunks) and len(ids) > room:
             first += 1
-            ids = self._stream(hunks[first:])
+            ids = self.stream(hunks[first:])
         return ids
 
-    def _stream(self, hunks: Sequence[Hunk]) -> list[int]:
+    def stream(self, hunks: Sequence[Hunk]) -> list[int]:
+        """The ids of a stream of edits, oldest first; hunks of one file after another need one heading."""
         ids: list[int] = []
         path: str | None = None
         for hunk in hunks:

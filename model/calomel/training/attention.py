@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from calomel.engine.config import ModelConfig
+from calomel.training.branch import head_rows, rows
 from calomel.training.config import BatchShape
-from calomel.training.example import HEAD, rows
 
 
 def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
@@ -20,14 +20,14 @@ def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
 
     With shifted logits a canvas holds the middle mark as its own first row, so it does not see the head's.
     """
-    count = rows(shape)
+    count, begin = rows(shape), head_rows(shape)
     index = torch.arange(count)
-    part = torch.where(index < HEAD, 0, 1 + (index - HEAD) // shape.canvas)  # 0 head, 1 causal, 2 and 3 canvases
+    part = torch.where(index < begin, 0, 1 + (index - begin) // shape.canvas)  # 0 head, 1 causal, 2 and 3 canvases
     query, key = part[:, None], part[None, :]
     causal = index[:, None] >= index[None, :]
     head = (key == 0) & ((query > 0) | causal)
     if logit_shift:
-        head &= ~((query > 1) & (index[None, :] == HEAD - 1))
+        head &= ~((query > 1) & (index[None, :] == begin - 1))
     own = (query == key) & (query > 0)
     return head | (own & ((query > 1) | causal))
 

@@ -10,9 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
 from calomel.training.documents import DocumentSampler
-from calomel.training.example import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, ExampleMaker, rows
+from calomel.training.edit_sampler import EditExamples
+from calomel.training.example import ExampleMaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +52,27 @@ def scored_rows(shape: BatchShape) -> int:
 
 
 def batches(
-    sampler: DocumentSampler, maker: ExampleMaker, config: TrainConfig, rng: random.Random, progress: float = 0.0
+    sampler: DocumentSampler,
+    maker: ExampleMaker,
+    config: TrainConfig,
+    rng: random.Random,
+    progress: float = 0.0,
+    edits: EditExamples | None = None,
 ) -> Iterator[Batch]:
-    """Batches without end, of the shapes that belong to `progress`; the same generator state gives the same batches."""
+    """Batches without end, of the shapes that belong to `progress`; the same generator state gives the same batches.
+
+    Shapes with a region are made from `edits`.
+    """
     shapes = [shape for shape in config.shapes if shape.since <= progress < shape.until]
     shares = [shape.share for shape in shapes]
     while True:
         shape = rng.choices(shapes, shares)[0]
         phase = rng.random()
-        examples = [
-            maker.make(sampler.draw(rng), shape, (phase + index / (shape.documents * shape.holes)) % 1.0, rng)
-            for index in range(shape.documents)
-        ]
+        phases = [(phase + index / (shape.documents * shape.holes)) % 1.0 for index in range(shape.documents)]
+        if shape.region and edits is not None:
+            examples = [edits.draw(shape, each, rng) for each in phases]
+        else:
+            examples = [maker.make(sampler.draw(rng), shape, each, rng) for each in phases]
         yield collate(examples, shape, config.losses, rng)
 
 
@@ -81,7 +92,7 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
     scored = np.concatenate([chosen, np.zeros(padding, dtype=np.int64)])
     kept_groups, kept_weights = groups[scored], weights[scored].astype(np.float64)
     kept_weights[len(chosen) :] = 0.0
-    _normalise(kept_weights, kept_groups, losses)
+    _normalise(kept_weights, kept_groups, losses, shape.answers)
     return Batch(
         shape=shape,
         ids=torch.from_numpy(np.stack([example.ids for example in examples])),
@@ -95,17 +106,21 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
     )
 
 
-def _normalise(weights: np.ndarray, groups: np.ndarray, losses: Losses) -> None:
-    """Scale the weights in place: each part of the loss becomes a mean of its own.
+def _normalise(weights: np.ndarray, groups: np.ndarray, losses: Losses, answers: float) -> None:
+    """Scale the weights in place: each part of the loss becomes a mean of its own; those of answers times `answers`.
 
     Canvas A and B together mask each answer token once in expectation with weight 1 / rate each; the weights of a
     canvas are therefore divided by the number of its rows, not by the sum of the weights, which would undo them.
     """
-    for group, share in ((CONTEXT, losses.context), (CAUSAL, losses.causal), (FILL, losses.fill)):
+    for group, share in (
+        (CONTEXT, losses.context),
+        (CAUSAL, losses.causal * answers),
+        (FILL, losses.fill * answers),
+    ):
         members = (groups == group) & (weights > 0)
         weights[members] *= share / max(1, int(members.sum()))
     canvas = ((groups == CANVAS) | (groups == KEPT)) & (weights > 0)
-    weights[canvas] *= losses.canvas / max(1, int(canvas.sum()))
+    weights[canvas] *= losses.canvas * answers / max(1, int(canvas.sum()))
 
 
 def row_count(shape: BatchShape) -> int:

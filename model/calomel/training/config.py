@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
+from calomel.prompts.region import RegionBounds
 
 
 class TrainingConfigError(ValueError):
@@ -69,6 +70,9 @@ class BatchShape:
         canvas: rows of each canvas; every hole has two, with complementary masks.
         share: how often this shape is drawn, relative to the others.
         since, until: the part of the run, 0 to 1, in which it is drawn at all.
+        region: room for a region that is rewritten, in tokens: then the branches are questions about an edit, made from
+            the stories of `TrainConfig.edits`, and a story takes the place of a document. 0 for holes.
+        answers: the weight of the answers' losses is multiplied by it.
     """
 
     documents: int = 4
@@ -78,6 +82,8 @@ class BatchShape:
     share: float = 1.0
     since: float = 0.0
     until: float = 1.0
+    region: int = 0
+    answers: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +136,11 @@ class TrainConfig:
     Attributes:
         corpus: `train.jsonl.zst` of `calomel corpus`.
         held_out: `heldout.jsonl.zst` of `calomel corpus`.
+        edits: `train-edits.jsonl.zst` of `calomel edits`; needed by shapes with a region.
+        held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated on apart.
+        region: how large a region is; written into the checkpoint.
+        silent_scenes: of the moments in which nothing is to change any more, this share is used. Most places of the
+            other moments are silent already.
         tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
         languages: relative shares of the languages.
         minutes: wall time of the run, all resumed parts together; the schedule is a function of it.
@@ -142,6 +153,10 @@ class TrainConfig:
     corpus: Path
     held_out: Path
     tokenizer: Path
+    edits: Path | None = None
+    held_out_edits: Path | None = None
+    region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140))
+    silent_scenes: float = 0.5
     minutes: float = 60.0
     seed: int = 0
     threads: int = 0
@@ -177,15 +192,18 @@ class TrainConfig:
             ("holes", HoleMix),
             ("losses", Losses),
             ("optimization", Optimization),
+            ("region", RegionBounds),
         ):
             if name in parts:
                 parts[name] = _build(part, parts[name], name)
         if "shapes" in parts:
             parts["shapes"] = tuple(_build(BatchShape, shape, "shapes") for shape in parts["shapes"])
-        for name in ("corpus", "held_out", "tokenizer"):
+        for name in ("corpus", "held_out", "tokenizer", "edits", "held_out_edits"):
             if name in parts:
                 parts[name] = Path(parts[name]).expanduser()
         config: TrainConfig = _build(cls, parts, str(path))
+        if config.edits is None and any(shape.region for shape in config.shapes):
+            raise TrainingConfigError(f"{path}: a shape has a region, but edits is not set; `calomel edits` makes them")
         return config
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from calomel.training.example import GROUPS
+from calomel.training.branch import GROUPS
 
 
 def draw_curves(log: Path, image: Path) -> None:
@@ -19,11 +19,11 @@ def draw_curves(log: Path, image: Path) -> None:
     training = [entry for entry in entries if "held_out" not in entry]
     held_out = [entry for entry in entries if "held_out" in entry]
     figure, axes = plt.subplots(figsize=(9, 5))
-    for number, group in enumerate(GROUPS):
+    for number, group in enumerate((*GROUPS, "edit_causal", "edit_canvas")):
         for part, style in ((training, "-"), (held_out, "o")):
             axes.plot(
-                [entry["rows"] / 1e6 for entry in part],
-                [entry[group] for entry in part],
+                [entry["rows"] / 1e6 for entry in part if group in entry],
+                [entry[group] for entry in part if group in entry],
                 style,
                 color=f"C{number}",
                 markersize=4,

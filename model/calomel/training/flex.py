@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from calomel.engine.config import ModelConfig
+from calomel.training.branch import rows
 from calomel.training.config import BatchShape
-from calomel.training.example import rows
 
 _BLOCK: Final = 128
 

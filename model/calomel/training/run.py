@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +26,13 @@ from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import branch_structure
 from calomel.training.batch import Batch, batches, row_count
+from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.curve import draw_curves
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.example import GROUPS, ExampleMaker
+from calomel.training.edit_example import EditExampleMaker
+from calomel.training.edit_sampler import EditExamples
+from calomel.training.example import ExampleMaker
 from calomel.training.flex import flex_masks
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
@@ -121,14 +124,14 @@ class _Run:
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step)
         made = open_stream(stream, self.config.workers)
-        sums = torch.zeros(len(GROUPS), 2)
+        sums = torch.zeros(2, len(GROUPS), 2)
         while (share := counters.seconds / (self.config.minutes * 60)) < 1:
             self._pause()
             began = time.monotonic()
             stream.progress.value = share
             batch = next(made).to(self.device)
             rate, cross_entropy = self._step(batch, counters.step, share)
-            sums += _group_sums(batch, cross_entropy)
+            sums[int(batch.shape.region > 0)] += _group_sums(batch, cross_entropy)
             counters.step += 1
             counters.rows += batch.shape.documents * row_count(batch.shape)
             # The first step of a shape compiles it: that time is no training.
@@ -136,7 +139,8 @@ class _Run:
             self.compiled.add(batch.shape)
             yield counters.seconds
             if counters.step % _LOG_STEPS == 0:
-                self._log(counters, _means(sums), rate=rate)
+                edits = {f"edit_{name}": loss for name, loss in _means(sums[1]).items()} if sums[1].any() else {}
+                self._log(counters, {**_means(sums[0]), **edits}, rate=rate)
                 sums.zero_()
             if counters.step % self.config.evaluate_steps == 0:
                 self._log(counters, self._evaluate(held_out), held_out=True)
@@ -177,19 +181,34 @@ class _Run:
             result: tuple[Tensor, Tensor] = self.loss(batch, structure, masks)
         return result
 
-    def _held_out(self) -> list[Batch]:
+    def _held_out(self) -> dict[str, list[Batch]]:
+        """Batches of held-out text, by what their losses are called by; the same ones in every run."""
         sampler = DocumentSampler(read_documents(self.config.held_out), self.config.languages)
-        rng = random.Random("held out")
-        last = self.config.shapes[-1:]
-        stream = batches(sampler, self.maker, replace(self.config, shapes=last), rng, progress=last[0].since)
+        holes = [shape for shape in self.config.shapes if not shape.region][-1:]
+        regions = [shape for shape in self.config.shapes if shape.region][-1:]
+        found = {"": self._few(sampler, holes)} if holes else {}
+        if regions and self.config.held_out_edits is not None:
+            maker = EditExampleMaker(self.tokenizer, self.config)
+            edits = EditExamples.from_file(self.config.held_out_edits, self.config, maker)
+            found["edit_"] = self._few(sampler, regions, edits)
+        return found
+
+    def _few(
+        self, sampler: DocumentSampler, shapes: list[BatchShape], edits: EditExamples | None = None
+    ) -> list[Batch]:
+        config = replace(self.config, shapes=tuple(shapes))
+        stream = batches(sampler, self.maker, config, random.Random("held out"), shapes[0].since, edits)
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
 
-    def _evaluate(self, held_out: list[Batch]) -> dict[str, float]:
-        sums = torch.zeros(len(GROUPS), 2)
-        # Not inference mode: the compiled step is reused as it is.
-        for batch in held_out:
-            sums += _group_sums(batch, self._forward(batch)[1])
-        return _means(sums)
+    def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
+        losses: dict[str, float] = {}
+        for name, few in held_out.items():
+            sums = torch.zeros(len(GROUPS), 2)
+            # Not inference mode: the compiled step is reused as it is.
+            for batch in few:
+                sums += _group_sums(batch, self._forward(batch)[1])
+            losses |= {f"{name}{group}": loss for group, loss in _means(sums).items()}
+        return losses
 
     def _pause(self) -> None:
         if self.pause_file is not None and self.pause_file.exists():
@@ -215,9 +234,16 @@ class _Run:
         if (self.out / "log.jsonl").exists() and find_spec("matplotlib"):
             draw_curves(self.out / "log.jsonl", self.out / "curves.png")
         folder = self.out / "checkpoint"
-        save_checkpoint(self.model, folder)
+        save_checkpoint(self.model, folder, abilities=_abilities(self.config))
         if not (folder / "tokenizer.json").exists():
             shutil.copyfile(self.config.tokenizer, folder / "tokenizer.json")
+
+
+def _abilities(config: TrainConfig) -> dict[str, Any]:
+    """What `config.json` says of what the weights were trained for."""
+    if not any(shape.region for shape in config.shapes):
+        return {"kinds": ["fill"]}
+    return {"kinds": ["fill", "edit"], "edit_region": asdict(config.region)}
 
 
 def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:

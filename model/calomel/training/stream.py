@@ -13,6 +13,8 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import Batch, batches
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
+from calomel.training.edit_example import EditExampleMaker
+from calomel.training.edit_sampler import EditExamples
 from calomel.training.example import ExampleMaker
 
 
@@ -36,12 +38,16 @@ class BatchStream(IterableDataset[Batch]):
     def __iter__(self) -> Iterator[Batch]:
         config = self._config
         sampler = DocumentSampler(read_documents(config.corpus), config.languages)
-        maker = ExampleMaker(Tokenizer.from_file(config.tokenizer), config)
+        tokenizer = Tokenizer.from_file(config.tokenizer)
+        maker = ExampleMaker(tokenizer, config)
+        edits = None
+        if config.edits is not None:
+            edits = EditExamples.from_file(config.edits, config, EditExampleMaker(tokenizer, config))
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:
             rng = random.Random(f"{config.seed}-{step}")
-            yield next(batches(sampler, maker, config, rng, self.progress.value))
+            yield next(batches(sampler, maker, config, rng, self.progress.value, edits))
             step += stride
 
 
