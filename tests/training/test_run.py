@@ -203,9 +203,7 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
 
 def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:
     text = "def add(first, second):\n    return first + second\n\n\n" * 6
-    changes = []
-    for at in (at for at in range(len(text)) if text.startswith("second", at)):
-        changes.append(Change(at, at + 6, "others"))
+    changes = [Change(at, at + 6, "others") for at in range(len(text)) if text.startswith("second", at)]
     write_stories(tmp_path / "edits.jsonl.zst", [Story("rename", "python", "a.py", text, tuple(changes))])
     region = RegionBounds(above=1, below=1, characters=90)
     config = replace(
