@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -12,11 +13,15 @@ from starlette.testclient import TestClient
 
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.server.idle import Idleness
-from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.suggest.drafted import Drafted, JudgedDraft
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
 
 JSON = {"content-type": "application/json"}
 QUESTION = CompleteRequest("fill", PromptParts(path="a.py", prefix="def f(n):\n    "), max_tokens=32)
+REWRITE = CompleteRequest(
+    "edit", PromptParts(prefix="a", region=EditRegion("b", 0)), drafts=(Draft("c", "rename"), Draft("d", "shape"))
+)
 SECRET = "s3cret-text"
 
 
@@ -43,6 +48,12 @@ def filler(filler: Any) -> Any:
     return filler
 
 
+def learned(client: TestClient, *kinds: Kind) -> None:
+    """The model of the door says that it was trained for `kinds`."""
+    loader = client.app.state.loader  # type: ignore[attr-defined]
+    loader._info = replace(loader.info(), kinds=kinds)
+
+
 def ask(client: TestClient, request: CompleteRequest = QUESTION) -> Any:
     return client.post(COMPLETE_PATH, content=encode_request(request), headers=JSON)
 
@@ -66,10 +77,44 @@ def test_the_parts_reach_the_model(client: TestClient, filler: Any) -> None:
 
 
 def test_a_rewrite_is_left_to_models_that_learned_it(client: TestClient, filler: Any) -> None:
-    question = CompleteRequest("edit", PromptParts(prefix="a", region=EditRegion("b", 0)))
-    found = decode_answer(ask(client, question).content)
+    learned(client, "fill")
+    found = decode_answer(ask(client, REWRITE).content)
     assert (found.candidates, found.reason) == ((), "not_trained_for_edits")
     assert filler.requests == []
+
+
+def test_a_rewrite_carries_every_makers_text_and_how_it_was_judged(client: TestClient, filler: Any) -> None:
+    learned(client, "fill", "edit")
+    said = (
+        Candidate("c", log_probs=(-0.5,), end_log_prob=-0.5, maker="rename", log_prob=-1.0, keep_log_prob=-3.0),
+        Candidate("d", maker="canvas", log_prob=-4.0, keep_log_prob=-3.0),
+    )
+
+    async def rewrite(request: CompleteRequest) -> CompleteAnswer:
+        filler.requests.append(request)
+        return CompleteAnswer(said, context_tokens=9, cached_tokens=8)
+
+    filler.arewrite = rewrite
+    found = decode_answer(ask(client, REWRITE).content)
+    assert found.candidates == said
+    assert [candidate.log_ratio for candidate in found.candidates] == [2.0, -1.0]
+    assert (found.context_tokens, found.cached_tokens, found.model) == (9, 8, "calomel-nano")
+    assert filler.requests == [REWRITE]
+
+
+def test_drafts_compete_with_the_models_own_text_for_a_hole(client: TestClient, filler: Any) -> None:
+    async def draft(request: Any, drafts: Any) -> Any:
+        filler.requests.append(request)
+        judged = tuple(JudgedDraft(each.text, each.maker, (-0.25,), -0.25) for each in drafts)
+        return filler._fill(), Drafted(SimpleNamespace(), judged, -1.5, -6.0)  # type: ignore[arg-type]
+
+    filler.adraft = draft
+    drafts = (Draft("return n and a long way on", "continuation"), Draft("x", "continuation"))
+    found = decode_answer(ask(client, replace(QUESTION, drafts=drafts)).content)
+    assert [candidate.text for candidate in found.candidates] == [drafts[0].text, "return n", "x"]
+    assert [candidate.maker for candidate in found.candidates] == ["continuation", "canvas", "continuation"]
+    assert [candidate.log_prob for candidate in found.candidates] == [-0.5, -1.5, -0.5]
+    assert {candidate.keep_log_prob for candidate in found.candidates} == {-6.0}
 
 
 def test_info_says_what_the_model_can_do(client: TestClient) -> None:

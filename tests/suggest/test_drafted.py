@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import replace
+
+import pytest
+
+from calomel.engine import Request, Result
+from calomel.prompts.context import ContextRenderer
+from calomel.prompts.parts import PromptParts
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
+from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
+from calomel.suggest.fill import Filler, FillRequest
+from calomel.suggest.in_process import EngineCompleter
+
+PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
+REQUEST = FillRequest("", parts=PARTS, max_tokens=24)
+MODEL = ModelInfo("tiny", "0", ("fill",), 4096, 2048, None, "1")
+
+
+def said(log_probs: list[float], end: float = -0.1) -> Result:
+    count = len(log_probs)
+    return Result(
+        (1,) * count, tuple(log_probs), (0.0,) * count, (0,) * count, end, "stop", 0, 1, 0, 0, 0, (), 0.0, 0.0, 0
+    )
+
+
+def test_a_draft_is_cut_where_the_model_stops_agreeing(tokenizer: Tokenizer) -> None:
+    draft = Draft("a + b + c", "continuation")
+    ids = tokenizer.encode(draft.text)
+    agreed = len(tokenizer.encode("a + b"))
+    cut = cut_draft(draft, ids, said([-0.05] * agreed + [-5.0] * (len(ids) - agreed)), tokenizer)
+    assert (cut.text, cut.maker, cut.end_log_prob) == ("a + b", "continuation", None)
+    assert cut.expected == pytest.approx(5 * math.exp(-0.05 * agreed))
+    assert cut.log_prob == pytest.approx(-0.05 * agreed)
+
+
+def test_a_draft_that_the_model_believes_in_stays_whole_and_ends(tokenizer: Tokenizer) -> None:
+    draft = Draft("a + b", "continuation")
+    ids = tokenizer.encode(draft.text)
+    whole = cut_draft(draft, ids, said([-0.01] * len(ids), end=-0.5), tokenizer)
+    assert (whole.text, whole.end_log_prob) == ("a + b", -0.5)
+    assert whole.log_prob == pytest.approx(-0.01 * len(ids) - 0.5)
+
+
+async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> None:
+    draft = Draft("a + b", "continuation")
+    fill, drafted = await filler.adraft(REQUEST, [draft])
+    assert fill.text == filler.fill(REQUEST).text
+    (judged,) = drafted.drafts
+    context = ContextRenderer(filler.tokenizer).render(PARTS, REQUEST.max_context).context
+    alone = filler.engine.submit(Request(context, given=tuple(filler.tokenizer.encode(draft.text)))).result(60)
+    assert judged.log_probs == pytest.approx(alone.log_probs[: len(judged.log_probs)], abs=1e-4)
+    assert draft.text.startswith(judged.text)
+
+
+async def test_a_draft_ends_before_a_stop_string_and_is_not_read_for_ever(filler: Filler) -> None:
+    long = Draft("name = " * 100, "continuation")
+    stopped = Draft("\nsecond line", "continuation")
+    _, drafted = await filler.adraft(replace(REQUEST, stop=("\n",)), [long, stopped])
+    (judged,) = drafted.drafts
+    assert len(judged.log_probs) <= DRAFT_TOKENS
+
+
+async def test_a_hole_with_drafts_is_answered_with_all_that_is_left_of_them(filler: Filler) -> None:
+    completer = EngineCompleter(filler, MODEL)
+    plain = await completer.complete(CompleteRequest("fill", PARTS, max_tokens=24))
+    answer = await completer.complete(
+        CompleteRequest("fill", PARTS, max_tokens=24, drafts=(Draft("a + b", "continuation"),))
+    )
+    own = [candidate for candidate in answer.candidates if candidate.maker == "canvas"]
+    assert [candidate.text for candidate in own] == [plain.candidates[0].text]
+    assert {candidate.maker for candidate in answer.candidates} == {"canvas", "continuation"}
+
+
+async def test_cancelling_a_hole_with_drafts_cancels_its_requests(
+    filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handles = []
+    submit_all = filler.engine.submit_all
+    monkeypatch.setattr(
+        filler.engine, "submit_all", lambda requests: handles.extend(submit_all(requests)) or tuple(handles)
+    )
+    task = asyncio.create_task(filler.adraft(replace(REQUEST, max_tokens=2000), [Draft("a + b", "continuation")]))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert handles
+    assert all(handle.cancelled or handle.done for handle in handles)
