@@ -67,6 +67,7 @@ class Room:
         gate: Gate | None = None,
     ) -> None:
         self._now, self._since = 0.0, time.monotonic()
+        self._version = 1
         settings = settings or SuggestSettings(debounce_seconds=0.0)
         syntax = SyntaxTrees(self.clock)
         self.workspace = Workspace((), self.clock, encoding=Encoding.UTF32, syntax=syntax)
@@ -93,10 +94,12 @@ class Room:
             self._now, self._since = max(self._now, event.time), time.monotonic()
             uri = uri_of(getattr(event, "document", ""))
             if isinstance(event, Opened):
-                document = self.workspace.open(uri, event.language_id, 1, event.text)
+                document = self.workspace.open(uri, event.language_id, self._version, event.text)
                 document.path = event.document
             elif isinstance(event, Changed):
-                self.workspace.change(uri, None, self._changes(uri, event.edits))
+                # One message for each event: changes of one message at several places are several cursors.
+                self._version += 1
+                self.workspace.change(uri, self._version, self._changes(uri, event.edits))
             elif isinstance(event, Closed):
                 self.workspace.close(uri)
             elif isinstance(event, Focused):

@@ -27,6 +27,9 @@ FOLDS: Final = 5
 PENALTY: Final = 1.0
 _STEPS: Final = 50
 _BINS: Final = 10
+# Where packages lie in Debian: `gocode/src/HOST/OWNER/NAME`, `registry/NAME`.
+_DEPTHS: Final = {"gocode": 5, "registry": 2}
+_ANYWHERE: Final = frozenset({"src", "lib", "source", "dist", "test", "tests", "package", "packages", "build", "esm"})
 # Both answers, in at least two groups, or there is nothing to fit.
 _FEWEST: Final = 20
 
@@ -202,9 +205,14 @@ def _auroc(probabilities: Numbers, truth: Numbers) -> float:
 
 
 def _group(record: Mapping[str, Any]) -> str:
-    """The package of a path, which is its first part; the story where a path has none."""
-    first, slash, _ = str(record.get("path", "")).partition("/")
-    return first if slash else str(record["story"])
+    """The package, as far as a path tells it; the path itself where it begins as many do."""
+    parts = str(record.get("path", "")).split("/")
+    for name, depth in _DEPTHS.items():
+        if name in parts:
+            return "/".join(parts[: parts.index(name) + depth])
+    if len(parts) == 1 or parts[0] in _ANYWHERE:
+        return str(record.get("path") or record["story"])
+    return parts[0]
 
 
 def _digest(group: str) -> str:
