@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from calomel.suggest.drafts.block import is_definition
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
-from calomel.suggest.drafts.listed import Listed, calls, inserted, removed
+from calomel.suggest.drafts.listed import Listed, calls, inserted, read_list, removed
 from calomel.suggest.drafts.rows import Rows
 from calomel.suggest.drafts.tokens import KEYWORDS
 
@@ -22,6 +22,10 @@ _RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
 _PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut |readonly |private |public )*([^\W\d]\w*)")
 _KEYWORD: Final = re.compile(r"([^\W\d]\w*)\s*=(?!=)")
 _PLACES: Final = 32
+_CONSTRUCTORS: Final = frozenset({"__init__", "constructor"})
+# A list is looked for so many lines above.
+_LINES: Final = 24
+_TYPED: Final = re.compile(r"[^\W\d]\w*\??\s*(?::|\s)\s*[\w*&\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,7 @@ class ListEdit:
         name: that is called or defined.
         defines: it was a parameter list.
         count: items before, receivers not counted.
+        named: its language passes arguments by name.
         added: place and text of a new item.
         taken: place and text of an item that went.
         order: for each new place the old one, when the same items stand otherwise.
@@ -40,6 +45,7 @@ class ListEdit:
     name: str
     defines: bool
     count: int
+    named: bool = False
     added: tuple[int, str] | None = None
     taken: tuple[int, str] | None = None
     order: tuple[int, ...] | None = None
@@ -47,8 +53,15 @@ class ListEdit:
 
 def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for calls of what got, lost or reordered a parameter or an argument."""
-    found = Counter(each for edit in seen.edits for each in list_edits(edit.old, edit.new))
+    found = Counter(
+        replace(each, name=_called(rows, each.name, row) if each.defines else each.name)
+        for row, old, new in changed_lists(rows, seen)
+        for each in list_edits(old, new)
+    )
     edited = {edit.row for edit in seen.edits}
+    for each in seen.insertions:
+        if each.row is not None:
+            edited.update(range(each.row, each.row + len(each.lines)))
     for edit, support in found.items():
         places = 0
         for listed in calls(rows.text, edit.name):
@@ -64,6 +77,55 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 break
 
 
+def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str, str]]:
+    """Row, old and new text of what was edited: the line, or the lines that the list around it takes."""
+    for edit in seen.edits:
+        around = None if edit.row is None or list_edits(edit.old, edit.new) else _around(rows, edit.row)
+        if around is None or edit.row is None:
+            yield edit.row, edit.old, edit.new
+            continue
+        lines = rows.lines[around.start : around.stop]
+        before = [*lines[: edit.row - around.start], edit.old, *lines[edit.row - around.start + 1 :]]
+        yield around.start, "\n".join(before), "\n".join(lines)
+    for insertion in seen.insertions:
+        around = None if insertion.row is None or len(insertion.lines) > 1 else _around(rows, insertion.row)
+        if around is not None and insertion.row is not None:
+            lines = rows.lines[around.start : around.stop]
+            at = insertion.row - around.start
+            yield around.start, "\n".join([*lines[:at], *lines[at + 1 :]]), "\n".join(lines)
+
+
+def _around(rows: Rows, row: int) -> range | None:
+    """The lines of the parenthesised list that a line stands in; None when there is none near."""
+    depth = 0
+    at = rows.start(row) - 1
+    low = rows.start(max(0, row - _LINES))
+    while at >= low:
+        character = rows.text[at]
+        if character in ")]}":
+            depth += 1
+        elif character in "([{":
+            if depth == 0:
+                break
+            depth -= 1
+        at -= 1
+    if at < low or rows.text[at] != "(":
+        return None
+    found = read_list(rows.text, at)
+    return None if found is None else range(rows.row(at), rows.row(found.end) + 1)
+
+
+def _called(rows: Rows, name: str, row: int | None) -> str:
+    """What is called when a constructor is: its class."""
+    if name not in _CONSTRUCTORS or row is None:
+        return name
+    for above in range(row - 1, -1, -1):
+        match = re.match(r"\s*(?:export\s+|default\s+|abstract\s+)*class\s+(\w+)", rows.lines[above])
+        if match is not None:
+            return match.group(1)
+    return name
+
+
 @lru_cache(maxsize=512)
 def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
     """What became of the lists in a line, or in several."""
@@ -77,10 +139,11 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
         other = after[same[0]]
         used.add(same[0])
         line_start = max(old.rfind("\n", 0, one.name_start), 0)
-        defines = is_definition(old[line_start : one.name_start].lstrip("\n"), old[one.end + 1 :].split("\n")[0])
+        rest = old[one.end + 1 :].partition("\n")[0]
+        defines = is_definition(old[line_start : one.name_start].lstrip("\n"), rest)
         edit = _compared(one.name, one.texts(old), other.texts(new), defines=defines)
         if edit is not None:
-            found.append(edit)
+            found.append(replace(edit, named=bool(re.search(r"\bdef\s+$", old[: one.name_start]))))
     return tuple(found)
 
 
@@ -129,10 +192,11 @@ def _followed(
 def _added(
     text: str, listed: Listed, edit: ListEdit, own: list[str], shift: int, *, defines: bool
 ) -> Iterator[tuple[float, tuple[int, int, str]]]:
-    assert edit.added is not None
-    index, item = edit.added
+    index, item = edit.added or (0, "")
     parameter = _PARAMETER.match(item)
     name = parameter.group(1) if parameter and edit.defines else None
+    if not edit.defines and _TYPED.match(item) and not _KEYWORD.match(item) and '"' not in item:
+        return
     if item in own or (name and any(own_item == name or own_item.startswith(name + "=") for own_item in own)):
         return
     # Where there are fewer items than before the new one, the new one has no place of its own but as a keyword.
@@ -151,16 +215,15 @@ def _added(
     optional = "=" in item or item[len(name) :].startswith("?")
     if optional:
         likeness *= 0.5
-    named = f"{name}={name}"
-    if keywords or optional:
-        yield likeness, inserted(text, listed, len(own) + shift, named)
+    # Python alone passes arguments by name with an equals sign, and hardly ever an optional one without.
+    if keywords or (optional and item[len(name) :].lstrip().startswith("=") and edit.named):
+        yield likeness, inserted(text, listed, len(own) + shift, f"{name}={name}")
     else:
         yield likeness, inserted(text, listed, at + shift, name)
 
 
 def _taken(own: list[str], edit: ListEdit) -> int | None:
-    assert edit.taken is not None
-    index, item = edit.taken
+    index, item = edit.taken or (0, "")
     parameter = _PARAMETER.match(item)
     keyword = _KEYWORD.match(item)
     name = keyword.group(1) if keyword else parameter.group(1) if parameter and edit.defines else None

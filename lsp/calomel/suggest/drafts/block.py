@@ -7,9 +7,12 @@ from typing import Final
 
 from calomel.suggest.drafts.rows import Rows, indent_of
 
+# Lines of a head.
+_HEAD: Final = 24
 _FUNCTION: Final = re.compile(
     r"^\s*(?:(?:async|export|default|public|private|protected|static|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
     r"(?:def|func|fn|function\*?)\b"
+    r"|\bfunction\b\*?\s*[\w$]*\s*(?:<[^>]*>)?\("
     r"|=>\s*\{?\s*$"
     r"|^\s*(?:(?:async|public|private|protected|static|get|set|readonly)\s+)*"
     r"(?!if\b|for\b|while\b|switch\b|catch\b|match\b|return\b)[A-Za-z_$][\w$]*\s*(?:<[^>]*>)?\([^;]*\)\s*(?::[^{;=]+)?\{\s*$"
@@ -52,11 +55,22 @@ def function_rows(rows: Rows, row: int) -> range | None:
     return None
 
 
+def _head_end(rows: Rows, row: int) -> int:
+    """The line behind the head of a block, which may be long: parameters, `where` clauses."""
+    for at in range(row, min(len(rows), row + _HEAD)):
+        line = rows.lines[at].rstrip()
+        if line.endswith(("{", ":", "=>")):
+            return at + 1
+        if line.endswith(";") or not line:
+            break
+    return row + 1
+
+
 def block_end(rows: Rows, row: int) -> int:
     """The line behind the block that `row` begins: its deeper lines, and the bracket that closes it."""
     width = len(indent_of(rows.lines[row]))
-    end = row + 1
-    for below in range(row + 1, len(rows)):
+    end = _head_end(rows, row)
+    for below in range(end, len(rows)):
         line = rows.lines[below]
         if not line.strip():
             continue

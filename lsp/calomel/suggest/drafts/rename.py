@@ -22,7 +22,11 @@ _PLACES: Final = 48
 # Of the words of two lines, for one to be the other with names changed.
 _SAME: Final = 0.6
 _WORD: Final = re.compile(r"\w+|\W")
-_DECLARED: Final = r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?|^\s*){0}\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
+_DECLARED: Final = (
+    r"(?:\b(?:let|const|var|mut|for)\s+(?:mut\s+)?[({{\[]?|^\s*\(?)(?:\w+\s*,\s*)*{0}(?:\s*,\s*\w+)*[)}}\]]?"
+    r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
+)
+_FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
 
 
@@ -75,6 +79,13 @@ def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
     return tuple(pairs.items())
 
 
+def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
+    """Whether a line declares a field of a type."""
+    if edit.row is None or re.match(_FIELD.format(re.escape(name)), edit.new) is None:
+        return False
+    return function_rows(rows, edit.row) is None
+
+
 def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
     """What stands before and behind, blanks passed over: `f(x)` that becomes `g[x]` is no rename."""
     before = next((piece for piece in reversed(pieces[:first]) if not piece.isspace()), "")
@@ -99,6 +110,8 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
         if any(other[0] == old and other != (old, new) for other in newest):
             continue
         use = _use(edit.new, *_first(edit.new, new))
+        if _is_field(rows, edit, new):
+            use = "attribute"
         local = _local(rows, seen.edits, old, new) if use == "plain" else None
         # A short name is many things, but not as an attribute nor within one function.
         if len(old) < _SHORTEST and use != "attribute" and local is None:

@@ -69,7 +69,11 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
             text = rule.apply(rows.lines[at])
             if text is not None and text != rows.lines[at]:
                 same = fuzz.ratio(rule.text, rows.lines[at].strip()) / 100
-                likeness = rule.likeness(rows.lines[at]) * (-score / 100 + same) / 2
+                likeness = rule.likeness(rows.lines[at])
+                # What one call got, another function does not get; what calls of two functions got, perhaps.
+                if likeness < 1 and support < 2:  # noqa: PLR2004
+                    continue
+                likeness *= (-score / 100 + same) / 2
                 yield EditDraft(rows.start(at), rows.end(at), text, MAKER, max(1, support), likeness)
 
 

@@ -75,14 +75,17 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
                 continue
             index, item = each.added
             items = _items(edit.old, each.name)
-            before = items[index - 1] if 0 < index <= len(items) else None
-            one, other = (None if text is None else _PARAMETER.match(text) for text in (before, item))
-            if one is None or other is None or not each.defines:
+            if not each.defines:
                 continue
-            names = differing_names(before or "", item) or {}
-            pair = one.group(1), other.group(1)
-            if all(map(is_name, pair)) and pair[0] != pair[1]:
-                found.append(Sibling(*pair, {**names, pair[0]: pair[1]}, frozenset({edit.row})))
+            for before in (*items[max(0, index - 1) : index], *items[index : index + 1]):
+                one, other = _PARAMETER.match(before), _PARAMETER.match(item)
+                if one is None or other is None:
+                    continue
+                names = differing_names(before, item) or {}
+                pair = one.group(1), other.group(1)
+                if all(map(is_name, pair)) and pair[0] != pair[1]:
+                    found.append(Sibling(*pair, {**names, pair[0]: pair[1]}, frozenset({edit.row})))
+                    break
     return found
 
 
@@ -183,14 +186,17 @@ def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | No
         return None
     at = rows.start(end)
     text = "".join(new + rows.line_end for new in copy)
-    uses = len(re.findall(rf"(?<![\w$])\w*{re.escape(each.old)}\w*(?![\w$])", block[0]))
+    name = re.escape(each.old)
+    mirrored = re.search(rf"(?<![\w$]){name}\s*[:=]\s*(?:[\w.]+[.(])*{name}(?![\w$])", block[0]) is not None
+    if re.match(r"\s*\*?\w+\s*:\s+\w+(?:\s+[\w.,-]+){2,}\s*$", block[0]):
+        return None
     declares = (
         re.match(
             rf"\s*(?:case\s+)?(?:\w+(?:\.|::))*{re.escape(each.old)}\b\s*(?:\([^)]*\)\s*)?(?::|=(?!=)|,|=>|$)", block[0]
         )
         is not None
     )
-    if not declares and uses < 2:  # noqa: PLR2004
+    if not declares and not mirrored:
         return None
     likeness = 0.9
     return EditDraft(at, at, text, MAKER, support, likeness)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -65,6 +65,9 @@ def substitutions(seen: Evidence) -> list[Substitution]:
                 continue
             left = tuple(token.text for token in reversed(old[: op.first]) if not token.text.isspace())[:_CONTEXT]
             right = tuple(token.text for token in old[op.last :] if not token.text.isspace())[:_CONTEXT]
+            # What is added to a list is added to that of the same name alone.
+            if not removed.strip() and _is_item(inserted, left, right):
+                continue
             key = removed.strip(), inserted.strip()
             known = found.get(key)
             if known is None:
@@ -78,6 +81,12 @@ def substitutions(seen: Evidence) -> list[Substitution]:
                     support=known.support + 1,
                 )
     return list(found.values())
+
+
+def _is_item(inserted: str, left: Sequence[str], right: Sequence[str]) -> bool:
+    new = inserted.strip()
+    alone = left[:1] in {("(",), ("[",), ("{",)} and right[:1] in {(")",), ("]",), ("}",)}
+    return new.startswith(",") or new.endswith(",") or alone
 
 
 def _places(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterator[EditDraft]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -24,10 +23,10 @@ _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _RESERVED: Final = (
     "and as assert async await break case catch class const continue def default defer del do elif else enum except "
     "export extends extern false False final finally fn for from func function global go if impl implements import in "
-    "instanceof interface is lambda let loop match mod module mut namespace new nil None nonlocal not null or package "
-    "pass private protected pub public raise range ref return self Self static struct super switch this throw throws "
-    "trait true True try type typeof undefined unsafe use val var void where while with yield cls select chan map "
-    "int str float bool bytes list dict set tuple object string number boolean any error byte rune uint char "
+    "instanceof interface is lambda let match mod mut new nil None nonlocal not null or package "
+    "pass private protected pub public raise return self Self static struct super switch this throw throws "
+    "trait true True try type typeof undefined unsafe use var void where while with yield cls chan "
+    "int str float bool bytes list dict set tuple string number boolean any byte rune uint char "
     "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 isize usize int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
     "float64 String Vec Option Result Some Ok Err Box"
 )
