@@ -30,6 +30,8 @@ _FIXED: Final = frozenset({
     "shorthand_field_initializer", "assignment_expression", "augmented_assignment", "aliased_import", "dotted_name",
     "global_statement", "const_spec", "var_spec", "named_type", "array_type", "reference_expression",
 })  # fmt: skip
+# What keeps a value apart from what stands around it.
+_APART: Final = frozenset({"argument_list", "arguments", "assignment", "keyword_argument", "pair", "return_statement"})
 
 
 def constant_extracted(source: Source, rng: random.Random) -> Story | None:
@@ -41,11 +43,8 @@ def constant_extracted(source: Source, rng: random.Random) -> Story | None:
             continue
         if len(re.findall(rf"\b{source.slice(name)}\b", source.text)) != len(uses) + 1:
             continue
-        literal = source.slice(value)
-        if " " in literal and value.type.startswith("binary"):
-            literal = f"({literal})"
         removals = [line_removal(source, *source.span(whole))]
-        removals += [Change(*source.span(node), literal) for node in uses]
+        removals += [Change(*source.span(node), _literal(source, value, node)) for node in uses]
         story = restored("constant_extracted", source, removals)
         if story is not None:
             return story
@@ -55,31 +54,50 @@ def constant_extracted(source: Source, rng: random.Random) -> Story | None:
 def _constants(source: Source) -> Iterator[tuple[Node, Node, Node]]:
     """Constants with a literal value on one line: the whole definition, the name, the value."""
     for node in source.walk("assignment", "lexical_declaration", "const_spec", "const_item", "static_item"):
-        whole, holder = node, node
-        if node.type == "assignment":
-            if node.parent is None or node.parent.parent != source.root:
-                continue
-            whole = node.parent
-        elif node.type == "lexical_declaration":
-            if len(node.named_children) != 1 or source.text[source.span(node)[0]] != "c":
-                continue
-            holder = node.named_children[0]
-        elif node.type == "const_spec" and node.parent is not None and len(node.parent.named_children) == 1:
-            whole = node.parent
-        name = holder.child_by_field_name("left") or holder.child_by_field_name("name")
-        value = holder.child_by_field_name("right") or holder.child_by_field_name("value")
-        if value is not None and value.type == "expression_list" and len(value.named_children) == 1:
-            value = value.named_children[0]
-        if name is None or value is None or name.type != "identifier" or value.type not in _LITERALS:
+        definition = _definition(source, node)
+        if definition is None:
             continue
-        if source.language == "python" and not _UPPER.fullmatch(source.slice(name)):
+        whole, name, value = definition
+        written = source.slice(value)
+        if value.type not in _LITERALS or "iota" in written or len(written) > _LONGEST or "\n" in source.slice(whole):
             continue
-        if "iota" in source.slice(value) or len(source.slice(value)) > _LONGEST:
+        if any(value.start_byte <= each.start_byte < value.end_byte for each in source.identifiers()):
             continue
         start, end = source.span(whole)
-        lead, tail = source.text[source.line_start(start) : start], source.text[end : source.text.find("\n", end)]
-        if not lead.strip() and tail.strip() in {"", ";"} and "\n" not in source.slice(whole):
+        tail = source.text[end : source.text.find("\n", end)]
+        if not source.text[source.line_start(start) : start].strip() and tail.strip() in {"", ";"}:
             yield whole, name, value
+
+
+def _definition(source: Source, node: Node) -> tuple[Node, Node, Node] | None:
+    """A definition of one constant, with its name and value."""
+    whole, holder = node, node
+    if node.type == "assignment":
+        if node.parent is None or node.parent.parent != source.root:
+            return None
+        whole = node.parent
+    elif node.type == "lexical_declaration":
+        if len(node.named_children) != 1 or not source.slice(node).startswith("const"):
+            return None
+        holder = node.named_children[0]
+    elif node.type == "const_spec" and node.parent is not None and len(node.parent.named_children) == 1:
+        whole = node.parent
+    name = holder.child_by_field_name("left") or holder.child_by_field_name("name")
+    value = holder.child_by_field_name("right") or holder.child_by_field_name("value")
+    if value is not None and value.type == "expression_list" and len(value.named_children) == 1:
+        value = value.named_children[0]
+    if name is None or value is None or name.type != "identifier":
+        return None
+    if source.language == "python" and not _UPPER.fullmatch(source.slice(name)):
+        return None
+    return whole, name, value
+
+
+def _literal(source: Source, value: Node, use: Node) -> str:
+    """How the value is written where the name stands."""
+    written = source.slice(value)
+    apart = use.parent is not None and use.parent.type in _APART
+    return f"({written})" if value.type.startswith("binary") and not apart else written
 
 
 def _replaceable(node: Node) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -24,6 +25,9 @@ def field_added(source: Source, rng: random.Random) -> Story | None:
         for node in _fields(source)
         if 2 <= source.names.get(source.slice(node), 0) <= _MOST_USES + 1  # noqa: PLR2004 (one is the definition)
     ]
+    # A name that several have is no field more of one.
+    counts = Counter(map(source.slice, found))
+    found = [node for node in found if counts[source.slice(node)] == 1]
     for node in rng.sample(found, min(_TRIES, len(found))):
         name = source.slice(node)
         uses = source.identifiers(name)

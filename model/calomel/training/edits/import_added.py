@@ -80,24 +80,29 @@ def _items(source: Source, node: Node) -> Iterator[tuple[Node, Node]]:
     if source.language == "python":
         for child in node.children_by_field_name("name"):
             name = child.child_by_field_name("alias") or child
-            if name.type in {"identifier", "dotted_name"} and "." not in source.slice(name):
+            if "." not in source.slice(name):
                 yield child, name
-    elif source.language in {"typescript", "javascript"}:
-        clause = next((child for child in node.named_children if child.type == "import_clause"), None)
-        for child in () if clause is None else clause.named_children:
-            if child.type == "identifier":
-                yield child, child
-            elif child.type == "namespace_import":
-                yield child, child.named_children[0]
-            elif child.type == "named_imports":
-                for each in child.named_children:
-                    name = each.child_by_field_name("alias") or each.child_by_field_name("name")
-                    if name is not None:
-                        yield each, name
-    else:
+    elif source.language == "rust":
         argument = node.child_by_field_name("argument")
         if argument is not None:
             yield from _use(argument)
+    else:
+        for clause in node.named_children:
+            if clause.type == "import_clause":
+                for child in clause.named_children:
+                    yield from _clause(child)
+
+
+def _clause(node: Node) -> Iterator[tuple[Node, Node]]:
+    if node.type == "identifier":
+        yield node, node
+    elif node.type == "namespace_import":
+        yield node, node.named_children[0]
+    elif node.type == "named_imports":
+        for each in node.named_children:
+            name = each.child_by_field_name("alias") or each.child_by_field_name("name")
+            if name is not None:
+                yield each, name
 
 
 def _use(node: Node) -> Iterator[tuple[Node, Node]]:

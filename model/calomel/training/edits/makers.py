@@ -11,6 +11,10 @@ from calomel.training.edits.constant_extracted import constant_extracted
 from calomel.training.edits.field_added import field_added
 from calomel.training.edits.import_added import import_added
 from calomel.training.edits.line_completed import line_completed
+from calomel.training.edits.parameter_added import parameter_added
+from calomel.training.edits.parameter_removed import parameter_removed
+from calomel.training.edits.parameters_reordered import parameters_reordered
+from calomel.training.edits.rename import rename
 from calomel.training.edits.repeated_edit import repeated_edit
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
@@ -25,6 +29,10 @@ MAKERS: Final[Mapping[str, Maker]] = MappingProxyType(
         "field_added": field_added,
         "import_added": import_added,
         "line_completed": line_completed,
+        "parameter_added": parameter_added,
+        "parameter_removed": parameter_removed,
+        "parameters_reordered": parameters_reordered,
+        "rename": rename,
         "repeated_edit": repeated_edit,
         "typo_fixed": typo_fixed,
         "variant_added": variant_added,

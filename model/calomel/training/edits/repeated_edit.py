@@ -56,16 +56,33 @@ _NAMES: Final = {
     "info": ("debug", "warn"), "debug": ("info", "log"), "warn": ("log", "info"), "error": ("warn", "log"),
     "get": ("fetch", "load"), "assertEqual": ("assertEquals", "assertIs"), "assertTrue": ("assert_",),
     "toBe": ("toEqual",), "toEqual": ("toBe",), "Equal": ("EqualValues", "NotEqual"), "NoError": ("Nil",),
-    "expect": ("unwrap",), "unwrap": ("expect",), "append": ("add",), "push": ("add", "append"), "string": ("any",),
-    "number": ("any",), "str": ("object", "bytes"), "int": ("float", "str"), "bool": ("int",), "u32": ("u64", "i32"),
-    "u64": ("u32", "usize"), "usize": ("u32", "u64"), "i64": ("i32", "int"), "int64": ("int", "int32"),
-    "Errorf": ("Fatalf", "Logf"), "Fatalf": ("Errorf",), "Fatal": ("Error",), "assert_eq": ("assert",),
-    "require": ("assert",), "setattr": ("set",), "True": ("False",), "False": ("True",), "true": ("false",),
+    "expect": ("unwrap",), "unwrap": ("expect",), "append": ("add",), "push": ("add", "append"),
+    "Errorf": ("Fatalf", "Logf"), "Fatalf": ("Errorf",), "Fatal": ("Error",), "require": ("assert",),
+    "assert_eq": ("debug_assert_eq",), "setattr": ("set",), "True": ("False",), "False": ("True",), "true": ("false",),
     "false": ("true",), "test": ("it",), "it": ("test",), "deepEqual": ("equal",), "strictEqual": ("equal",),
-    "interface": ("type",), "Some": ("Ok",), "String": ("str",), "float": ("int",), "boolean": ("any",),
-    "Any": ("object",), "Sprintf": ("Sprint",), "Printf": ("Print",), "into": ("clone",), "addEventListener": ("on",),
-    "delete": ("remove",), "remove": ("delete",), "set": ("put",), "put": ("post",), "post": ("put",), "List": ("list",),
-    "Dict": ("dict",), "Optional": ("List",), "self": ("cls",), "char": ("int",), "emit": ("trigger",),
+    "Sprintf": ("Sprint",), "Printf": ("Print",), "into": ("clone",), "addEventListener": ("on",),
+    "delete": ("remove",), "remove": ("delete",), "set": ("put",), "put": ("post",), "post": ("put",),
+    "emit": ("trigger",),
+}  # fmt: skip
+# The same of types, which languages name differently.
+_TYPES: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "python": {
+        "str": ("object", "bytes"), "int": ("float", "str"), "float": ("int",), "bool": ("int",), "Any": ("object",),
+        "List": ("list", "Sequence"), "Dict": ("dict", "Mapping"), "list": ("List",), "dict": ("Dict",),
+    },
+    "typescript": {
+        "string": ("any", "unknown"), "number": ("any", "string"), "boolean": ("any",), "unknown": ("any",),
+        "type": ("interface",), "interface": ("type",),
+    },
+    "go": {
+        "int": ("int64", "int32"), "int64": ("int", "int32"), "uint32": ("uint64", "int"), "string": ("[]byte",),
+        "uint64": ("uint32", "int64"), "float64": ("float32",), "any": ("interface{}",),
+    },
+    "rust": {
+        "u32": ("u64", "i32"), "u64": ("u32", "usize"), "usize": ("u32", "u64"), "i32": ("i64", "u32"),
+        "i64": ("i32",), "f32": ("f64",), "f64": ("f32",), "u8": ("u16",), "Rc": ("Arc",), "Arc": ("Rc",),
+        "String": ("str",),
+    },
 }  # fmt: skip
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
@@ -112,13 +129,14 @@ def _groups(source: Source) -> list[list[tuple[int, int]]]:
 def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Change]]:
     """Pieces that most lines of a group have in common, each as edits that take it out everywhere."""
     found: defaultdict[tuple[int, str], list[Change]] = defaultdict(list)
+    known = _NAMES | _TYPES.get(source.language, {})
     for start, end in group:
         line = source.text[start:end]
         for number, pattern in enumerate(_PIECES):
             match = pattern.search(line)
             if match is not None:
                 found[number, match[1]].append(Change(start + match.start(1), start + match.end(1), ""))
-        for name in set(_WORD.findall(line)) & _NAMES.keys():
+        for name in set(_WORD.findall(line)) & known.keys():
             at = re.search(rf"(?<![\w'\"]){name}(?![\w'\"])", line)
             if at is not None:
                 found[-1, name].append(Change(start + at.start(), start + at.end(), ""))
@@ -128,7 +146,7 @@ def _edits(source: Source, group: list[tuple[int, int]]) -> list[list[Change]]:
 def _older(source: Source, removals: list[Change], rng: random.Random) -> list[Change] | None:
     """What stood there before the edits; None where nothing sensible could."""
     now = source.text[removals[0].start : removals[0].end]
-    choices = _NAMES.get(now) or _OLDER.get(now, ("",))
+    choices = _NAMES.get(now) or _TYPES.get(source.language, {}).get(now) or _OLDER.get(now, ("",))
     if not choices:
         return None
     older = rng.choice(choices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Change, Story, story_of
@@ -16,7 +17,7 @@ def restored(kind: str, source: Source, removals: Sequence[Change]) -> Story | N
     if not removals:
         return None
     by_place = sorted(removals, key=lambda edit: (edit.start, edit.end))
-    if any(one.end >= other.start for one, other in zip(by_place, by_place[1:], strict=False)):
+    if any(one.end >= other.start for one, other in pairwise(by_place)):
         return None
     text = source.text
     for edit in reversed(by_place):

@@ -23,9 +23,9 @@ _DEFINES: Final = frozenset({
     "typed_default_parameter", "assignment", "function_declaration", "method_declaration", "method_definition",
     "variable_declarator", "required_parameter", "optional_parameter", "formal_parameters", "class_declaration",
     "interface_declaration", "type_alias_declaration", "property_signature", "public_field_definition",
-    "enum_declaration", "parameter_declaration", "short_var_declaration", "type_spec", "field_declaration", "const_spec",
-    "var_spec", "function_item", "struct_item", "enum_item", "trait_item", "let_declaration", "parameter", "const_item",
-    "enum_variant", "static_item", "method_signature", "function_signature_item", "mod_item",
+    "enum_declaration", "parameter_declaration", "short_var_declaration", "type_spec", "field_declaration",
+    "const_spec", "var_spec", "function_item", "struct_item", "enum_item", "trait_item", "let_declaration", "parameter",
+    "const_item", "enum_variant", "static_item", "method_signature", "function_signature_item", "mod_item",
 })  # fmt: skip
 _IMPORTS: Final = re.compile(
     r"^\s*(?:import|from|use|pub use|package|mod|extern|export\s*[{*]|.*\brequire\().*$", re.MULTILINE
@@ -66,7 +66,7 @@ def _defined(source: Source, imported: set[str]) -> dict[str, int]:
             parent = node.parent
             if parent is not None and parent.type in _DEFINES:
                 value = parent.child_by_field_name("right") or parent.child_by_field_name("value")
-                if value is None or value != node:
+                if node not in (value, parent.child_by_field_name("type"), parent.child_by_field_name("return_type")):
                     found[name] = source.span(node)[0]
                     break
     return found

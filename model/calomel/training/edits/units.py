@@ -84,11 +84,13 @@ def _fits(source: Source, node: Node) -> bool:
     return lines <= _MOST_LINES and node.end_byte - node.start_byte <= _MOST_CHARACTERS and node != source.root
 
 
-def _is_unit(source: Source, node: Node, name: str) -> bool:
+def _is_unit(source: Source, node: Node, name: str) -> bool:  # noqa: PLR0911 (one for each kind)
     parent = node.parent
     kind = node.type
-    if kind in _ELEMENTS or (parent is not None and (parent.type in _LISTS or kind in _WRAPPED) and node.is_named):
+    if kind in _ELEMENTS or kind in _WRAPPED or (parent is not None and parent.type in _LISTS and node.is_named):
         return True
+    if parent is not None and parent.type == "tuple":
+        return kind == "string"
     if kind == "keyword_argument":
         label = node.child_by_field_name("name")
         return label is not None and source.slice(label) == name
@@ -97,6 +99,8 @@ def _is_unit(source: Source, node: Node, name: str) -> bool:
     if kind in _DECLARATIONS:
         return not _alone(node) and _only_here(source, node)
     if kind in _BRANCHES:
+        if _is_else_if(node):
+            return True
         return node.child_by_field_name("alternative") is None and not _alone(node) and _is_statement(node)
     if kind in _FUNCTIONS:
         if parent is not None and parent.type == "decorated_definition":
@@ -156,8 +160,31 @@ def _is_statement(node: Node) -> bool:
     }  # fmt: skip
 
 
+def _is_else_if(node: Node) -> bool:
+    parent = node.parent
+    if parent is None or node.type not in _BRANCHES:
+        return False
+    return parent.type == "else_clause" or (
+        parent.type == node.type and parent.child_by_field_name("alternative") == node
+    )
+
+
+def _else_if_removal(source: Source, node: Node) -> Change | None:
+    """Take out `else if …`, from the bracket before it to the one that closes it; what follows stays."""
+    word = node.prev_sibling if node.parent is None or node.parent.type != "else_clause" else node.parent
+    body = node.child_by_field_name("consequence")
+    if word is None or body is None:
+        return None
+    start = source.span(word)[0]
+    while source.text[start - 1] in " \t\n":
+        start -= 1
+    return Change(start, source.span(body)[1], "")
+
+
 def item_removal(source: Source, node: Node) -> Change | None:
     """Take a node out of its list or block, with its comma or its lines; None where more stands in its line."""
+    if _is_else_if(node):
+        return _else_if_removal(source, node)
     text = source.text
     start, end = source.span(node)
     begin, stop = source.line_start(start), text.find("\n", end)
