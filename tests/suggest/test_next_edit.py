@@ -243,3 +243,13 @@ async def test_next_edits_can_be_turned_off_alone() -> None:
         assert reason(await editor.next_edit()) == "off_next_edit"
         editor.type(" ")
         assert isinstance(await editor.inline(), Suggestion)
+
+
+async def test_the_edit_that_is_being_made_is_the_last_that_the_model_sees() -> None:
+    async with editing(LINES.replace("line_9", "line_9|"), region, settings=NOW) as editor:
+        editor.type("x")
+        await editor.next_edit()
+        request = editor.model.requests[0]
+        assert [(hunk.before, hunk.after) for hunk in request.parts.edits] == [
+            ("line_9 = old_name\n", "line_9x = old_name\n")
+        ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from calomel.prompts.parts import Hunk
 from calomel.prompts.region import RegionBounds, region_around
 from calomel.selectivity.edit_calibrator import EditCalibrator, EditSignals
 from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
@@ -81,6 +82,7 @@ class Question:
         context_tokens: of a prompt.
         mask: masks secrets in a text.
         region: how much the model may rewrite at once.
+        making: the edit that is being made, masked. It has not settled, but it says most about the next one.
     """
 
     text: str
@@ -93,6 +95,7 @@ class Question:
     context_tokens: int
     mask: Callable[[str], str]
     region: RegionBounds = field(default_factory=RegionBounds)
+    making: tuple[Hunk, ...] = ()
 
 
 class Asker:
@@ -222,7 +225,7 @@ class Asker:
             with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
             if with_region is None:
                 return CompleteAnswer(())
-            parts = with_region
+            parts = replace(with_region, edits=(*with_region.edits, *question.making))
             # Half of the region's bytes are more tokens than it has; rewriting it takes about as many.
             limit = min(_REGION_TOKENS, (region[1] - region[0]) // 2 + question.max_tokens)
         deadline = _PATIENT_DEADLINE if explicit or kind == "edit" else _DEADLINE
@@ -294,10 +297,7 @@ class Asker:
             return verdict.reason
         return Found(edits, candidate, verdict.probability, signals, truncated)
 
-
-    def _likely(
-        self, candidate: Candidate, edits: Sequence[Planned], distance: int, support: int
-    ) -> float | None:
+    def _likely(self, candidate: Candidate, edits: Sequence[Planned], distance: int, support: int) -> float | None:
         """How likely an edit is right, by the likelihood ratio of edit and keep; None where it was not judged."""
         if candidate.log_prob is None or candidate.keep_log_prob is None:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from calomel.prompts.parts import Hunk
@@ -42,9 +43,8 @@ async def look_around(
     if "edit" not in info.kinds:
         return await _renames(session, run, question, places)
     session.asker.know(info)
-    masked = tuple(
-        Hunk(each.path, each.start_line, question.mask(each.before), question.mask(each.after)) for each in hunks
-    )
+    masked = _masked(question, hunks)
+    question = replace(question, making=_masked(question, session.workspace.history.open_edit()))
     proposed = drafts(situation.text, masked, situation.offset, _path(session, uri))
     extended = session.state(uri).extended
     session.state(uri).extended = False
@@ -66,6 +66,10 @@ async def look_around(
         if len(asked) > _PLACES:
             break
     return found
+
+
+def _masked(question: Question, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    return tuple(replace(each, before=question.mask(each.before), after=question.mask(each.after)) for each in hunks)
 
 
 def _elsewhere(proposed: Sequence[EditDraft], places: Sequence[Location]) -> Iterator[int]:
