@@ -1,0 +1,208 @@
+"""Moments of stories: what is to come is right, silence is silent, and there is enough of it."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+
+from calomel.prompts.region import line_start
+from calomel.training.edits.continued import continued
+from calomel.training.edits.half_done import cut_weights, half_done
+from calomel.training.edits.scene import Scene, is_silent
+from calomel.training.edits.scenes import scene_of
+from calomel.training.edits.silence_deleting import silence_deleting
+from calomel.training.edits.silence_finished import silence_finished
+from calomel.training.edits.silence_formatting import silence_formatting
+from calomel.training.edits.silence_mid_word import silence_mid_word
+from calomel.training.edits.silence_undo import silence_undo
+from calomel.training.edits.silence_unrelated import silence_unrelated
+from calomel.training.edits.story import Change, Story, sequential
+
+TEXT = '''"""Adds up."""
+
+import os
+
+LIMIT = 20
+
+
+def total(rows, scale):
+    # Keep the running result in a local variable.
+    result = 0
+    for row in rows:
+        result += row.size * scale
+    return min(result, LIMIT)
+
+
+def average(rows):
+    if not rows:
+        return 0
+    return total(rows, 1) / len(rows)
+
+
+def report(rows, name):
+    # Every report starts with the name of the place it came from.
+    head = name.upper()
+    count = len(rows)
+    print(head, count, total(rows, 1))
+    return head
+
+
+def main():
+    rows = list(os.scandir("."))
+    print(average(rows), total(rows, 2))
+    print(report(rows, "here"))
+    for row in rows:
+        print(row.name, row.stat().st_size)
+'''
+
+
+def renamed() -> Story:
+    edits = [Change(match.start(), match.end(), "total_size") for match in re.finditer(r"\btotal\b", TEXT)]
+    return Story("rename", "python", "a.py", TEXT, sequential(edits))
+
+
+def one_line() -> Story:
+    at = TEXT.index("\n    return head")
+    return Story("line_completed", "python", "a.py", TEXT, (Change(at, at, "\n    print(total(rows[1:], len(rows)))"),))
+
+
+SILENCES = (
+    silence_finished,
+    silence_unrelated,
+    silence_deleting,
+    silence_undo,
+    silence_formatting,
+    silence_mid_word,
+)
+
+
+def many(maker: Callable[[Story, random.Random], Scene | None], story: Story, count: int = 40) -> list[Scene]:
+    found = [maker(story, random.Random(seed)) for seed in range(count)]
+    return [scene for scene in found if scene is not None]
+
+
+def replayed(scene: Scene) -> bool:
+    """Whether the last hunk stands in the text as it says."""
+    return scene.hunks[-1].after in scene.text
+
+
+@pytest.mark.parametrize("maker", [continued, half_done])
+def test_what_is_to_come_leads_to_the_end_of_the_story(maker: Callable[..., Scene | None]) -> None:
+    story = renamed()
+    scenes = many(maker, story)
+    assert len(scenes) == 40
+    for scene in scenes:
+        assert scene.end() == story.states()[-1]
+        assert scene.text != scene.end()
+        assert scene.hunks
+        assert replayed(scene)
+        assert not scene.focuses[0].silent
+
+
+@pytest.mark.parametrize("maker", SILENCES)
+def test_in_a_silent_scene_nothing_is_to_come(maker: Callable[..., Scene | None]) -> None:
+    scenes = many(maker, renamed())
+    assert len(scenes) >= 30
+    for scene in scenes:
+        assert scene.changes == ()
+        assert scene.focuses[0].cursor
+        assert all(focus.silent and 0 <= focus.offset <= len(scene.text) for focus in scene.focuses)
+
+
+@pytest.mark.parametrize("maker", [continued, half_done, *SILENCES])
+def test_each_place_is_asked_about_once_and_is_what_it_says(maker: Callable[..., Scene | None]) -> None:
+    for scene in many(maker, renamed()):
+        assert 1 <= len(scene.focuses) <= 6
+        for focus in scene.focuses:
+            assert focus.silent == is_silent(scene.text, scene.changes, focus.offset)
+            assert focus.cursor or focus.offset == line_start(scene.text, focus.offset)
+        assert len({focus.offset for focus in scene.focuses}) == len(scene.focuses)
+        assert sum(focus.cursor for focus in scene.focuses) <= 1
+
+
+def test_between_two_changes_the_cursor_stands_behind_the_one_or_at_the_other() -> None:
+    story = renamed()
+    for scene in many(continued, story):
+        done = story.states().index(scene.text)
+        behind = story.changes[done - 1].start + len("total_size")
+        cursors = [focus.offset for focus in scene.focuses if focus.cursor]
+        assert set(cursors) <= {behind, story.changes[done].start}
+
+
+def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
+    assert continued(one_line(), random.Random(0)) is None
+    for scene in many(half_done, one_line()):
+        cursor = scene.focuses[0]
+        assert cursor.cursor
+        assert cursor.kind == "half_done:line_completed"
+        assert scene.end() == one_line().states()[-1]
+        typed = scene.text[: cursor.offset].rpartition("\n")[2]
+        assert "    print(total(rows[1:], len(rows)))".startswith(typed)
+
+
+def test_people_pause_behind_brackets_and_commas_and_hardly_in_words() -> None:
+    weights = cut_weights("\n    add(a, b_c)")
+    assert 1 not in weights  # an editor indents
+    assert weights[5] == 6.0
+    assert weights[6] == 1.0
+    assert weights[8] == 8.0
+    assert weights[9] == 10.0
+    assert weights[11] == 10.0
+    assert weights[12] == 6.0
+    assert len("\n    add(a, b_c)") not in weights
+
+
+def test_brackets_that_an_editor_closed_stand_behind_the_cursor() -> None:
+    closed = [scene for scene in many(half_done, one_line(), 200) if len(scene.changes) > 1]
+    assert closed
+    for scene in closed:
+        offset = scene.focuses[0].offset
+        assert scene.text[offset] in ")]"
+        assert scene.end() == one_line().states()[-1]
+
+
+def test_what_was_taken_back_is_told_and_gone() -> None:
+    for scene in many(silence_undo, renamed()):
+        assert scene.text == TEXT
+
+
+def test_deleted_code_is_shorter_and_stood_there_before_the_story() -> None:
+    for scene in many(silence_deleting, renamed()):
+        end = renamed().states()[-1]
+        assert len(scene.text) < len(end)
+        assert any(len(hunk.after) < len(hunk.before) for hunk in scene.hunks)
+
+
+def test_in_the_middle_of_a_word_of_a_comment_the_cursor_stands_behind_letters() -> None:
+    for scene in many(silence_mid_word, renamed()):
+        offset = scene.focuses[0].offset
+        line = scene.text[line_start(scene.text, offset) : offset]
+        assert line.lstrip().startswith("# ")
+        assert line[-1].isalpha()
+
+
+def test_the_last_hunk_of_a_silent_scene_is_the_last_thing_done() -> None:
+    for maker in (silence_unrelated, silence_deleting, silence_mid_word):
+        for scene in many(maker, renamed()):
+            if scene.hunks[-1].after:
+                assert replayed(scene)
+
+
+def test_a_good_part_of_all_places_is_silent() -> None:
+    counts = {True: 0, False: 0}
+    for seed in range(400):
+        rng = random.Random(seed)
+        story = renamed() if seed % 3 else one_line()
+        scene = scene_of(story, rng)
+        assert scene is not None
+        for focus in scene.focuses:
+            counts[focus.silent] += 1
+    share = counts[True] / sum(counts.values())
+    assert 0.4 <= share <= 0.7
+
+
+def test_the_same_draw_gives_the_same_scene() -> None:
+    assert scene_of(renamed(), random.Random(5)) == scene_of(renamed(), random.Random(5))
