@@ -45,6 +45,11 @@ class Call:
     arguments: Listing
 
 
+def spreads(call: Call) -> bool:
+    """Whether an argument stands for any number of them."""
+    return any(text.startswith(("*", "...", "..")) or text.endswith("...") for text in call.arguments.texts())
+
+
 @lru_cache(maxsize=4)
 def calls(source: Source) -> dict[str, tuple[Call, ...]]:
     """All calls of named functions, by name and position."""
@@ -104,6 +109,8 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
     )
     if constructed:
         return _constructions(source, function)
+    if is_promised(function):
+        return None
     name = function.name
     if name.startswith("__"):
         return None
@@ -135,6 +142,13 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
                 return None
             sites.append(call)
     return tuple(sites)
+
+
+def is_promised(function: Function) -> bool:
+    """Whether a trait that may stand elsewhere says what a Rust method looks like."""
+    above = function.node.parent
+    around = None if above is None else above.parent
+    return around is not None and around.type == "impl_item" and around.child_by_field_name("trait") is not None
 
 
 def is_own(source: Source, call: Call) -> bool:

@@ -8,13 +8,12 @@ from typing import Final
 
 from calomel.training.edits import documentation
 from calomel.training.edits.additions import Addition, addition
-from calomel.training.edits.calls import Call, call_sites
+from calomel.training.edits.calls import Call, call_sites, spreads
 from calomel.training.edits.functions import Function, enclosing, functions
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Change, Story, story_of
 
 _MOST_CALLS: Final = 16
-_SPREAD: Final = ("*", "...", "..")
 _THREADED: Final = 0.5
 _OPTIONAL: Final = 0.5
 _GIVEN: Final = 0.7
@@ -28,15 +27,11 @@ def parameter_added(source: Source, rng: random.Random) -> Story | None:
         if any(each.role in ("rest", "marker") or each.grouped for each in function.parameters):
             continue
         sites = call_sites(source, function)
-        if sites and len(sites) <= _MOST_CALLS and all(_readable(call) for call in sites):
+        if sites and len(sites) <= _MOST_CALLS and not any(spreads(call) for call in sites):
             story = _story(source, rng, function, sites)
             if story is not None:
                 return story
     return None
-
-
-def _readable(call: Call) -> bool:
-    return not any(text.startswith(_SPREAD) for text in call.arguments.texts())
 
 
 def _story(source: Source, rng: random.Random, function: Function, sites: tuple[Call, ...]) -> Story | None:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from tree_sitter import Node
 
-from calomel.training.edits.calls import COMMON, calls, is_member, is_own
+from calomel.training.edits.calls import COMMON, calls, is_member, is_own, is_promised
 from calomel.training.edits.functions import Function, functions
 from calomel.training.edits.naming import new_name
 from calomel.training.edits.source import Source
@@ -128,6 +128,8 @@ def _of_functions(source: Source, rng: random.Random) -> Iterator[_Target]:
     rng.shuffle(found)
     for function in found:
         name = function.name
+        if is_promised(function) and len([each for each in functions(source) if each.name == name]) == 1:
+            continue
         if function.name_node is None or name in COMMON or name.startswith("__") or name in ("main", "constructor"):
             continue
         if any(name.startswith(lead) for lead in ("test_", "Test", "Benchmark", "Example")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from calomel.training.edits.source import Source
@@ -75,6 +76,21 @@ def sequential(edits: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(changes)
 
 
+def undone(story: Story) -> tuple[str, tuple[Change, ...]]:
+    """The text behind a story, and edits of it that take every change back, in the same order."""
+    text = story.text
+    back: list[Change] = []
+    for change in story.changes:
+        moved = len(change.text) - (change.end - change.start)
+        back = [
+            Change(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each
+            for each in back
+        ]
+        back.append(Change(change.start, change.start + len(change.text), text[change.start : change.end]))
+        text = change.apply(text)
+    return text, tuple(back)
+
+
 def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None:
     """The story of edits that all speak of the file's own text, in the order given.
 
@@ -87,7 +103,7 @@ def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None
     by_place = sorted(edits, key=lambda edit: (edit.start, edit.end))
     if by_place[-1].end - by_place[0].start > REACH:
         return None
-    if any(one.end > other.start for one, other in zip(by_place, by_place[1:], strict=False)):
+    if any(one.end > other.start for one, other in pairwise(by_place)):
         return None
     story = Story(kind, source.language, source.path, source.text, sequential(edits))
     result = source.text
