@@ -16,6 +16,7 @@ from calomel.training.edits.story import Change, Story, story_of
 _MOST_CALLS: Final = 16
 _THREADED: Final = 0.5
 _OPTIONAL: Final = 0.5
+_BETWEEN: Final = 0.2
 _GIVEN: Final = 0.7
 
 
@@ -52,8 +53,8 @@ def _story(source: Source, rng: random.Random, function: Function, sites: tuple[
     index = len(plain)
     if threaded is not None and source.language == "go" and made.type == "context.Context":
         index = 0
-    elif not optional and plain and rng.random() < 0.2:  # noqa: PLR2004
-        index = rng.randrange(len(plain))
+    elif not optional and len(plain) > 1 and rng.random() < _BETWEEN:
+        index = rng.randrange(1, len(plain))
     edits = [
         function.list.insert(len(function.list.items) - len(plain) + index, _written(source, function, made, optional))
     ]

@@ -91,7 +91,11 @@ def _groups(source: Source) -> dict[tuple[str, str], list[tuple[Node, Node]]]:
 
 def _is_receiver(node: Node) -> bool:
     above = None if node.parent is None else node.parent.parent
-    return above is not None and above.type == "method_declaration" and above.child_by_field_name("receiver") == node.parent
+    return (
+        above is not None
+        and above.type == "method_declaration"
+        and above.child_by_field_name("receiver") == node.parent
+    )
 
 
 def _names(source: Source, node: Node) -> Sequence[str]:

@@ -1,0 +1,195 @@
+"""A function made asynchronous, its calls awaited, and the functions around the calls made asynchronous in turn."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Final
+
+from tree_sitter import Node
+
+from calomel.training.edits.calls import Call, call_sites
+from calomel.training.edits.functions import Function, enclosing, functions
+from calomel.training.edits.imports import imported
+from calomel.training.edits.source import Source
+from calomel.training.edits.story import Change, Story, story_of
+from calomel.training.edits.with_context import with_context
+
+_MOST_FUNCTIONS: Final = 5
+_MOST_CALLS: Final = 16
+# What waits for something outside of the program: the functions that people make asynchronous.
+_WAITS: Final = re.compile(
+    r"read|write|load|save|fetch|get|send|request|open|connect|query|post|put|download|upload|exec|run|sync|sleep|wait|"
+    r"list|find|call|process|start|stop|close|flush|render|build|handle|check|resolve",
+    re.IGNORECASE,
+)
+_TESTS: Final = frozenset({"it", "test", "before", "after", "beforeEach", "afterEach", "beforeAll", "afterAll"})
+# Where `await x` needs brackets to be taken as one.
+_TIGHT: Final = {
+    "attribute": "object", "subscript": "value", "call": "function", "member_expression": "object",
+    "subscript_expression": "object", "call_expression": "function", "non_null_expression": "",
+}  # fmt: skip
+
+
+def made_async(source: Source, rng: random.Random) -> Story | None:
+    """Make a function asynchronous and await it (Python, TypeScript, JavaScript, Rust).
+
+    In Go, where nothing is awaited, what such a function gets is a context, and the callers hand theirs on.
+    """
+    found = [each for each in functions(source) if each.name and each.body is not None]
+    rng.shuffle(found)
+    found.sort(key=lambda each: _WAITS.match(each.name) is None)
+    for function in found:
+        if source.language == "go":
+            edits = with_context(source, function, rng)
+        else:
+            edits = _edits(source, function)
+        story = story_of("made_async", source, edits or ())
+        if story is not None:
+            return story
+    return None
+
+
+def _edits(source: Source, function: Function) -> list[Change] | None:
+    first = _definition(source, function)
+    if not first:
+        return None
+    edits, waiting, made = list(first), [function], {function.node.start_byte}
+    runs = False
+    for current in waiting:
+        sites = call_sites(source, current)
+        if sites is None or (current is function and not sites):
+            return None
+        for call in sites:
+            around = enclosing(source, call.name)
+            if _awaited(call) or _in_lambda(call.name):
+                return None
+            if around is None:
+                if source.language != "python" or not _alone(call):
+                    return None
+                start, end = source.span(call.node)
+                edits += [Change(start, start, "asyncio.run("), Change(end, end, ")")]
+                runs = True
+                continue
+            if around.node.start_byte not in made and not _is_async(source, around):
+                more = _definition(source, around)
+                if not more:
+                    return None
+                edits += more
+                made.add(around.node.start_byte)
+                if around.name_node is not None and around.name != "main":
+                    waiting.append(around)
+            edits += _await(source, call)
+        if len(made) > _MOST_FUNCTIONS or len(edits) > 2 * _MOST_CALLS:
+            return None
+    if runs and (line := imported(source, "asyncio")) is not None:
+        edits.append(line)
+    return edits
+
+
+def _is_async(source: Source, function: Function) -> bool:
+    if source.language == "rust":
+        before = function.node.children[:2]
+        return function.node.type != "closure_expression" and any("async" in source.slice(each) for each in before)
+    return any(child.type == "async" for child in function.node.children)
+
+
+def _definition(source: Source, function: Function) -> list[Change]:
+    """What makes the function itself asynchronous; nothing where it cannot be."""
+    node = function.node
+    if function.body is None or _is_async(source, function):
+        return []
+    start = source.offset(node.start_byte)
+    if source.language == "python":
+        body = source.slice(function.body)
+        decorated = node.parent is not None and node.parent.type == "decorated_definition"
+        fixed = function.name.startswith(("__", "test", "visit_", "setUp", "tearDown")) or "yield" in body
+        return [] if fixed or (decorated and not _plain_decorators(source, node)) else [Change(start, start, "async ")]
+    if source.language == "rust":
+        return _rust_definition(source, function)
+    return _script_definition(source, function)
+
+
+def _plain_decorators(source: Source, node: Node) -> bool:
+    assert node.parent is not None  # noqa: S101
+    names = [source.slice(each) for each in node.parent.children if each.type == "decorator"]
+    return all(name in ("@staticmethod", "@classmethod", "@abstractmethod", "@override") for name in names)
+
+
+def _rust_definition(source: Source, function: Function) -> list[Change]:
+    node = function.node
+    around = None if node.parent is None else node.parent.parent
+    if node.type != "function_item" or (around is not None and around.type == "trait_item"):
+        return []
+    if any(child.type in ("function_modifiers", "extern_modifier") for child in node.children):
+        return []
+    keyword = next((child for child in node.children if child.type == "fn"), None)
+    if keyword is None:
+        return []
+    at = source.offset(keyword.start_byte)
+    edits = [Change(at, at, "async ")]
+    before = node.prev_sibling
+    if before is not None and before.type == "attribute_item" and source.slice(before) == "#[test]":
+        edits.insert(0, Change(*source.span(before), "#[tokio::test]"))
+    elif function.name == "main":
+        start = source.offset(node.start_byte)
+        edits.insert(0, Change(start, start, "#[tokio::main]\n"))
+    return edits
+
+
+def _script_definition(source: Source, function: Function) -> list[Change]:
+    node, name = function.node, function.name_node
+    kinds = [child.type for child in node.children]
+    if "get" in kinds or "set" in kinds or "*" in kinds or function.name == "constructor":
+        return []
+    if node.type == "generator_function_declaration" or (name is None and not _is_test(source, node)):
+        return []
+    method = node.type == "method_definition" and name is not None
+    at = source.offset(name.start_byte if method and name is not None else node.start_byte)
+    edits = [Change(at, at, "async ")]
+    if function.returns is not None:
+        kind = function.returns.named_children[-1] if function.returns.named_children else None
+        if function.returns.type != "type_annotation" or kind is None:
+            return []
+        text = source.slice(kind)
+        if text.startswith(("Promise", "Observable", "Iterable", "this")):
+            return []
+        edits.append(Change(*source.span(kind), f"Promise<{text}>"))
+    return edits
+
+
+def _is_test(source: Source, node: Node) -> bool:
+    call = None if node.parent is None else node.parent.parent
+    callee = None if call is None or call.type != "call_expression" else call.child_by_field_name("function")
+    return callee is not None and source.slice(callee) in _TESTS
+
+
+def _awaited(call: Call) -> bool:
+    parent = call.node.parent
+    return parent is None or parent.type in ("await", "await_expression", "decorator", "new_expression")
+
+
+def _in_lambda(node: Node) -> bool:
+    around: Node | None = node
+    while around is not None and around.type != "function_definition":
+        if around.type in ("lambda", "decorator", "parameters", "async_block", "macro_definition"):
+            return True
+        around = around.parent
+    return False
+
+
+def _alone(call: Call) -> bool:
+    parent = call.node.parent
+    return parent is not None and parent.type == "expression_statement"
+
+
+def _await(source: Source, call: Call) -> list[Change]:
+    start, end = source.span(call.node)
+    if source.language == "rust":
+        end = call.arguments.end + 1
+        return [Change(end, end, ".await")]
+    parent = call.node.parent
+    field = None if parent is None else _TIGHT.get(parent.type)
+    if parent is not None and field is not None and (not field or parent.child_by_field_name(field) == call.node):
+        return [Change(start, end, f"(await {source.text[start:end]})")]
+    return [Change(start, start, "await ")]
