@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from calomel.suggest.drafts.listed import read_list
 from calomel.suggest.drafts.rows import Rows, indent_of
 
 # Lines of a head.
@@ -13,6 +14,7 @@ _FUNCTION: Final = re.compile(
     r"^\s*(?:(?:async|export|default|public|private|protected|static|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
     r"(?:def|func|fn|function\*?)\b"
     r"|\bfunction\b\*?\s*[\w$]*\s*(?:<[^>]*>)?\("
+    r"|\bfunc\b.*\{\s*$|\|[^|]*\|\s*(?:->.*)?\{\s*$"
     r"|=>\s*\{?\s*$"
     r"|^\s*(?:(?:async|public|private|protected|static|get|set|readonly)\s+)*"
     r"(?!if\b|for\b|while\b|switch\b|catch\b|match\b|return\b)[A-Za-z_$][\w$]*\s*(?:<[^>]*>)?\([^;]*\)\s*(?::[^{;=]+)?\{\s*$"
@@ -29,6 +31,21 @@ def is_function(line: str) -> bool:
     return _FUNCTION.search(line) is not None
 
 
+def begins_function(rows: Rows, row: int) -> bool:
+    """The same for a line whose parameters may stand on the lines below."""
+    line = rows.lines[row]
+    if is_function(line):
+        return True
+    if not line.rstrip().endswith("("):
+        return False
+    found = read_list(rows.text, rows.start(row) + len(line.rstrip()) - 1)
+    if found is None:
+        return False
+    name = re.search(r"[\w$]+(?:<[^>]*>)?\s*\($", line.rstrip())
+    after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
+    return name is not None and is_definition(line[: name.start()], after)
+
+
 def is_definition(before: str, after: str) -> bool:
     """Whether a parenthesised list, with `before` and `after` around name and list, holds parameters.
 
@@ -41,13 +58,45 @@ def is_definition(before: str, after: str) -> bool:
     return bool(_METHOD.match(before)) and re.match(r"\s*(?::[^{;=]+)?\{\s*$", after) is not None
 
 
+def parameter_head(rows: Rows, row: int, column: int) -> int | None:
+    """The line with the name of the function whose parameters stand at a place; None when it holds none."""
+    depth = 0
+    at = rows.start(row) + column - 1
+    low = rows.start(max(0, row - _HEAD))
+    while at >= low:
+        character = rows.text[at]
+        if character in ")]}":
+            depth += 1
+        elif character in "([{":
+            if depth == 0:
+                break
+            depth -= 1
+        at -= 1
+    if at < low or rows.text[at] != "(":
+        return None
+    head = rows.row(at)
+    found = read_list(rows.text, at)
+    if found is None:
+        return None
+    before = rows.text[rows.start(head) : at]
+    after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
+    name = re.search(r"[\w$]*(?:<[^>]*>)?\s*$", before)
+    named = before[: name.start()] if name else before
+    if is_function(rows.lines[head]) or is_definition(named, after) or re.match(r"\s*(?::[^{=;]+)?=>", after):
+        return head
+    return None
+
+
 def function_rows(rows: Rows, row: int) -> range | None:
     """The lines of the innermost function that a line is in; None outside of every function."""
-    width = len(indent_of(rows.lines[row])) + (1 if is_function(rows.lines[row]) else 0)
+    width = len(indent_of(rows.lines[row])) + (1 if begins_function(rows, row) else 0)
     for above in range(row, -1, -1):
         line = rows.lines[above]
         if line.strip() and len(indent_of(line)) < width:
-            if is_function(line):
+            if line.lstrip()[:1] in {")", "]"}:
+                # The end of a head over several lines, which began above at this width.
+                continue
+            if begins_function(rows, above):
                 return range(above, block_end(rows, above))
             width = len(indent_of(line))
             if not width:

@@ -10,11 +10,11 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal
 
-from calomel.suggest.drafts.block import function_rows
+from calomel.suggest.drafts.block import function_rows, parameter_head
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import is_name, is_prose, is_word, parts
+from calomel.suggest.drafts.tokens import TYPES, is_name, is_own_word, is_prose, is_word, parts
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -27,6 +27,8 @@ _DECLARED: Final = (
     r"\s*(?::[^=]*)?(?::?=(?!=)|\bin\b|\bof\b)"
 )
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
+# Before the name of a parameter; before its type stands something else.
+_NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
 
 
@@ -74,7 +76,7 @@ def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
         if any(before != after and not (is_word(before) and is_word(after)) for before, after in together):
             continue
         for before, after in together:
-            if before != after and is_name(before) and is_name(after):
+            if before != after and is_own_word(before) and is_own_word(after):
                 pairs.setdefault(before, after)
     return tuple(pairs.items())
 
@@ -115,6 +117,8 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
         local = _local(rows, seen.edits, old, new) if use == "plain" else None
         # A short name is many things, but not as an attribute nor within one function.
         if len(old) < _SHORTEST and use != "attribute" and local is None:
+            continue
+        if local is None and (old in TYPES or new in TYPES):
             continue
         partly = _first(edit.new, old) != (-1, -1)
         # A name that was there before is another thing: it was put in the place of this one, here.
@@ -172,12 +176,34 @@ def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
             choices.append(same)
         for number, chosen in enumerate(choices):
             first, last = chosen[0].start(), chosen[-1].end()
-            text, at = "", first
-            for match in chosen:
-                text += rows.text[at : match.start()] + renaming.new
-                at = match.end()
-            worth = likeness * (0.9 if number else 1.0)
-            yield EditDraft(first, last, text, MAKER, renaming.support, worth)
+            spelled = dict.fromkeys(
+                [_respelled_at(rows, chosen, renaming, full=True), _respelled_at(rows, chosen, renaming)]
+            )
+            for other, text in enumerate(spelled):
+                worth = likeness * (0.9 if number else 1.0) * (0.9 if other else 1.0)
+                yield EditDraft(first, last, text, MAKER, renaming.support, worth)
+
+
+def _respelled_at(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renaming, *, full: bool = False) -> str:
+    """The text from the first to the last place with the new name.
+
+    `full`: `{ name }`, which is `{ name: name }` in JavaScript and Rust, keeps the name of the field.
+    """
+    text, at = "", chosen[0].start()
+    for match in chosen:
+        new = renaming.new
+        if full and renaming.use == "plain" and _is_shorthand(rows.text, match.start(), match.end()):
+            new = f"{renaming.old}: {new}"
+        text += rows.text[at : match.start()] + new
+        at = match.end()
+    return text
+
+
+def _is_shorthand(text: str, start: int, end: int) -> bool:
+    line = text[text.rfind("\n", 0, start) + 1 : start]
+    if not re.search(r"\{[^{}()\[\]=]*$", line) or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
+        return False
+    return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", text[end : end + 40]) is not None
 
 
 def _relatives(rows: Rows, found: Sequence[Renaming]) -> Iterator[EditDraft]:
@@ -231,17 +257,29 @@ def _use(line: str, start: int, end: int) -> _Use:
     return "plain"
 
 
+def _is_inline(line: str, start: int, end: int) -> bool:
+    """Whether a name is the parameter of a function that begins and ends in its line."""
+    arrow = re.match(r"[^()]*\)?\s*(?::\s*[\w<>\[\]]+\s*)?=>\s*(.*)", line[end:])
+    if arrow is not None:
+        return bool(arrow.group(1)) and not arrow.group(1).rstrip().endswith(("{", "("))
+    if re.search(r"\|[^|]*$", line[:start]) and re.match(r"[^|]*\|\s*[^{\s]", line[end:]):
+        return True
+    return re.search(r"\blambda\b[^:]*$", line[:start]) is not None
+
+
 def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
     """The function whose parameter or variable was renamed; None when the name may be known outside."""
     for edit in edits:
         if edit.row is None or (old, new) not in renamed_words(edit.old, edit.new):
             continue
-        inside = function_rows(rows, edit.row)
+        start, end = _first(edit.new, new)
+        if _is_inline(edit.new, start, end):
+            return range(edit.row, edit.row + 1)
+        head = parameter_head(rows, edit.row, start)
+        inside = function_rows(rows, edit.row if head is None else head)
         if inside is None:
             continue
-        start, _ = _first(edit.new, new)
-        opened = edit.new[:start].count("(") - edit.new[:start].count(")")
-        parameter = inside.start == edit.row and opened > 0
+        parameter = head is not None and inside.start == head and _NAMED.search(edit.new[:start]) is not None
         variable = inside.start != edit.row and re.search(_DECLARED.format(re.escape(new)), edit.new) is not None
         if parameter or variable:
             return inside

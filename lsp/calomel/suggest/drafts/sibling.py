@@ -28,12 +28,16 @@ _PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut )*([^\W\d]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """`new` came to stand beside `old`; `names` is what else is called otherwise there."""
+    """`new` came to stand beside `old`; `names` is what else is called otherwise there.
+
+    A parameter follows in the `body` of its function alone.
+    """
 
     old: str
     new: str
     names: Mapping[str, str]
     rows: frozenset[int]
+    body: range | None = None
 
 
 def sibling(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
@@ -84,7 +88,11 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
                 names = differing_names(before, item) or {}
                 pair = one.group(1), other.group(1)
                 if all(map(is_name, pair)) and pair[0] != pair[1]:
-                    found.append(Sibling(*pair, {**names, pair[0]: pair[1]}, frozenset({edit.row})))
+                    found.append(
+                        Sibling(
+                            *pair, {**names, pair[0]: pair[1]}, frozenset({edit.row}), function_rows(rows, edit.row)
+                        )
+                    )
                     break
     return found
 
@@ -111,7 +119,7 @@ def _follow(rows: Rows, each: Sibling, support: int, taken: set[int]) -> Iterato
     seen_rows: set[int] = set()
     for match in pattern.finditer(rows.text):
         row = rows.row(match.start())
-        if row in taken or row in seen_rows:
+        if row in taken or row in seen_rows or (each.body is not None and row not in each.body):
             continue
         seen_rows.add(row)
         if len(seen_rows) > _PLACES:
@@ -119,7 +127,8 @@ def _follow(rows: Rows, each: Sibling, support: int, taken: set[int]) -> Iterato
         line = rows.lines[row]
         if known.search(line):
             continue
-        item = _listed(rows, match, each, support)
+        # A parameter need not go where the one beside it goes.
+        item = _listed(rows, match, each, support) if each.body is None else None
         if item is not None:
             yield item
         copied = _copied(rows, row, each, support)

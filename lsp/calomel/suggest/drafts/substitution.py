@@ -8,6 +8,7 @@ from typing import Final
 
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
+from calomel.suggest.drafts.rename import renamings
 from calomel.suggest.drafts.rows import Rows
 from calomel.suggest.drafts.tokens import changes, is_distinctive, is_import, is_name, is_prose, tokens
 
@@ -42,8 +43,9 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     known = substitutions(seen)
     taken_back = {(each.inserted, each.removed) for each in known}
     edited = {edit.row for edit in seen.edits}
+    local = {(each.old, each.new) for each in renamings(rows, seen)}
     for each in known:
-        if (each.removed, each.inserted) not in taken_back:
+        if (each.removed, each.inserted) not in taken_back | local:
             yield from _places(rows, each, edited)
 
 

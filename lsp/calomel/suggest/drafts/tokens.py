@@ -26,11 +26,15 @@ _RESERVED: Final = (
     "instanceof interface is lambda let match mod mut new nil None nonlocal not null or package "
     "pass private protected pub public raise return self Self static struct super switch this throw throws "
     "trait true True try type typeof undefined unsafe use var void where while with yield cls chan "
+)
+# Types of these languages: where one took the place of another, that holds for this place.
+_TYPES: Final = (
     "int str float bool bytes list dict set tuple string number boolean any byte rune uint char "
     "i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 isize usize int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 "
     "float64 String Vec Option Result Some Ok Err Box"
 )
-KEYWORDS: Final = frozenset(_RESERVED.split())
+TYPES: Final = frozenset(_TYPES.split())
+KEYWORDS: Final = frozenset(_RESERVED.split()) | TYPES
 _IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b|.*\brequire\()")
 _BRIEF: Final = 3
 
@@ -66,6 +70,11 @@ def parts(name: str) -> list[str]:
 def is_name(token: str) -> bool:
     """Whether a token is a name that a person chose."""
     return _NAME.fullmatch(token) is not None and token not in KEYWORDS
+
+
+def is_own_word(token: str) -> bool:
+    """Whether a token may be a name: those of types may be, such as a parameter `string` or `list`."""
+    return is_name(token) or token in TYPES
 
 
 def is_word(token: str) -> bool:
