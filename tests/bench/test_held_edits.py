@@ -139,7 +139,8 @@ async def test_the_report_has_everybody_and_every_maker(story: Story, progress: 
     assert [row[0] for row in kinds.rows] == ["rename"]
     assert [row[0] for row in languages.rows] == ["python"]
     assert len(whole.rows) == 4
-    assert {"canvas"} < {row[0] for row in made.rows}
+    assert {"canvas", "all of them"} < {row[0] for row in made.rows}
+    assert flat["makers_right_any"] == 1.0
 
 
 def test_intervals_resample_stories_not_moments() -> None:

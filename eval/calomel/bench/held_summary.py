@@ -40,7 +40,8 @@ MAKER_NOTES = (
     ),
     (
         "Alone: exact match if the maker's first proposal were always shown, with the share of silent moments where it"
-        " has none. The last column is what Calomel's exact match is above that; it stays silent more often, too."
+        " has none. The last column is what Calomel's exact match is above that; it stays silent more often, too. In"
+        " the last row, right: any is of all moments, what a choice that is always right would reach."
     ),
 )
 
@@ -82,6 +83,8 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
     for maker in makers(rows):
         for key, interval in _maker(edits, rows, maker, seed).items():
             put_interval(flat, f"maker_{maker}_{key}", interval)
+    right_any = share(edits, lambda row: any(any(right) for right in row.proposed.values()), seed)
+    put_interval(flat, "makers_right_any", right_any)
     times = [row.said[CALOMEL].milliseconds for row in rows]
     known = [time for time in times if time is not None]
     flat["latency_p50_ms"], flat["latency_p90_ms"] = percentile(known, 50), percentile(known, 90)
@@ -171,7 +174,23 @@ def _maker_table(edits: Sequence[Row], rows: Sequence[Row], seed: int) -> Table:
         figures = _maker(edits, rows, maker, seed)
         adds = figures.pop("choice_adds")
         found.append((maker, *(_short(interval) for interval in figures.values()), _signed(adds)))
+    found.append(_together(edits, rows, seed))
     return Table("Makers of candidates", columns, tuple(found))
+
+
+def _together(edits: Sequence[Row], rows: Sequence[Row], seed: int) -> tuple[str, ...]:
+    """All makers: what an oracle that always chose the right proposal would reach, and what the model chose."""
+    shown = [row for row in edits if row.said[CALOMEL].shown]
+    shares = (
+        share(edits, lambda row: any(row.proposed.values()), seed),
+        None,
+        share(edits, lambda row: any(any(right) for right in row.proposed.values()), seed),
+        share(edits, lambda row: row.said[CALOMEL].shown, seed),
+        share(shown, _right(CALOMEL), seed),
+        None,
+        share([row for row in rows if row.silent], lambda row: not any(row.proposed.values()), seed),
+    )
+    return "all of them", *map(_short, shares), "-"
 
 
 def _by(name: str, of: Callable[[Row], str], rows: Sequence[Row], contenders: Sequence[str], seed: int) -> Table:
