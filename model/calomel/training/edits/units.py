@@ -84,11 +84,13 @@ def _fits(source: Source, node: Node) -> bool:
     return lines <= _MOST_LINES and node.end_byte - node.start_byte <= _MOST_CHARACTERS and node != source.root
 
 
-def _is_unit(source: Source, node: Node, name: str) -> bool:  # noqa: PLR0911 (one for each kind)
+def _is_unit(source: Source, node: Node, name: str) -> bool:  # noqa: C901, PLR0911 (one for each kind)
     parent = node.parent
     kind = node.type
-    if kind in _ELEMENTS or kind in _WRAPPED or (parent is not None and parent.type in _LISTS and node.is_named):
+    if kind in _ELEMENTS or (parent is not None and parent.type in _LISTS and node.is_named):
         return True
+    if kind in _WRAPPED:
+        return parent is not None and parent.type != "keyed_element"
     if parent is not None and parent.type == "tuple":
         return kind == "string"
     if kind == "keyword_argument":
@@ -119,8 +121,7 @@ def _only_effect(node: Node) -> bool:
     left = inner.child_by_field_name("left")
     if left is not None and left.type == "expression_list" and len(left.named_children) == 1:
         left = left.named_children[0]
-    typed = inner.child_by_field_name("type") is not None and inner.parent is not None
-    in_class = typed and inner.parent is not None and _in_class(inner.parent)
+    in_class = inner.parent is not None and _in_class(inner.parent)
     return left is not None and (left.type != "identifier" or in_class)
 
 
@@ -187,6 +188,8 @@ def item_removal(source: Source, node: Node) -> Change | None:
         return _else_if_removal(source, node)
     text = source.text
     start, end = source.span(node)
+    # Go's clauses hold the line end behind them.
+    end = start + len(text[start:end].rstrip())
     begin, stop = source.line_start(start), text.find("\n", end)
     stop = len(text) if stop < 0 else stop
     if not text[begin:start].strip() and _TAIL.fullmatch(text[end:stop]):

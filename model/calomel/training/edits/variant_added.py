@@ -89,7 +89,7 @@ def _python(source: Source) -> Iterator[tuple[Node, tuple[Node, ...]]]:
             inner = statement.named_children[0] if statement.named_children else None
             left = None if inner is None or inner.type != "assignment" else inner.child_by_field_name("left")
             if left is not None and left.type == "identifier":
-                yield statement, source.identifiers(source.slice(left))
+                yield left, source.identifiers(source.slice(left))
 
 
 def _script(source: Source) -> Iterator[tuple[Node, tuple[Node, ...]]]:
