@@ -13,6 +13,8 @@ from calomel.training.edits.import_added import import_added
 from calomel.training.edits.line_completed import line_completed
 from calomel.training.edits.made_async import made_async
 from calomel.training.edits.options_object import options_object
+from calomel.training.edits.made_async import made_async
+from calomel.training.edits.options_object import options_object
 from calomel.training.edits.parameter_added import parameter_added
 from calomel.training.edits.parameter_removed import parameter_removed
 from calomel.training.edits.parameters_reordered import parameters_reordered
@@ -20,6 +22,7 @@ from calomel.training.edits.rename import rename
 from calomel.training.edits.repeated_edit import repeated_edit
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
+from calomel.training.edits.type_changed import type_changed
 from calomel.training.edits.type_changed import type_changed
 from calomel.training.edits.typo_fixed import typo_fixed
 from calomel.training.edits.variant_added import variant_added
