@@ -14,6 +14,7 @@ from calomel.bench.journal import Journal
 from calomel.bench.moment_row import Row
 from calomel.bench.moments import Moment, moments
 from calomel.bench.progress import Progress
+from calomel.bench.room import HideAll
 from calomel.bench.stories import Story, composed, read_stories
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 
@@ -98,6 +99,14 @@ async def test_signals_say_what_the_gate_saw_and_what_was_right(story: Story) ->
     assert (first["story"], first["kind"], first["language"]) == (story.id, "rename", "python")
     assert first["path"] == "shop/bill.py"
     assert {"log_prob", "keep_log_prob", "tokens", "support", "rows", "inserted", "removed"} < first.keys()
+
+
+async def test_where_nothing_is_shown_every_place_is_asked_about(story: Story) -> None:
+    row = await ask_moment(middle(story), Contenders(Scripted(), gate=HideAll()))
+    shown = await ask_moment(middle(story), Contenders(Scripted()))
+    assert not row.said["calomel"].shown
+    assert row.said["calomel"].probability == shown.said["calomel"].probability
+    assert len(row.signals) >= len(shown.signals)
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from tests.report.conftest import NASTY
@@ -73,3 +74,13 @@ def test_the_recorded_assistant_stands_beside_ours(results: list[LogResult]) -> 
     page = page_of(results)
     assert "Beside the recorded assistant" in page
     assert "6 of 40, 15.0%" in page
+
+
+def test_makers_stand_on_the_page_with_what_became_of_their_proposals(results: list[LogResult]) -> None:
+    first = next(item for item in results[0].opportunities if item.candidate is not None)
+    assert first.candidate is not None
+    assert "Makers of suggestions" not in page_of(results)
+    made = replace(first, makers=("canvas",), candidate=replace(first.candidate, maker="rename"))
+    page = page_of([replace(results[0], opportunities=[made])])
+    assert "Makers of suggestions" in page
+    assert '<td class="number">rename</td>' in page

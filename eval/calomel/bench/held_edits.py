@@ -20,6 +20,7 @@ from calomel.bench.moment_row import CALOMEL, Row
 from calomel.bench.moments import Moment, chosen
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report
+from calomel.bench.room import HideAll
 from calomel.bench.stories import HELDOUT_EDITS, read_stories
 from calomel.suggest.completer import ModelInfo
 from calomel.workspace.preferences import Aggressiveness, SuggestSettings
@@ -39,7 +40,7 @@ class HeldOptions:
         device, threads: of the engine.
         seed: of the bootstrap.
         resume: go on where an interrupted run stopped.
-        signals: where to write a line for each candidate that the gate saw.
+        signals: where to write a line for each candidate that the gate saw; nothing is shown then.
         json, results: where to write.
     """
 
@@ -101,6 +102,8 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
     notes = [*NOTES, *MAKER_NOTES]
     if "edit" not in info.kinds:
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
+    if options.signals is not None:
+        notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
     silences: dict[str, int] = {}
     for row in rows:
         reason = row.said[CALOMEL].reason
@@ -129,7 +132,7 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         if options.baselines and isinstance(completer.filler, Filler):
             rival = LeftToRight(completer, completer.filler)
         settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
-        contenders = Contenders(completer, rival, settings)
+        contenders = Contenders(completer, rival, settings, HideAll() if options.signals else None)
         journal = Journal(cache_folder(), "edits", _depends_on(options), resume=options.resume)
         try:
             return await ask_moments(moments, contenders, Progress(), journal), info
@@ -150,4 +153,5 @@ def _depends_on(options: HeldOptions) -> dict[str, object]:
         "device": options.device,
         "aggressiveness": options.aggressiveness,
         "baselines": options.baselines,
+        "signals": options.signals is not None,
     }

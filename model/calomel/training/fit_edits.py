@@ -29,7 +29,9 @@ _STEPS: Final = 50
 _BINS: Final = 10
 # Where packages lie in Debian: `gocode/src/HOST/OWNER/NAME`, `registry/NAME`.
 _DEPTHS: Final = {"gocode": 5, "registry": 2}
-_ANYWHERE: Final = frozenset({"src", "lib", "source", "dist", "test", "tests", "package", "packages", "build", "esm"})
+_ANYWHERE: Final = frozenset(
+    {"src", "lib", "source", "examples", "dist", "test", "tests", "package", "packages", "build", "esm"}
+)
 # Both answers, in at least two groups, or there is nothing to fit.
 _FEWEST: Final = 20
 
