@@ -1,0 +1,92 @@
+"""A parameter comes into the signature, what describes it, and every call."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from calomel.training.edits.parameter_added import parameter_added
+from tests.training.edits.told import told
+
+CASES = {
+    "python": (
+        "use(scan(1))\n\n\ndef scan(a: int):\n    return a\n\n\nscan(\n    2,\n)\n",
+        r"use\(scan\(1, (?P<one>.+)\)\)\n\n\ndef scan\(a: int, (?P<name>\w+): (?:\w+)(?: = .+)?\):\n    return a\n\n\n"
+        r"scan\(\n    2,(?:\n    (?P<two>.+),)?\n\)\n",
+    ),
+    "typescript": (
+        "use(scan(1));\n\nfunction scan(\n  a: number,\n): number {\n  return a;\n}\n",
+        r"use\(scan\(1, (?P<one>.+)\)\);\n\nfunction scan\(\n  a: number,\n  (?P<name>\w+): \w+(?: = .+)?,\n\): number "
+        r"\{\n  return a;\n\}\n",
+    ),
+    "javascript": (
+        "use(scan(1));\n\nfunction scan(a) {\n  return a;\n}\n",
+        r"use\(scan\(1, (?P<one>.+)\)\);\n\nfunction scan\(a, (?P<name>\w+)(?: = .+)?\) \{\n  return a;\n\}\n",
+    ),
+    "go": (
+        "package a\n\nvar b = scan(1)\n\nfunc scan(a int) int {\n\treturn a\n}\n",
+        r"package a\n\nvar b = scan\(1, (?P<one>.+)\)\n\nfunc scan\(a int, (?P<name>\w+) \w+\) int \{\n\treturn a\n\}\n",
+    ),
+    "rust": (
+        'fn main() {\n    println!("{}", scan(1));\n}\n\nfn scan(a: u8) -> u8 {\n    a\n}\n',
+        r'fn main\(\) \{\n    println!\("\{\}", scan\(1, (?P<one>.+)\)\);\n\}\n\n'
+        r"fn scan\(a: u8, (?P<name>\w+): &?\w+\) -> u8 \{\n    a\n\}\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", CASES)
+def test_a_new_parameter_comes_into_the_signature_first_and_then_into_the_calls(language: str) -> None:
+    text, pattern = CASES[language]
+    stories = told(parameter_added, language, text)
+    assert len(stories) > 10
+    for story in stories:
+        end = story.states()[-1]
+        found = re.fullmatch(pattern, end)
+        assert found is not None, end
+        assert found["name"] in story.changes[0].text
+        assert story.states()[1].count(found["name"]) >= 1
+    assert len({re.fullmatch(pattern, story.states()[-1])["name"] for story in stories}) > 8  # type: ignore[index]
+
+
+def test_a_value_that_all_callers_have_is_handed_on() -> None:
+    text = (
+        "package a\n\nfunc Run(ctx context.Context, n int) {\n\tstep(n)\n}\n\n"
+        "func More(ctx context.Context) {\n\tstep(2)\n}\n\nfunc step(n int) {\n\tprint(n)\n}\n"
+    )
+    ends = {story.states()[-1] for story in told(parameter_added, "go", text)}
+    assert (
+        text.replace("step(n)\n", "step(ctx, n)\n")
+        .replace("step(2)", "step(ctx, 2)")
+        .replace("step(n int)", "step(ctx context.Context, n int)")
+        in ends
+    )
+
+
+def test_a_constructor_keeps_what_it_is_given_and_says_what_it_is() -> None:
+    text = (
+        "class Row:\n    def __init__(self, size):\n        '''A row.\n\n        Args:\n            size: how many.\n"
+        "        '''\n        self.size = size\n\n\nRow(1)\n"
+    )
+    stories = told(parameter_added, "python", text)
+    assert stories
+    for story in stories:
+        end = story.states()[-1]
+        name = re.search(r"self, size, (\w+)", end)
+        assert name is not None
+        assert re.search(rf"            size: how many\.\n            {name[1]}: .+\n", end)
+        assert f"        self.size = size\n        self.{name[1]} = {name[1]}\n" in end
+        assert re.search(rf"Row\(1, (?:{name[1]}=)?.+\)\n$", end)
+
+
+def test_a_function_that_is_handed_around_keeps_its_signature() -> None:
+    assert told(parameter_added, "python", "def scan(a):\n    return a\n\n\nscan(1)\nmap(scan, [1])\n") == []
+
+
+def test_a_call_that_spreads_its_arguments_cannot_be_followed() -> None:
+    assert told(parameter_added, "typescript", "function scan(a) {}\nscan(...rest);\n") == []
+
+
+def test_a_function_without_calls_has_no_story() -> None:
+    assert told(parameter_added, "go", "package a\n\nfunc scan(a int) {\n}\n") == []
