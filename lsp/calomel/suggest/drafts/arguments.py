@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
 
-from calomel.suggest.drafts.block import is_definition
+from calomel.suggest.drafts.block import function_rows, is_definition
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
 from calomel.suggest.drafts.listed import Listed, calls, inserted, read_list, removed
@@ -69,6 +69,8 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             if any(at in edited for at in range(row, last + 1)):
                 continue
             before = rows.text[rows.start(row) : listed.name_start]
+            if before.lstrip().startswith("class "):
+                continue
             defines = is_definition(before, rows.text[listed.end + 1 : rows.end(last)])
             for likeness, (start, end, text) in _followed(rows.text, listed, edit, defines=defines):
                 yield EditDraft(start, end, text, MAKER, support, likeness)
@@ -236,3 +238,19 @@ def _taken(own: list[str], edit: ListEdit) -> int | None:
     if index < len(own) and not _KEYWORD.match(own[index]) and len(own) >= edit.count - (1 if edit.defines else 0):
         return index
     return None
+
+
+def without_parameter(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """A parameter with a default is gone: in the body its default stands for it."""
+    for row, old, new in changed_lists(rows, seen):
+        for edit in list_edits(old, new):
+            if edit.taken is None or not edit.defines or row is None:
+                continue
+            match = re.match(r"\*{0,2}([^\W\d]\w*)[^=]*=\s*(\S.*)$", edit.taken[1], re.DOTALL)
+            body = function_rows(rows, row)
+            if match is None or body is None:
+                continue
+            name, value = match.groups()
+            for found in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=))", rows.text):
+                if rows.row(found.start()) in body and rows.row(found.start()) != row:
+                    yield EditDraft(found.start(), found.end(), value.strip(), MAKER, 1, 0.9)

@@ -11,6 +11,7 @@ from rapidfuzz import fuzz
 from calomel.prompts.parts import Hunk
 from calomel.suggest.diff import split_lines
 from calomel.suggest.drafts.rows import Rows
+from calomel.suggest.drafts.tokens import is_import, is_prose
 
 # Edits that rules are read from: what was done before them was another matter.
 _HUNKS: Final = 8
@@ -61,9 +62,10 @@ class Evidence:
     deleted: tuple[str, ...]
     fresh: bool
 
-    def support(self, old: str, new: str) -> int:
-        """How many edits turned exactly this into that."""
-        return sum(edit.old.strip() == old.strip() and edit.new.strip() == new.strip() for edit in self.edits)
+    def telling(self) -> tuple[LineEdit, ...]:
+        """The changed lines of code; those of comments and imports only when there are several."""
+        aside = [edit for edit in self.edits if is_prose(edit.new) or is_import(edit.new)]
+        return self.edits if len(aside) > 1 else tuple(edit for edit in self.edits if edit not in aside)
 
 
 def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evidence:

@@ -15,10 +15,13 @@ from calomel.suggest.drafts.tokens import is_literal, is_name, tokens
 MAKER: Final = "extraction"
 _ASSIGNED: Final = re.compile(
     r"^\s*(?:(?:export|default|pub(?:\([^)]*\))?|public|private|static|final|readonly)\s+)*"
-    r"(?:(?:const|let|var|val)\s+(?:mut\s+)?)?([^\W\d]\w*)\s*(?::\s*[^=]+?|\s\w+)?\s*:?=(?!=)\s*(.+?);?\s*$"
+    r"(?:(?:const|let|var|val)\s+(?:mut\s+)?)?([^\W\d]\w*)\s*(?::\s*[^=]+?|\s[\w.*\[\]]+)?\s*:?=(?!=)\s*(.+?);?\s*$"
 )
-# `0`, `1`, `""` and the like mean something else at each place.
-_COMMON: Final = frozenset({"0", "1", "2", "-1", "10", '""', "''", "``", "None", "null", "nil", "true", "false"})
+_LITERAL: Final = re.compile(r"-?\d[\w.]*|/(?:[^/\\\s]|\\.)+/[a-z]*")
+# Small numbers mean something else at each place.
+_SMALL: Final = re.compile(r"-?\d{1,2}")
+# `0`, `1`, `""` and the like all the more.
+_COMMON: Final = frozenset({"0", "1", "-1", '""', "''", "``", "None", "null", "nil", "true", "false"})
 _EXPRESSION: Final = 8
 _PLACES: Final = 24
 
@@ -37,7 +40,7 @@ def extraction(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 def _places(rows: Rows, row: int, name: str, value: str, line: str) -> Iterator[EditDraft]:
     parts = tokens(value)
-    literal = len(parts) == 1 and is_literal(value)
+    literal = (len(parts) == 1 and is_literal(value)) or _LITERAL.fullmatch(value) is not None
     if value in _COMMON or (
         not literal and (len(value) < _EXPRESSION or not any(is_name(part.text) for part in parts))
     ):
@@ -49,18 +52,19 @@ def _places(rows: Rows, row: int, name: str, value: str, line: str) -> Iterator[
     scope = inside if inside is not None and row != inside.start else range(len(rows))
     quoted = value[0] in "\"'`"
     pattern = re.compile((r"" if quoted else r"(?<![\w.])") + re.escape(value) + (r"" if quoted else r"(?![\w.])"))
+    likeness = 0.5 if not literal else 0.35 if _SMALL.fullmatch(value) else 0.8
     places = 0
     for match in pattern.finditer(rows.text):
         at = rows.row(match.start())
         if at == row or at not in scope or (not literal and at < row):
             continue
         other = _ASSIGNED.match(rows.lines[at])
-        if other is not None and other.group(2) == value and literal and not indent_of(rows.lines[at]):
+        if other is not None and other.group(2) == value and literal and is_name(other.group(1)):
             continue
         before = rows.lines[at][: match.start() - rows.start(at)]
         if before.count('"') % 2 or re.search(r"(?:^|\s)(?:#|//)", before) or before[-1:] in {"f", "r", "b"}:
             continue
-        yield EditDraft(match.start(), match.end(), name, MAKER, 1, 0.7 if literal else 0.5)
+        yield EditDraft(match.start(), match.end(), name, MAKER, 1, likeness)
         places += 1
         if places >= _PLACES:
             return

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from calomel.prompts.parts import Hunk
-from calomel.suggest.drafts.arguments import arguments
+from calomel.suggest.drafts.arguments import arguments, without_parameter
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, evidence
 from calomel.suggest.drafts.extraction import extraction
@@ -19,15 +19,15 @@ from calomel.suggest.drafts.shape import shape_of_siblings
 from calomel.suggest.drafts.sibling import sibling
 from calomel.suggest.drafts.substitution import substitution
 
-# How often each was right on edits that were held back, which is the order among drafts of one support.
+# How often each was right, alone and with one edit of support, on stories of packages that train the model.
 WORTH: Final = {
-    "rename": 0.9,
-    "arguments": 0.8,
-    "shape": 0.7,
-    "substitution": 0.7,
-    "repeated": 0.5,
-    "extraction": 0.6,
-    "sibling": 0.5,
+    "rename": 0.95,
+    "extraction": 0.9,
+    "shape": 0.73,
+    "arguments": 0.7,
+    "substitution": 0.68,
+    "repeated": 0.2,
+    "sibling": 0.2,
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
@@ -69,6 +69,7 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, *, beg
     makers: Iterable[Iterable[EditDraft]] = (
         rename(rows, seen),
         arguments(rows, seen),
+        without_parameter(rows, seen),
         shape_of_siblings(rows, seen, row),
         substitution(rows, seen),
         sibling(rows, seen),

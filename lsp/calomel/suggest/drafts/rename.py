@@ -133,6 +133,8 @@ def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
     one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
     if is_prose(edit.new):
         return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
+    if pair[0] in other and pair[1] in one:
+        return False  # they changed places
     same = SequenceMatcher(None, one, other, autojunk=False).ratio()
     return same >= _SAME
 

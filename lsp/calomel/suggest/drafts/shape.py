@@ -50,15 +50,22 @@ def shape_of_siblings(rows: Rows, seen: Evidence, row: int) -> Iterator[EditDraf
     """
     edited = {edit.row for edit in seen.edits} | {each.row for each in seen.insertions}
     done = {edit.new for edit in seen.edits}
-    code = [edit for edit in seen.edits if not is_prose(edit.new) and not is_import(edit.new)]
-    rules = [Rule.of(edit) for edit in code[:_EDITS]]
+    telling = seen.telling()
+    prose = len(telling) > 1
+    rules = [Rule.of(edit) for edit in telling[:_EDITS]]
     for rule in rules:
         support = sum(rule.apply(edit.old) == edit.new for edit in seen.edits[:_COMPARED_EDITS])
         near = range(max(0, row - _REACH), min(len(rows), row + _REACH))
         alike = []
         for at in near:
             line = rows.lines[at]
-            if at in edited or line in done or not line.strip() or is_prose(line) or not rule.may_fit(line):
+            if (
+                at in edited
+                or line in done
+                or not line.strip()
+                or (is_prose(line) and not prose)
+                or not rule.may_fit(line)
+            ):
                 continue
             score = fuzz.ratio(rule.shape, shape(line), score_cutoff=_ALIKE if support > 1 else _ALIKE_ONCE)
             if score:

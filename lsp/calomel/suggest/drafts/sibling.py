@@ -11,11 +11,11 @@ from typing import Final
 from calomel.suggest.drafts.arguments import list_edits
 from calomel.suggest.drafts.block import block_end, function_rows
 from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence
+from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.listed import inserted, read_list
 from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
 from calomel.suggest.drafts.rows import Rows, indent_of
-from calomel.suggest.drafts.tokens import is_import, is_name, is_prose, tokens
+from calomel.suggest.drafts.tokens import changes, is_import, is_name, is_prose, tokens
 
 MAKER: Final = "sibling"
 # A thing that follows is looked for within so many lines of the old one.
@@ -23,6 +23,7 @@ _NEAR: Final = 12
 _PLACES: Final = 24
 _BLOCK: Final = 6
 _SHORTEST: Final = 1
+_CONSTANT: Final = re.compile(r"(?:[A-Z_][A-Z0-9_]+\s*(?::[^=]*)?|(?:export\s+)?const\s[^=]*)=(?!=)")
 _PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut )*([^\W\d]\w*)")
 
 
@@ -30,7 +31,7 @@ _PARAMETER: Final = re.compile(r"(?:\*{0,2}|\.{3}|mut )*([^\W\d]\w*)")
 class Sibling:
     """`new` came to stand beside `old`; `names` is what else is called otherwise there.
 
-    A parameter follows in the `body` of its function alone.
+    A parameter follows in the `body` of its function alone. What is only used is at most `imported` as the other is.
     """
 
     old: str
@@ -38,6 +39,7 @@ class Sibling:
     names: Mapping[str, str]
     rows: frozenset[int]
     body: range | None = None
+    imported: bool = False
 
 
 def sibling(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
@@ -63,7 +65,8 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
         own = range(insertion.row, insertion.row + len(insertion.lines))
         new = insertion.lines[0]
         # What a function does is no declaration; imports and comments are none either.
-        if is_import(new) or is_prose(new) or len(own) > 1 or function_rows(rows, own.start) is not None:
+        inside = function_rows(rows, own.start) is not None
+        if is_import(new) or is_prose(new) or len(own) > 1 or _CONSTANT.match(new):
             continue
         for neighbour in (_filled(rows, own.start - 1, -1), _filled(rows, own.stop, 1)):
             if neighbour is None or indent_of(rows.lines[neighbour]) != indent_of(new):
@@ -72,8 +75,9 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
             names = differing_names(old, new.rstrip().rstrip(","))
             pair = _key(old, names) if names else None
             if names and pair is not None:
-                found.append(Sibling(*pair, names, frozenset({*own, neighbour})))
+                found.append(Sibling(*pair, names, frozenset({*own, neighbour}), imported=inside))
     for edit in seen.edits:
+        found += _beside_others(edit)
         for each in list_edits(edit.old, edit.new):
             if each.added is None or edit.row is None:
                 continue
@@ -95,6 +99,18 @@ def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
                     )
                     break
     return found
+
+
+def _beside_others(edit: LineEdit) -> Iterator[Sibling]:
+    """A name that was put between others: `a, new, b`."""
+    old = tokens(edit.old)
+    for op in changes(old, tokens(edit.new)):
+        new = [text for text in op.inserted if is_name(text)]
+        if op.first != op.last or len(new) != 1 or "".join(op.inserted).strip(" ,\t") != new[0] or edit.row is None:
+            continue
+        others = [token.text for token in (*old[max(0, op.first - 2) : op.first], *old[op.first : op.first + 3])]
+        for other in filter(is_name, others):
+            yield Sibling(other, new[0], {other: new[0]}, frozenset({edit.row}), imported=True)
 
 
 def _items(line: str, name: str) -> list[str]:
@@ -126,6 +142,11 @@ def _follow(rows: Rows, each: Sibling, support: int, taken: set[int]) -> Iterato
             return
         line = rows.lines[row]
         if known.search(line):
+            continue
+        if is_import(line):
+            yield from _imported(rows, row, each, support)
+            continue
+        if each.imported:
             continue
         # A parameter need not go where the one beside it goes.
         item = _listed(rows, match, each, support) if each.body is None else None
@@ -168,6 +189,16 @@ def _listed(rows: Rows, match: re.Match[str], each: Sibling, support: int) -> Ed
             low, high, inserted_text = inserted(text, found, index + 1, new)
             return EditDraft(low, high, inserted_text, MAKER, support, 0.7)
     return None
+
+
+def _imported(rows: Rows, row: int, each: Sibling, support: int) -> Iterator[EditDraft]:
+    """As an import beside that of the older one, in the order of the alphabet."""
+    line = rows.lines[row]
+    copy = renamed_line(line, {each.old: each.new})
+    if copy == line or copy in rows.lines or row + 1 >= len(rows):
+        return
+    at = rows.start(row) if copy < line else rows.start(row + 1)
+    yield EditDraft(at, at, copy + rows.line_end, MAKER, support, 1.0)
 
 
 def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | None:

@@ -10,7 +10,7 @@ from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
 from calomel.suggest.drafts.rename import renamings
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import changes, is_distinctive, is_import, is_name, is_prose, tokens
+from calomel.suggest.drafts.tokens import changes, is_distinctive, is_name, tokens
 
 MAKER: Final = "substitution"
 # Tokens on either side that are compared.
@@ -52,9 +52,7 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 def substitutions(seen: Evidence) -> list[Substitution]:
     """What the last edits substituted, newest first."""
     found: dict[tuple[str, str], Substitution] = {}
-    for edit in seen.edits:
-        if is_prose(edit.new) or is_import(edit.new):
-            continue
+    for edit in seen.telling():
         old, new = tokens(edit.old), tokens(edit.new)
         ops = changes(old, new)
         for op in ops:
@@ -120,7 +118,7 @@ def _replaced(rows: Rows, wanted: Substitution) -> Iterator[EditDraft]:
             if not distinctive and not _enough(left, right, wanted):
                 continue
             # It stands there already: `foo` in `old.foo` where `foo` became `old.foo`.
-            if _stands(rows.lines[row], line[first].start, wanted):
+            if _stands(rows.lines[row], line[first].start, wanted) or _defines(texts[:first], wanted.inserted):
                 continue
             places += 1
             start = rows.start(row)
@@ -155,6 +153,11 @@ def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iter
             break
         if places >= _PLACES:
             return
+
+
+def _defines(before: Sequence[str], name: str) -> bool:
+    """Whether a line says what the new name stands for: there the old text is to stay."""
+    return is_name(name) and name in before and any(token in {"=", ":="} for token in before)
 
 
 def _stands(line: str, at: int, wanted: Substitution) -> bool:

@@ -35,7 +35,7 @@ _TYPES: Final = (
 )
 TYPES: Final = frozenset(_TYPES.split())
 KEYWORDS: Final = frozenset(_RESERVED.split()) | TYPES
-_IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b|.*\brequire\()")
+_IMPORT: Final = re.compile(r"\s*(?:import\b|from\s+\S+\s+import\b|(?:pub\s+)?use\s|export\s.*\bfrom\b)")
 _BRIEF: Final = 3
 
 
