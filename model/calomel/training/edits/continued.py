@@ -34,7 +34,7 @@ def continued(story: Story, rng: random.Random) -> Scene | None:
         here = Focus(cursor, story.kind, cursor=True)
         there = Focus(line_start(text, following), story.kind, cursor=False)
         wanted = [here, there, *further(text, changes, story.kind, rng)]
-    focuses = asked(text, changes, wanted, places, "silence:elsewhere", rng.choice((0, 1, 1)), rng)
+    focuses = asked(text, changes, wanted, places, "silence:elsewhere", rng.choice((0, 1)), rng)
     hunks = past_of(story, rng).hunks(story.changes[:done])
     return Scene(story.language, story.path, text, hunks, changes, focuses)
 

@@ -42,7 +42,7 @@ def half_done(story: Story, rng: random.Random) -> Scene | None:
         cursor = change.start + cut
         made = (*story.changes[:done], typed)
         wanted = [Focus(cursor, f"half_done:{story.kind}", cursor=True), *further(now, changes, story.kind, rng)[:1]]
-        focuses = asked(now, changes, wanted, places_of(made)[1:], "silence:elsewhere", rng.choice((0, 1, 1)), rng)
+        focuses = asked(now, changes, wanted, places_of(made)[1:], "silence:elsewhere", rng.choice((0, 1)), rng)
         return Scene(story.language, story.path, now, past_of(story, rng).hunks(made), changes, focuses)
     return None
 
@@ -91,6 +91,9 @@ def _trimmed(text: str, change: Change) -> Change:
 def _cut(change: Change, cut: int, *, closed: bool) -> tuple[Change, tuple[Change, ...]]:
     """What is typed, and what is not yet; brackets that were opened are closed behind the cursor when `closed`."""
     closers = _closers(change.text, cut) if closed else []
+    if len(closers) == len(change.text) - cut:
+        # Nothing would be left to type.
+        closers = []
     behind = "".join(change.text[at] for at in closers)
     rest: list[Change] = []
     start, place = cut, change.start + cut

@@ -23,14 +23,14 @@ SceneMaker = Callable[[Story, random.Random], Scene | None]
 # How often each is tried first. Most scenes with something to do ask about silent places too.
 SCENES: Final[Mapping[SceneMaker, float]] = MappingProxyType(
     {
-        continued: 0.42,
-        half_done: 0.32,
-        silence_finished: 0.09,
-        silence_unrelated: 0.05,
-        silence_deleting: 0.04,
-        silence_undo: 0.03,
-        silence_formatting: 0.02,
-        silence_mid_word: 0.03,
+        continued: 0.46,
+        half_done: 0.36,
+        silence_finished: 0.06,
+        silence_unrelated: 0.035,
+        silence_deleting: 0.03,
+        silence_undo: 0.02,
+        silence_formatting: 0.015,
+        silence_mid_word: 0.02,
     }
 )
 

@@ -17,5 +17,5 @@ def silence_finished(story: Story, rng: random.Random) -> Scene | None:
     text = story.states()[-1]
     places = places_of(story.changes)
     cursor = Focus(places[0], _KIND, cursor=True)
-    focuses = asked(text, (), [cursor], places[1:], _KIND, rng.choice((1, 2)), rng)
+    focuses = asked(text, (), [cursor], places[1:], _KIND, 1, rng)
     return Scene(story.language, story.path, text, past_of(story, rng).hunks(story.changes), (), focuses)

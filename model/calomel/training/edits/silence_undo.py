@@ -25,7 +25,7 @@ def silence_undo(story: Story, rng: random.Random) -> Scene | None:
     places = [change.start for change in story.changes[:count]]
     cursor = Focus(places[0] + len(back[-1].text), _KIND, cursor=True)
     # The story's other places are what would be offered; their offsets follow from going through it backwards.
-    focuses = asked(story.text, (), [cursor], _unmoved(story), _KIND, rng.choice((1, 2)), rng)
+    focuses = asked(story.text, (), [cursor], _unmoved(story), _KIND, 1, rng)
     return Scene(story.language, story.path, story.text, past_of(story, rng).hunks((*done, *back)), (), focuses)
 
 
