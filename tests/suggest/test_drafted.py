@@ -10,6 +10,7 @@ from calomel.engine import Request, Result
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.belief import belief
 from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
 from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
 from calomel.suggest.fill import Filler, FillRequest
@@ -31,10 +32,25 @@ def test_a_draft_is_cut_where_the_model_stops_agreeing(tokenizer: Tokenizer) -> 
     draft = Draft("a + b + c", "continuation")
     ids = tokenizer.encode(draft.text)
     agreed = len(tokenizer.encode("a + b"))
-    cut = cut_draft(draft, ids, said([-0.05] * agreed + [-5.0] * (len(ids) - agreed)), tokenizer)
+    cut = cut_draft(draft, ids, said([-0.05] * agreed + [-20.0] * (len(ids) - agreed)), tokenizer)
     assert (cut.text, cut.maker, cut.end_log_prob) == ("a + b", "continuation", None)
-    assert cut.expected == pytest.approx(5 * math.exp(-0.05 * agreed))
+    assert cut.expected == pytest.approx(5 * belief(-0.05 * agreed))
     assert cut.log_prob == pytest.approx(-0.05 * agreed)
+
+
+def test_a_draft_is_never_cut_inside_a_word(tokenizer: Tokenizer) -> None:
+    draft = Draft("a + zyxwvutsrq", "continuation")
+    ids = tokenizer.encode(draft.text)
+    for agreed in range(1, len(ids)):
+        cut = cut_draft(draft, ids, said([-0.05] * agreed + [-40.0] * (len(ids) - agreed)), tokenizer)
+        assert cut.text in {"a", "a +", draft.text}
+
+
+def test_belief_grows_with_likelihood_and_starts_from_what_mostly_happens() -> None:
+    assert belief(-1e6) == pytest.approx(0.0)
+    assert belief(-40.0) < belief(-20.0) < belief(-5.0) < belief(0.0)
+    assert belief(-40.0) < 0.3
+    assert 0.7 < belief(-5.0) < 0.9
 
 
 def test_a_draft_that_the_model_believes_in_stays_whole_and_ends(tokenizer: Tokenizer) -> None:
@@ -90,3 +106,13 @@ async def test_cancelling_a_hole_with_drafts_cancels_its_requests(
         await task
     assert handles
     assert all(handle.cancelled or handle.done for handle in handles)
+
+
+@pytest.mark.parametrize(("close", "judged"), [(math.inf, True), (1.0, False)])
+async def test_the_models_own_text_is_judged_only_where_it_is_a_close_run(
+    close: float, *, judged: bool, filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calomel.suggest.drafted.CLOSE", close)
+    _, drafted = await filler.adraft(REQUEST, [Draft("a + b", "continuation")])
+    assert (drafted.log_prob is not None) is judged
+    assert (drafted.keep_log_prob is not None) is judged

@@ -12,10 +12,12 @@ from typing import Final
 from calomel.prompts.parts import Hunk
 from calomel.prompts.region import RegionBounds, region_around
 from calomel.selectivity.edit_calibrator import EditCalibrator, EditSignals
+from calomel.suggest.belief import belief
 from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.checks.masked import touches_masked
 from calomel.suggest.completer import (
+    CANVAS,
     Candidate,
     CompleteAnswer,
     Completer,
@@ -290,7 +292,7 @@ class Asker:
             rejected=rejected,
             cut=cut,
             support=support,
-            likely=self._likely(candidate, edits, distance, support) if kind == "edit" else None,
+            likely=self._likely(candidate, edits, distance, support) if kind == "edit" else _believed(candidate),
         )
         verdict = self.gate.decide(candidate, signals)
         if isinstance(verdict, Hide):
@@ -313,6 +315,11 @@ class Asker:
                 removed=sum(len(edit.removed) for edit in edits),
             )
         )
+
+
+def _believed(candidate: Candidate) -> float | None:
+    """How likely a draft for a hole is right; None for the model's own text, whose signals say so themselves."""
+    return None if candidate.maker == CANVAS or candidate.log_prob is None else belief(candidate.log_prob)
 
 
 def _calibrator(folder: Path) -> EditCalibrator:

@@ -1,7 +1,8 @@
 """A hole for which there are drafts: the filling of the model and each draft, judged by the same likelihood.
 
-A draft is the continuation of something that was written before, and often goes on longer than it fits. It is cut where
-the expected number of right characters is highest: so many characters times the probability that the text begins so.
+A draft is the continuation of something that was written before, and often goes on longer than it fits. It is cut, at
+the end of a word, where the expected number of right characters is highest: so many characters times the belief that
+the answer begins so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.belief import belief
 from calomel.suggest.completer import Draft
 from calomel.suggest.errands import Errands
 from calomel.suggest.stop import cut_at_stop
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 # Of a longer draft only the beginning is judged: nobody expects more of a hole.
 DRAFT_TOKENS: Final = 32
+# The model's own text is judged too where neither is so many times as good as the other by what is known already.
+CLOSE: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,8 @@ class JudgedDraft:
 
     @property
     def expected(self) -> float:
-        """Characters times the probability that the answer begins so."""
-        return expected_characters(self.text, self.log_probs)
+        """Characters times the belief that the answer begins so."""
+        return len(self.text) * belief(self.log_prob)
 
     @property
     def log_prob(self) -> float:
@@ -57,7 +61,8 @@ class Drafted:
     Attributes:
         filled: the model's own.
         drafts: those of which anything is left.
-        log_prob: exact causal one of the model's own text and its end; None when no draft came near it.
+        log_prob: exact causal one of the model's own text and its end; None where it was no
+            close run: knowing it costs a forward.
         keep_log_prob: the same of no text at all.
     """
 
@@ -70,7 +75,7 @@ class Drafted:
 async def judge_drafts(
     errands: Errands, filling: Request, drafts: Sequence[Draft], stop: Sequence[str], tokenizer: Tokenizer
 ) -> Drafted:
-    """Denoise `filling` and judge `drafts` side by side, then, where a draft could win, the model's own text.
+    """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
@@ -88,28 +93,25 @@ async def judge_drafts(
     judged = [
         cut
         for (draft, ids), result in zip(likely, results, strict=True)
-        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer)).text
+        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer)).text.strip()
     ]
-    text = tokenizer.decode(filled.ids)
     rival = max((draft.expected for draft in judged), default=0.0)
-    if rival <= 0.0 or rival < expected_characters(text, filled.log_probs):
+    own = expected_characters(tokenizer.decode(filled.ids), filled.log_probs)
+    if not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, tuple(judged), None, None)
-    own, keep = await errands.run([replace(filling, given=ids) for ids in (filled.ids, ())])
-    return Drafted(filled, tuple(judged), _whole(own), _whole(keep))
+    judged_own, keep = await errands.run([replace(filling, given=ids) for ids in (filled.ids, ())])
+    return Drafted(filled, tuple(judged), _whole(judged_own), _whole(keep))
 
 
 def cut_draft(draft: Draft, ids: Sequence[int], result: Result, tokenizer: Tokenizer) -> JudgedDraft:
     """The beginning of a draft that is expected to save most characters."""
-    best, kept, total = 0.0, 0, 0.0
-    for count, log_prob in enumerate(result.log_probs, 1):
-        total += log_prob
-        expected = len(tokenizer.decode(ids[:count])) * math.exp(total)
-        if expected > best:
-            best, kept = expected, count
-    whole = kept == len(ids)
-    return JudgedDraft(
-        tokenizer.decode(ids[:kept]), draft.maker, result.log_probs[:kept], result.end_log_prob if whole else None
-    )
+    _, words, _ = tokenizer.encode_with_words(draft.text)
+    ends = [count for count in range(1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]
+    beginnings = [
+        JudgedDraft(tokenizer.decode(ids[:count]), draft.maker, result.log_probs[:count], None) for count in ends
+    ]
+    whole = JudgedDraft(draft.text, draft.maker, result.log_probs, result.end_log_prob)
+    return max([whole, *beginnings], key=lambda judged: judged.expected)
 
 
 def expected_characters(text: str, log_probs: Sequence[float]) -> float:

@@ -171,7 +171,8 @@ def _candidate(fill: Fill) -> Candidate:
 def _with_drafts(fill: Fill, drafted: Drafted) -> tuple[Candidate, ...]:
     """The model's own text and what is left of the drafts, most expected characters first."""
     own = replace(_candidate(fill), log_prob=drafted.log_prob, keep_log_prob=drafted.keep_log_prob)
-    ranked = [(expected_characters(own.text, own.log_probs), own)]
+    probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
+    ranked = [(expected_characters(own.text, probabilities), own)]
     for draft in drafted.drafts:
         candidate = Candidate(
             text=draft.text,
