@@ -13,8 +13,6 @@ from calomel.training.edits.import_added import import_added
 from calomel.training.edits.line_completed import line_completed
 from calomel.training.edits.made_async import made_async
 from calomel.training.edits.options_object import options_object
-from calomel.training.edits.made_async import made_async
-from calomel.training.edits.options_object import options_object
 from calomel.training.edits.parameter_added import parameter_added
 from calomel.training.edits.parameter_removed import parameter_removed
 from calomel.training.edits.parameters_reordered import parameters_reordered
@@ -22,7 +20,6 @@ from calomel.training.edits.rename import rename
 from calomel.training.edits.repeated_edit import repeated_edit
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
-from calomel.training.edits.type_changed import type_changed
 from calomel.training.edits.type_changed import type_changed
 from calomel.training.edits.typo_fixed import typo_fixed
 from calomel.training.edits.variant_added import variant_added
@@ -36,14 +33,14 @@ MAKERS: Final[Mapping[str, Maker]] = MappingProxyType(
         "import_added": import_added,
         "line_completed": line_completed,
         "made_async": made_async,
-    "options_object": options_object,
-    "parameter_added": parameter_added,
+        "options_object": options_object,
+        "parameter_added": parameter_added,
         "parameter_removed": parameter_removed,
         "parameters_reordered": parameters_reordered,
         "rename": rename,
         "repeated_edit": repeated_edit,
         "type_changed": type_changed,
-    "typo_fixed": typo_fixed,
+        "typo_fixed": typo_fixed,
         "variant_added": variant_added,
     }
 )
