@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.made_async import made_async
-from tests.training.edits.told import told
 
 CASES = {
     "python": (
-        "import sys\n\n\ndef fetch(a):\n    return a\n\n\ndef run(b):\n    c = fetch(b).text\n    return c\n\n\nrun(1)\n",
-        "import asyncio\nimport sys\n\n\nasync def fetch(a):\n    return a\n\n\nasync def run(b):\n"
-        "    c = (await fetch(b)).text\n    return c\n\n\nasyncio.run(run(1))\n",
+        (
+            "import sys\n\n\ndef fetch(a):\n    return a\n\n\ndef run(b):\n    c = fetch(b).text\n"
+            "    return c\n\n\nrun(1)\n"
+        ),
+        (
+            "import asyncio\nimport sys\n\n\nasync def fetch(a):\n    return a\n\n\nasync def run(b):\n"
+            "    c = (await fetch(b)).text\n    return c\n\n\nasyncio.run(run(1))\n"
+        ),
     ),
     "typescript": (
-        "class A {\n  private fetch(a: A): B[] {\n    return a;\n  }\n\n  measure() {\n"
-        "    return this.fetch(1).length;\n  }\n}\n\nit('x', () => {\n  a.measure();\n});\n",
-        "class A {\n  private async fetch(a: A): Promise<B[]> {\n    return a;\n  }\n\n  async measure() {\n"
-        "    return (await this.fetch(1)).length;\n  }\n}\n\nit('x', async () => {\n  await a.measure();\n});\n",
+        (
+            "class A {\n  private fetch(a: A): B[] {\n    return a;\n  }\n\n  measure() {\n"
+            "    return this.fetch(1).length;\n  }\n}\n\nit('x', () => {\n  a.measure();\n});\n"
+        ),
+        (
+            "class A {\n  private async fetch(a: A): Promise<B[]> {\n    return a;\n  }\n\n  async measure() {\n"
+            "    return (await this.fetch(1)).length;\n  }\n}\n\nit('x', async () => {\n  await a.measure();\n});\n"
+        ),
     ),
     "javascript": (
         "const fetchAll = (a) => a;\n\nfunction scan(b) {\n  return fetchAll(b);\n}\n",
@@ -25,14 +34,22 @@ CASES = {
     ),
     "go": (
         'package a\n\nimport (\n\t"bytes"\n\t"fmt"\n)\n\nfunc fetch(a int) {\n}\n\nfunc main() {\n\tfetch(1)\n}\n',
-        'package a\n\nimport (\n\t"bytes"\n\t"context"\n\t"fmt"\n)\n\nfunc fetch(ctx context.Context, a int) {\n}\n\n'
-        "func main() {\n\tfetch(context.TODO(), 1)\n}\n",
+        (
+            'package a\n\nimport (\n\t"bytes"\n\t"context"\n\t"fmt"\n)\n\n'
+            "func fetch(ctx context.Context, a int) {\n}\n\n"
+            "func main() {\n\tfetch(context.TODO(), 1)\n}\n"
+        ),
     ),
     "rust": (
-        "fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[test]\nfn it_works() {\n    assert_eq!(fetch(1).unwrap(), 1);\n"
-        "    let a = fetch(2)?;\n}\n",
-        "async fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[tokio::test]\nasync fn it_works() {\n"
-        "    assert_eq!(fetch(1).await.unwrap(), 1);\n    let a = fetch(2).await?;\n}\n",
+        (
+            "fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[test]\nfn it_works() {\n"
+            "    assert_eq!(fetch(1).unwrap(), 1);\n"
+            "    let a = fetch(2)?;\n}\n"
+        ),
+        (
+            "async fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[tokio::test]\nasync fn it_works() {\n"
+            "    assert_eq!(fetch(1).await.unwrap(), 1);\n    let a = fetch(2).await?;\n}\n"
+        ),
     ),
 }
 

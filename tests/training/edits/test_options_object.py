@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.options_object import options_object
-from tests.training.edits.told import told
 
 CASES = {
     "python": (
@@ -18,10 +18,14 @@ CASES = {
     "typescript": (
         "function scan(a: A, size = 1, last?: B) {\n  return a;\n}\n\nscan(a, 2);\nscan(f(1), 3, last);\n",
         {
-            "function scan({ a, size = 1, last }: { a: A; size?: number; last?: B }) {\n  return a;\n}\n\n"
-            "scan({ a, size: 2 });\nscan({ a: f(1), size: 3, last });\n",
-            "function scan(a: A, { size = 1, last }: { size?: number; last?: B }) {\n  return a;\n}\n\n"
-            "scan(a, { size: 2 });\nscan(f(1), { size: 3, last });\n",
+            (
+                "function scan({ a, size = 1, last }: { a: A; size?: number; last?: B }) {\n  return a;\n}\n\n"
+                "scan({ a, size: 2 });\nscan({ a: f(1), size: 3, last });\n"
+            ),
+            (
+                "function scan(a: A, { size = 1, last }: { size?: number; last?: B }) {\n  return a;\n}\n\n"
+                "scan(a, { size: 2 });\nscan(f(1), { size: 3, last });\n"
+            ),
         },
     ),
     "javascript": (
@@ -29,22 +33,31 @@ CASES = {
         {"function scan({ a, size }) {\n  return a;\n}\n\nscan({ a: 1, size: 2 });\n"},
     ),
     "go": (
-        "package a\n\n// scan scans.\nfunc scan(ctx context.Context, a int, size string) int {\n\tb := B{a: a}\n"
-        '\treturn b.a + len(size)\n}\n\nvar c = scan(d, 1, "x")\n',
+        (
+            "package a\n\n// scan scans.\nfunc scan(ctx context.Context, a int, size string) int {\n\tb := B{a: a}\n"
+            '\treturn b.a + len(size)\n}\n\nvar c = scan(d, 1, "x")\n'
+        ),
         {
-            "package a\n\ntype scanOptions struct {\n\tA    int\n\tSize string\n}\n\n// scan scans.\n"
-            "func scan(ctx context.Context, opts scanOptions) int {\n\tb := B{a: opts.A}\n"
-            '\treturn b.a + len(opts.Size)\n}\n\nvar c = scan(d, scanOptions{A: 1, Size: "x"})\n',
+            (
+                "package a\n\ntype scanOptions struct {\n\tA    int\n\tSize string\n}\n\n// scan scans.\n"
+                "func scan(ctx context.Context, opts scanOptions) int {\n\tb := B{a: opts.A}\n"
+                '\treturn b.a + len(opts.Size)\n}\n\nvar c = scan(d, scanOptions{A: 1, Size: "x"})\n'
+            ),
         },
     ),
     "rust": (
-        "use a;\n\nimpl T {\n    pub fn scan(&self, a: &str, size: u8) -> u8 {\n        size\n    }\n\n"
-        '    fn b(&self, size: u8) {\n        self.scan("x", size);\n    }\n}\n',
+        (
+            "use a;\n\nimpl T {\n    pub fn scan(&self, a: &str, size: u8) -> u8 {\n        size\n    }\n\n"
+            '    fn b(&self, size: u8) {\n        self.scan("x", size);\n    }\n}\n'
+        ),
         {
-            "use a;\n\npub struct ScanOptions<'a> {\n    pub a: &'a str,\n    pub size: u8,\n}\n\nimpl T {\n"
-            "    pub fn scan(&self, options: ScanOptions<'_>) -> u8 {\n        let ScanOptions { a, size } = options;\n"
-            "        size\n    }\n\n    fn b(&self, size: u8) {\n"
-            '        self.scan(ScanOptions { a: "x", size });\n    }\n}\n',
+            (
+                "use a;\n\npub struct ScanOptions<'a> {\n    pub a: &'a str,\n    pub size: u8,\n}\n\nimpl T {\n"
+                "    pub fn scan(&self, options: ScanOptions<'_>) -> u8 {\n"
+                "        let ScanOptions { a, size } = options;\n"
+                "        size\n    }\n\n    fn b(&self, size: u8) {\n"
+                '        self.scan(ScanOptions { a: "x", size });\n    }\n}\n'
+            ),
         },
     ),
 }
@@ -61,7 +74,8 @@ def test_a_long_signature_is_broken_into_lines() -> None:
     text = f"function scan({name}: Something, other_{name}: Something) {{}}\n\nscan(1, 2);\n"
     (story,) = told(options_object, "typescript", text)
     assert story.states()[-1].startswith(
-        f"function scan({{\n    {name},\n    other_{name},\n}}: {{\n    {name}: Something;\n    other_{name}: Something;\n}}) {{}}"
+        f"function scan({{\n    {name},\n    other_{name},\n}}: {{\n    {name}: Something;\n"
+        f"    other_{name}: Something;\n}}) {{}}"
     )
 
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.parameter_added import parameter_added
-from tests.training.edits.told import told
 
 CASES = {
     "python": (
         "use(scan(1))\n\n\ndef scan(a: int):\n    return a\n\n\nscan(\n    2,\n)\n",
-        r"use\(scan\(1, (?P<one>.+)\)\)\n\n\ndef scan\(a: int, (?P<name>\w+): (?:\w+)(?: = .+)?\):\n    return a\n\n\n"
-        r"scan\(\n    2,(?:\n    (?P<two>.+),)?\n\)\n",
+        (
+            r"use\(scan\(1, (?P<one>.+)\)\)\n\n\ndef scan\(a: int, (?P<name>\w+): (?:\w+)(?: = .+)?\):\n"
+            r"    return a\n\n\n"
+            r"scan\(\n    2,(?:\n    (?P<two>.+),)?\n\)\n"
+        ),
     ),
     "typescript": (
         "use(scan(1));\n\nfunction scan(\n  a: number,\n): number {\n  return a;\n}\n",
-        r"use\(scan\(1, (?P<one>.+)\)\);\n\nfunction scan\(\n  a: number,\n  (?P<name>\w+): \w+(?: = .+)?,\n\): number "
-        r"\{\n  return a;\n\}\n",
+        (
+            r"use\(scan\(1, (?P<one>.+)\)\);\n\nfunction scan\(\n  a: number,\n"
+            r"  (?P<name>\w+): \w+(?: = .+)?,\n\): number "
+            r"\{\n  return a;\n\}\n"
+        ),
     ),
     "javascript": (
         "use(scan(1));\n\nfunction scan(a) {\n  return a;\n}\n",
@@ -26,12 +32,17 @@ CASES = {
     ),
     "go": (
         "package a\n\nvar b = scan(1)\n\nfunc scan(a int) int {\n\treturn a\n}\n",
-        r"package a\n\nvar b = scan\(1, (?P<one>.+)\)\n\nfunc scan\(a int, (?P<name>\w+) \w+\) int \{\n\treturn a\n\}\n",
+        (
+            r"package a\n\nvar b = scan\(1, (?P<one>.+)\)\n\nfunc scan\(a int, (?P<name>\w+) \w+\) int \{\n"
+            r"\treturn a\n\}\n"
+        ),
     ),
     "rust": (
         'fn main() {\n    println!("{}", scan(1));\n}\n\nfn scan(a: u8) -> u8 {\n    a\n}\n',
-        r'fn main\(\) \{\n    println!\("\{\}", scan\(1, (?P<one>.+)\)\);\n\}\n\n'
-        r"fn scan\(a: u8, (?P<name>\w+): &?\w+\) -> u8 \{\n    a\n\}\n",
+        (
+            r'fn main\(\) \{\n    println!\("\{\}", scan\(1, (?P<one>.+)\)\);\n\}\n\n'
+            r"fn scan\(a: u8, (?P<name>\w+): &?\w+\) -> u8 \{\n    a\n\}\n"
+        ),
     ),
 }
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.parameter_removed import parameter_removed
-from tests.training.edits.told import told
 
 UNUSED = {
     "python": (
@@ -17,7 +17,10 @@ UNUSED = {
         "function scan(a: A) {\n  return a;\n}\n\nscan(1);\nscan(1);\n",
     ),
     "javascript": (
-        "/**\n * @param {A} a - one\n * @param {B} old - two\n */\nfunction scan(a, old) {\n  return a;\n}\n\nscan(1, 2);\n",
+        (
+            "/**\n * @param {A} a - one\n * @param {B} old - two\n */\nfunction scan(a, old) {\n  return a;\n"
+            "}\n\nscan(1, 2);\n"
+        ),
         "/**\n * @param {A} a - one\n */\nfunction scan(a) {\n  return a;\n}\n\nscan(1);\n",
     ),
     "go": (
@@ -25,10 +28,14 @@ UNUSED = {
         'package a\n\nfunc scan(a string) string {\n\treturn a\n}\n\nvar b = scan("x")\n',
     ),
     "rust": (
-        "impl T {\n    fn scan(&self, a: u8, old: u8) -> u8 {\n        a\n    }\n\n    fn b(&self) -> u8 {\n"
-        "        self.scan(1, 2)\n    }\n}\n",
-        "impl T {\n    fn scan(&self, a: u8) -> u8 {\n        a\n    }\n\n    fn b(&self) -> u8 {\n"
-        "        self.scan(1)\n    }\n}\n",
+        (
+            "impl T {\n    fn scan(&self, a: u8, old: u8) -> u8 {\n        a\n    }\n\n    fn b(&self) -> u8 {\n"
+            "        self.scan(1, 2)\n    }\n}\n"
+        ),
+        (
+            "impl T {\n    fn scan(&self, a: u8) -> u8 {\n        a\n    }\n\n    fn b(&self) -> u8 {\n"
+            "        self.scan(1)\n    }\n}\n"
+        ),
     ),
 }
 
@@ -53,12 +60,21 @@ SAME = {
         "function scan(a: A) {\n  const size = 16;\n  if (size) read(a);\n}\n\nscan(b);\nscan(c);\n",
     ),
     "go": (
-        "package a\n\nfunc scan(a A, fast bool) {\n\tif fast {\n\t\tread(a)\n\t}\n}\n\nfunc b() {\n\tscan(c, true)\n}\n",
-        "package a\n\nfunc scan(a A) {\n\tfast := true\n\tif fast {\n\t\tread(a)\n\t}\n}\n\nfunc b() {\n\tscan(c)\n}\n",
+        (
+            "package a\n\nfunc scan(a A, fast bool) {\n\tif fast {\n\t\tread(a)\n\t}\n}\n\nfunc b() {\n"
+            "\tscan(c, true)\n}\n"
+        ),
+        (
+            "package a\n\nfunc scan(a A) {\n\tfast := true\n\tif fast {\n\t\tread(a)\n\t}\n}\n\nfunc b() {\n"
+            "\tscan(c)\n}\n"
+        ),
     ),
     "rust": (
         "fn scan(a: A, fast: bool) {\n    if fast {\n        read(a);\n    }\n}\n\nfn b() {\n    scan(c, true);\n}\n",
-        "fn scan(a: A) {\n    let fast = true;\n    if fast {\n        read(a);\n    }\n}\n\nfn b() {\n    scan(c);\n}\n",
+        (
+            "fn scan(a: A) {\n    let fast = true;\n    if fast {\n        read(a);\n    }\n}\n\nfn b() {\n"
+            "    scan(c);\n}\n"
+        ),
     ),
 }
 

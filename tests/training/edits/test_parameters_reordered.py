@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.parameters_reordered import parameters_reordered
-from tests.training.edits.told import told
 
 CASES = {
     "python": (
@@ -22,8 +22,14 @@ CASES = {
         'package a\n\nfunc (t *T) scan(b string, a int) {\n}\n\nfunc (t *T) run() {\n\tt.scan("x", 1)\n}\n',
     ),
     "rust": (
-        'impl T {\n    fn scan(&self, a: u8, b: &str) {}\n\n    fn run(&self) {\n        self.scan(1, "x");\n    }\n}\n',
-        'impl T {\n    fn scan(&self, b: &str, a: u8) {}\n\n    fn run(&self) {\n        self.scan("x", 1);\n    }\n}\n',
+        (
+            'impl T {\n    fn scan(&self, a: u8, b: &str) {}\n\n    fn run(&self) {\n        self.scan(1, "x");\n'
+            "    }\n}\n"
+        ),
+        (
+            'impl T {\n    fn scan(&self, b: &str, a: u8) {}\n\n    fn run(&self) {\n        self.scan("x", 1);\n'
+            "    }\n}\n"
+        ),
     ),
 }
 

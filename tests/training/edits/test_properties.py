@@ -15,7 +15,7 @@ from calomel.training.edits.story import REACH, Change, sequential, story_of, un
 SCRIPT = """import { a } from './a';
 
 /**
- * Größe – draws.
+ * Größe: draws.
  * @param {number} width - how wide
  */
 export function draw(width: number, label: string, strict = false) {
@@ -61,27 +61,37 @@ FILES = {
     "typescript": ("src/a.ts", SCRIPT),
     "javascript": (
         "src/a.js",
-        "const größe = 10;\n\nfunction area(width, height, unit) {\n  const total = width * height;\n"
-        "  return { total, unit };\n}\n\nfunction show(width) {\n  console.log('ß', area(width, größe, 'px').total);\n"
-        "  console.log('ö', area(width, 10, 'px').total);\n  return area(width, 20, 'px');\n}\n\nshow(10);\n",
+        (
+            "const größe = 10;\n\nfunction area(width, height, unit) {\n  const total = width * height;\n"
+            "  return { total, unit };\n}\n\nfunction show(width) {\n"
+            "  console.log('ß', area(width, größe, 'px').total);\n"
+            "  console.log('ö', area(width, 10, 'px').total);\n  return area(width, 20, 'px');\n}\n\nshow(10);\n"
+        ),
     ),
     "go": (
         "pkg/a.go",
-        'package a\n\nimport (\n\t"fmt"\n)\n\n// Row is a größe row.\ntype Row struct {\n\tName string\n\tSize int\n}\n\n'
-        "func NewRow(name string, size int) Row {\n\treturn Row{Name: name, Size: size}\n}\n\n"
-        'func (r Row) Show(prefix string) string {\n\treturn prefix + fmt.Sprintf("→ %s %d", r.Name, r.Size)\n}\n\n'
-        'func all(size int) []string {\n\tfirst := NewRow("a", size)\n\tsecond := NewRow("ü", 10)\n'
-        '\treturn []string{first.Show("-"), second.Show("-")}\n}\n',
+        (
+            'package a\n\nimport (\n\t"fmt"\n)\n\n// Row is a größe row.\ntype Row struct {\n\tName string\n'
+            "\tSize int\n}\n\n"
+            "func NewRow(name string, size int) Row {\n\treturn Row{Name: name, Size: size}\n}\n\n"
+            'func (r Row) Show(prefix string) string {\n\treturn prefix + fmt.Sprintf("→ %s %d", r.Name, r.Size)\n}\n\n'
+            'func all(size int) []string {\n\tfirst := NewRow("a", size)\n\tsecond := NewRow("ü", 10)\n'
+            '\treturn []string{first.Show("-"), second.Show("-")}\n}\n'
+        ),
     ),
     "rust": (
         "src/a.rs",
-        "use std::fmt;\n\n/// Größe.\npub enum Kind {\n    Wide,\n    Tall,\n}\n\npub struct Row {\n    name: String,\n"
-        "    size: usize,\n}\n\nimpl Row {\n    pub fn build(name: String, size: usize) -> Row {\n"
-        "        Row { name, size }\n    }\n\n    fn show(&self, prefix: &str) -> String {\n"
-        '        format!("{prefix} → {} {}", self.name, self.size)\n    }\n}\n\nfn all(size: usize) -> Vec<String> {\n'
-        '    let first = Row::build("ü".to_string(), size);\n    let second = Row::build("b".to_string(), 10);\n'
-        '    vec![first.show("-"), second.show("-")]\n}\n\nfn of(kind: Kind) -> usize {\n    match kind {\n'
-        "        Kind::Wide => 10,\n        Kind::Tall => 20,\n    }\n}\n",
+        (
+            "use std::fmt;\n\n/// Größe.\npub enum Kind {\n    Wide,\n    Tall,\n}\n\npub struct Row {\n"
+            "    name: String,\n"
+            "    size: usize,\n}\n\nimpl Row {\n    pub fn build(name: String, size: usize) -> Row {\n"
+            "        Row { name, size }\n    }\n\n    fn show(&self, prefix: &str) -> String {\n"
+            '        format!("{prefix} → {} {}", self.name, self.size)\n    }\n}\n\n'
+            "fn all(size: usize) -> Vec<String> {\n"
+            '    let first = Row::build("ü".to_string(), size);\n    let second = Row::build("b".to_string(), 10);\n'
+            '    vec![first.show("-"), second.show("-")]\n}\n\nfn of(kind: Kind) -> usize {\n    match kind {\n'
+            "        Kind::Wide => 10,\n        Kind::Tall => 20,\n    }\n}\n"
+        ),
     ),
 }
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.training.edits.told import inserted, told
 
 from calomel.training.edits.naming import name_of
 from calomel.training.edits.rename import rename
 from calomel.training.edits.story import Story
-from tests.training.edits.told import inserted, told
 
 
 def renamed(story: Story) -> tuple[str, str]:
@@ -48,7 +48,11 @@ def test_a_function_is_renamed_at_its_definition_and_then_at_its_calls(language:
 
 
 LOCALS = {
-    "python": ("def f(buffer):\n    n = len(buffer)\n    return buffer[:n], g.buffer, h(buffer=buffer)\n", "buffer", 4),
+    "python": (
+        ("def f(buffer):\n    n = len(buffer)\n    return buffer[:n], g.buffer, h(buffer=buffer)\n"),
+        "buffer",
+        4,
+    ),
     "typescript": ("function f(buffer: T) {\n  g(buffer, a.buffer);\n  return { buffer };\n}\n", "buffer", 3),
     "javascript": ("function f(buffer) {\n  g(buffer, a.buffer);\n  return { buffer };\n}\n", "buffer", 3),
     "go": (
@@ -57,8 +61,10 @@ LOCALS = {
         3,
     ),
     "rust": (
-        'fn f(buffer: &[u8]) -> T {\n    g(buffer, a.buffer);\n    println!("{buffer:?} {}", buffer.len());\n'
-        "    T { buffer }\n}\n",
+        (
+            'fn f(buffer: &[u8]) -> T {\n    g(buffer, a.buffer);\n    println!("{buffer:?} {}", buffer.len());\n'
+            "    T { buffer }\n}\n"
+        ),
         "buffer",
         5,
     ),
@@ -95,7 +101,10 @@ def test_what_a_field_of_another_file_is_called_stays() -> None:
 
 
 def test_a_type_is_renamed_with_its_uses() -> None:
-    text = "struct RowReader {\n    a: u8,\n}\n\nimpl RowReader {\n    fn a(&self) -> Option<RowReader> {\n        None\n    }\n}\n"
+    text = (
+        "struct RowReader {\n    a: u8,\n}\n\nimpl RowReader {\n    fn a(&self) -> Option<RowReader> {\n"
+        "        None\n    }\n}\n"
+    )
     stories = [story for story in told(rename, "rust", text) if renamed(story)[0] == "RowReader"]
     assert stories
     for story in stories:

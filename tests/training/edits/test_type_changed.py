@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.training.edits.told import told
 
 from calomel.training.edits.type_changed import type_changed
-from tests.training.edits.told import told
 
 CASES = {
     "python": "def f(size: int, n: str):\n    return size\n\n\nclass A:\n    size: int\n",
@@ -27,7 +27,7 @@ def test_a_field_comes_first_and_the_parameters_of_its_name_follow(language: str
         first, second = story.changes
         assert first.text == second.text
         assert first.start > second.start
-        assert story.states()[-1] == re.sub(rf"(?<=size[: ]){kind}|(?<=size: ){kind}", lambda _: first.text, text)
+        assert story.states()[-1] == re.sub(rf"(?<=size[: ]){kind}|(?<=size: ){kind}", first.text, text)
 
 
 def test_a_default_is_written_as_the_type_wants_it() -> None:

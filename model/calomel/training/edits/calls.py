@@ -15,15 +15,17 @@ from calomel.training.edits.source import Source
 _KINDS: Final = ("call", "call_expression", "new_expression")
 _ITSELF: Final = frozenset({"self", "this", "cls", "Self", "super()", "super"})
 # Methods that many a type has: a call of one through some variable may well be another type's.
-COMMON: Final = frozenset(
-    "get set add append push pop remove delete insert update clear close open read write send run start stop next map "
-    "filter join split format find index count keys values items copy sort reverse len new from into clone call apply "
-    "bind then catch forEach reduce slice splice concat indexOf includes has size test exec match replace trim toString "
-    "valueOf String Error Len Less Swap Read Write Close Get Set Add Next Run Start Stop Name Type Size iter unwrap "
-    "expect as_ref as_str to_string to_vec is_empty is_some is_none ok err fmt eq cmp hash drop deref default parse "
-    "log info warn error debug connect init load save reset render emit on once off print dispose setup name type "
-    "collect extend contains contains_key poll flush take lock".split()
+_COMMON_WORDS: Final = (
+    "get set add append push pop remove delete insert update clear close open read write send run start stop "
+    "next map filter join split format find index count keys values items copy sort reverse len new from into "
+    "clone call apply bind then catch forEach reduce slice splice concat indexOf includes has size test exec "
+    "match replace trim toString valueOf String Error Len Less Swap Read Write Close Get Set Add Next Run "
+    "Start Stop Name Type Size iter unwrap expect as_ref as_str to_string to_vec is_empty is_some is_none ok "
+    "err fmt eq cmp hash drop deref default parse log info warn error debug connect init load save reset "
+    "render emit on once off print dispose setup name type collect extend contains contains_key poll flush "
+    "take lock"
 )
+COMMON: Final = frozenset(_COMMON_WORDS.split())
 # Where a function's name may stand without being called, and nothing has to follow.
 _MENTIONS: Final = frozenset({"export_specifier", "keyword_argument", "pair", "labeled_statement", "use_list"})
 
@@ -104,44 +106,40 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
     """
     if function.name_node is None or not function.name:
         return None
-    constructed = function.name == "__init__" or (
-        function.name == "constructor" and source.language in ("typescript", "javascript")
-    )
-    if constructed:
-        return _constructions(source, function)
-    if is_promised(function):
-        return None
     name = function.name
-    if name.startswith("__"):
+    if name == "__init__" or (name == "constructor" and source.language in ("typescript", "javascript")):
+        return _constructions(source, function)
+    if is_promised(function) or name.startswith("__"):
         return None
     by_place = {call.name.start_byte: call for call in calls(source).get(name, ())}
     qualified = source.language == "rust" and bool(function.owner)
-    if sum(each.name == name for each in functions(source)) > 1 and not (
-        qualified and not any(each.role == "self" for each in function.parameters)
-    ):
+    own = qualified and all(each.role != "self" for each in function.parameters)
+    if not own and sum(each.name == name for each in functions(source)) > 1:
         return None
     sites = []
     for node in source.identifiers(name):
         if node == function.name_node:
             continue
         call = by_place.get(node.start_byte)
-        if call is None:
-            if not _harmless(node, function):
-                return None
-        elif qualified and call.receiver in (function.owner, "Self"):
-            if call.receiver == "Self" and _impl(source, node) != function.owner:
-                continue
-            sites.append(call)
-        elif not call.receiver:
-            if not function.method:
-                sites.append(call)
-            elif source.language != "rust":
-                return None
-        elif function.method and not (qualified and _is_path(call)):
-            if not is_own(source, call):
-                return None
+        means = _harmless(node, function) if call is None else _means(source, call, function, qualified=qualified)
+        if means is None:
+            return None
+        if means and call is not None:
             sites.append(call)
     return tuple(sites)
+
+
+def _means(source: Source, call: Call, function: Function, *, qualified: bool) -> bool | None:
+    """Whether a call of that name is one of this function; None where that cannot be told."""
+    if qualified and call.receiver in (function.owner, "Self"):
+        return call.receiver != "Self" or _impl(source, call.name) == function.owner
+    if not call.receiver:
+        if not function.method:
+            return True
+        return False if source.language == "rust" else None
+    if function.method and not (qualified and _is_path(call)):
+        return is_own(source, call) or None
+    return False
 
 
 def is_promised(function: Function) -> bool:
@@ -201,16 +199,15 @@ def _constructions(source: Source, function: Function) -> tuple[Call, ...] | Non
     return tuple(call for call in calls(source).get(function.owner, ()) if not call.receiver)
 
 
-def _harmless(node: Node, function: Function) -> bool:
+def _harmless(node: Node, function: Function) -> bool | None:
+    """True where a name that is not called needs nothing; None where it hands the function around."""
     parent = node.parent
     if parent is None:
-        return False
+        return None
     if parent.type in _MENTIONS:
         value = parent.child_by_field_name("value")
-        return value is None or value != node
-    if is_member(node):
-        return not function.method
-    return False
+        return value is None or value != node or None
+    return (is_member(node) and not function.method) or None
 
 
 def is_member(node: Node) -> bool:

@@ -48,7 +48,8 @@ def entry(source: Source, function: Function, name: str) -> Entry | None:
     pattern = re.compile(
         r"^(?P<indent>[ \t]*)(?:\*[ \t]*@param(?: \{[^}\n]*\})? \[?|:param(?: [^:\n]+)? )?(?P<name>"
         + re.escape(name)
-        + r")\b(?: ?\([^)\n]*\))?(?:[:\]]| -|(?<=@param )|$|(?= \w))[^\n]*\n(?:(?P=indent)(?: {2,}|\t)[^\n@:]*\S[^\n]*\n)*",
+        + r")\b(?: ?\([^)\n]*\))?(?:[:\]]| -|$|(?= \w))[^\n]*\n"
+        r"(?:(?P=indent)(?: {2,}|\t)[^\n@:]*\S[^\n]*\n)*",
         re.MULTILINE,
     )
     for found in pattern.finditer(source.text, source.line_start(where[0]), where[1]):

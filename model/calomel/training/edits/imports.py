@@ -28,7 +28,7 @@ def imported(source: Source, module: str) -> Change | None:
         return Change(at, at, f'{indent}"{module}"\n')
     if re.search(rf"^import {module}$", source.text, re.MULTILINE):
         return None
-    plain = [match for match in re.finditer(r"^import (\w[\w.]*)\n", source.text, re.MULTILINE)]
+    plain = list(re.finditer(r"^import (\w[\w.]*)\n", source.text, re.MULTILINE))
     if not plain:
         return None
     behind = [match for match in plain if match[1] > module]

@@ -40,10 +40,7 @@ def made_async(source: Source, rng: random.Random) -> Story | None:
     rng.shuffle(found)
     found.sort(key=lambda each: _WAITS.match(each.name) is None)
     for function in found:
-        if source.language == "go":
-            edits = with_context(source, function, rng)
-        else:
-            edits = _edits(source, function)
+        edits = with_context(source, function, rng) if source.language == "go" else _edits(source, function)
         story = story_of("made_async", source, edits or ())
         if story is not None:
             return story
@@ -51,40 +48,62 @@ def made_async(source: Source, rng: random.Random) -> Story | None:
 
 
 def _edits(source: Source, function: Function) -> list[Change] | None:
-    first = _definition(source, function)
-    if not first:
+    reached = _Reached(source)
+    if not reached.add(function):
         return None
-    edits, waiting, made = list(first), [function], {function.node.start_byte}
-    runs = False
-    for current in waiting:
+    for current in reached.functions:
         sites = call_sites(source, current)
         if sites is None or (current is function and not sites):
             return None
-        for call in sites:
-            around = enclosing(source, call.name)
-            if _awaited(call) or _in_lambda(call.name):
-                return None
-            if around is None:
-                if source.language != "python" or not _alone(call):
-                    return None
-                start, end = source.span(call.node)
-                edits += [Change(start, start, "asyncio.run("), Change(end, end, ")")]
-                runs = True
-                continue
-            if around.node.start_byte not in made and not _is_async(source, around):
-                more = _definition(source, around)
-                if not more:
-                    return None
-                edits += more
-                made.add(around.node.start_byte)
-                if around.name_node is not None and around.name != "main":
-                    waiting.append(around)
-            edits += _await(source, call)
-        if len(made) > _MOST_FUNCTIONS or len(edits) > 2 * _MOST_CALLS:
+        if not all(reached.wait(call) for call in sites):
             return None
-    if runs and (line := imported(source, "asyncio")) is not None:
-        edits.append(line)
-    return edits
+        if len(reached.made) > _MOST_FUNCTIONS or len(reached.edits) > 2 * _MOST_CALLS:
+            return None
+    if reached.runs and (line := imported(source, "asyncio")) is not None:
+        reached.edits.append(line)
+    return reached.edits
+
+
+class _Reached:
+    """What waiting has reached so far: the edits in their order, and the functions whose callers come next."""
+
+    def __init__(self, source: Source) -> None:
+        self.edits: list[Change] = []
+        self.functions: list[Function] = []
+        self.made: set[int] = set()
+        self.runs = False
+        self._source = source
+
+    def add(self, function: Function) -> bool:
+        """Make one more function asynchronous; False where it cannot be."""
+        edits = _definition(self._source, function)
+        self.edits += edits
+        self.made.add(function.node.start_byte)
+        if function.name_node is not None and function.name != "main":
+            self.functions.append(function)
+        return bool(edits)
+
+    def wait(self, call: Call) -> bool:
+        """Await a call, and so make the function around it asynchronous; False where nothing can wait."""
+        if _awaited(call) or _in_lambda(call.name):
+            return False
+        around = enclosing(self._source, call.name)
+        if around is None:
+            return self._run(call)
+        known = around.node.start_byte in self.made or _is_async(self._source, around)
+        if not known and not self.add(around):
+            return False
+        self.edits += _await(self._source, call)
+        return True
+
+    def _run(self, call: Call) -> bool:
+        """Python, outside of all functions."""
+        if self._source.language != "python" or not _alone(call):
+            return False
+        start, end = self._source.span(call.node)
+        self.edits += [Change(start, start, "asyncio.run("), Change(end, end, ")")]
+        self.runs = True
+        return True
 
 
 def _is_async(source: Source, function: Function) -> bool:

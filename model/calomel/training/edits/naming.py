@@ -10,135 +10,12 @@ from functools import cache
 from importlib import import_module
 from typing import Final, Literal
 
+from calomel.training.edits.synonyms import alike
+
 Style = Literal["snake", "camel", "pascal", "upper"]
+Role = Literal["function", "value", "type"]
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SHAPE: Final = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*_?")
-# Words that stand for each other often enough that either is a believable name.
-_ALIKE: Final = (
-    "get fetch load read find lookup retrieve",
-    "set assign update store",
-    "add append insert push register",
-    "remove delete drop discard",
-    "create make build new construct",
-    "check validate verify ensure",
-    "parse decode read",
-    "format render encode write",
-    "handle process on",
-    "run execute start perform",
-    "stop close finish end",
-    "compute calculate evaluate",
-    "convert transform translate",
-    "send emit publish dispatch",
-    "init setup prepare configure",
-    "is has should can",
-    "show display print",
-    "merge combine join",
-    "split divide partition",
-    "filter select pick",
-    "sort order arrange",
-    "copy clone duplicate",
-    "data payload content body",
-    "value item element entry",
-    "values items elements entries",
-    "list items collection sequence",
-    "key name label id",
-    "index position offset idx",
-    "count total size length num",
-    "result output response outcome",
-    "input source text raw",
-    "message msg text notice",
-    "error err failure problem",
-    "options settings config params",
-    "context ctx scope env",
-    "request req query",
-    "response resp reply answer",
-    "path file filename location",
-    "dir directory folder root",
-    "buffer buf chunk block",
-    "start begin first left",
-    "end stop last right",
-    "min lower low smallest",
-    "max upper limit largest",
-    "parent owner container",
-    "child node leaf",
-    "current active present",
-    "previous prev last old",
-    "next following upcoming",
-    "temp tmp scratch",
-    "type kind category",
-    "status state phase",
-    "user account member",
-    "client connection session",
-    "server host backend",
-    "callback handler listener hook",
-    "func function fn callable",
-    "args arguments params",
-    "match found hit",
-    "token word symbol",
-    "line row",
-    "column col",
-    "table grid map",
-    "map lookup mapping table",
-    "cache store memo",
-    "default fallback initial",
-    "target destination dest",
-    "time timestamp moment",
-    "timeout delay deadline",
-    "version revision release",
-    "test check case",
-    "field attribute property",
-    "builder factory maker",
-    "manager controller coordinator",
-    "reader loader parser",
-    "writer encoder emitter",
-    "spec schema definition",
-    "width size extent",
-    "height depth extent",
-    "level depth tier",
-    "flag enabled toggle",
-    "visible shown displayed",
-    "other another rhs",
-    "expr expression term",
-    "stmt statement",
-    "ptr pointer address",
-    "val value",
-    "str string text",
-    "obj object instance",
-    "elem element el item",
-    "attr attribute prop",
-    "num number count",
-    "char character letter",
-    "doc document page",
-    "cmd command action",
-    "cfg config conf configuration",
-    "param parameter arg argument",
-    "var variable",
-    "pos position",
-    "len length size",
-    "cb callback",
-    "opts options",
-    "tmpl template layout",
-    "img image picture",
-    "btn button",
-    "evt event",
-    "e err event",
-    "i index idx",
-    "j inner",
-    "n count total size",
-    "s text source",
-    "x value",
-    "k key",
-    "v value",
-    "f file func",
-    "d data delta",
-    "p path point",
-    "r reader response",
-    "w writer width",
-    "c client char",
-    "t token time",
-    "b buf block",
-    "m match",
-)  # fmt: skip
 _BEFORE: Final = ("new", "raw", "base", "current", "local", "inner", "default", "next", "final", "parsed", "cached")
 _BEHIND: Final = ("name", "value", "data", "list", "info", "count", "key", "path", "text", "id")
 _BEHIND_FUNCTION: Final = ("all", "one", "by_name", "by_id", "safe", "once", "now", "internal", "async", "or_default")
@@ -203,13 +80,13 @@ def words_of(names: Collection[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def new_name(  # noqa: PLR0913
+def new_name(
     text: str,
     rng: random.Random,
     names: Collection[str],
     *,
     language: str,
-    role: Literal["function", "value", "type"],
+    role: Role,
     camel: bool = False,
     near: str = "",
 ) -> str | None:
@@ -241,73 +118,90 @@ def new_name(  # noqa: PLR0913
     return None
 
 
-def _other(
-    words: tuple[str, ...], rng: random.Random, vocabulary: Sequence[str], role: Literal["function", "value", "type"]
-) -> list[str] | None:
-    out = list(words)
-    way = rng.choices(("alike", "more", "own", "less", "number", "swap"), (14, 4, 3, 2, 1, 1))[0]
-    if way == "alike":
-        places = [place for place, word in enumerate(words) if word in _alike()]
-        if not places:
-            return None
-        place = rng.choice(places)
-        out[place] = rng.choice(_alike()[words[place]])
-        return out
-    if way == "more":
-        if len(words) > 3:  # noqa: PLR2004
-            return None
-        if role == "function":
-            return [*out, *rng.choice(_BEHIND_FUNCTION).split("_")]
-        if role == "type" or rng.random() < 0.5:  # noqa: PLR2004
-            return [*out, rng.choice(_BEHIND_TYPE if role == "type" else _BEHIND)]
-        return [rng.choice(_BEFORE), *out]
-    if way == "own":
-        if not vocabulary or len(words) > 3:  # noqa: PLR2004
-            return None
-        word = rng.choice(vocabulary)
-        place = len(out) if role == "function" and len(out) == 1 else rng.randrange(len(out) + (role != "function"))
-        if role == "function" and len(out) > 1:
-            out[max(place, 1)] = word
-        else:
-            out.insert(place, word)
-        return out
-    if way == "less":
-        if len(words) < 2 or (role == "function" and len(words) < 3):  # noqa: PLR2004
-            return None
-        del out[rng.randrange(1 if role == "function" else 0, len(out))]
-        return out
-    if way == "number":
-        last = out[-1]
-        if role == "type" or len(last) < 4 or last.endswith(("ss", "us", "is", "as", "ed", "ing")):  # noqa: PLR2004
-            return None
-        out[-1] = last[:-1] if last.endswith("s") else last + "s"
-        return out
-    if len(words) < 3 or role != "value":  # noqa: PLR2004
+def _other(words: tuple[str, ...], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    way = rng.choices(_WAYS, (14, 4, 3, 2, 1, 1))[0]
+    return way(list(words), rng, vocabulary, role)
+
+
+def _alike_word(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    del vocabulary, role
+    places = [place for place, word in enumerate(words) if word in alike()]
+    if not places:
         return None
-    out[-1], out[-2] = out[-2], out[-1]
-    return out
+    place = rng.choice(places)
+    words[place] = rng.choice(alike()[words[place]])
+    return words
 
 
-@cache
-def _alike() -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
-    for line in _ALIKE:
-        group = line.split()
-        for word in group:
-            found.setdefault(word, []).extend(other for other in group if other != word and len(other) > 1)
-    return {word: tuple(others) for word, others in found.items() if others}
+def _one_more(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    del vocabulary
+    if len(words) >= _MOST_WORDS:
+        return None
+    if role == "function":
+        return [*words, *rng.choice(_BEHIND_FUNCTION).split("_")]
+    if role == "type":
+        return [*words, rng.choice(_BEHIND_TYPE)]
+    return [*words, rng.choice(_BEHIND)] if rng.random() < _AT_END else [rng.choice(_BEFORE), *words]
 
 
-_MORE_KEYWORDS: Final = frozenset(
-    "abstract any as assert async await become bool box boolean break byte case catch chan char class cls const "
-    "constructor continue crate debugger declare def default defer del delete do dyn elif else enum error except "
-    "exec export extends extern fallthrough false final finally float fn for from func function get global go goto if "
-    "impl implements import in instanceof int interface is lambda len let loop macro map match mod module move mut "
-    "namespace new nil none nonlocal not null number object of or override package pass print priv private "
-    "protected pub public raise range ref require return select self set static str string struct super switch "
-    "symbol this throw trait true try type typeof undefined union unsafe unsized use var virtual void where while "
-    "with yield list dict tuple min max sum id filter sorted input format hash iter next open all".split()
+def _word_from_around(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    if not vocabulary or len(words) >= _MOST_WORDS:
+        return None
+    word = rng.choice(vocabulary)
+    if role != "function":
+        words.insert(rng.randrange(len(words) + 1), word)
+    elif len(words) == 1:
+        words.append(word)
+    else:
+        # The first word of a function says what it does.
+        words[rng.randrange(1, len(words))] = word
+    return words
+
+
+def _one_less(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    del vocabulary
+    first = 1 if role == "function" else 0
+    if len(words) < 2 + first:
+        return None
+    del words[rng.randrange(first, len(words))]
+    return words
+
+
+def _other_number(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    del rng, vocabulary
+    last = words[-1]
+    if role == "type" or len(last) < _LONG_WORD or last.endswith(("ss", "us", "is", "as", "ed", "ing")):
+        return None
+    words[-1] = last[:-1] if last.endswith("s") else last + "s"
+    return words
+
+
+def _other_order(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+    del rng, vocabulary
+    if len(words) < _MOST_WORDS - 1 or role != "value":
+        return None
+    words[-1], words[-2] = words[-2], words[-1]
+    return words
+
+
+_WAYS: Final = (_alike_word, _one_more, _word_from_around, _one_less, _other_number, _other_order)
+_MOST_WORDS: Final = 4
+_LONG_WORD: Final = 4
+_AT_END: Final = 0.5
+
+
+_MORE_KEYWORDS_WORDS: Final = (
+    "abstract any as assert async await become bool box boolean break byte case catch chan char class cls "
+    "const constructor continue crate debugger declare def default defer del delete do dyn elif else enum "
+    "error except exec export extends extern fallthrough false final finally float fn for from func function "
+    "get global go goto if impl implements import in instanceof int interface is lambda len let loop macro "
+    "map match mod module move mut namespace new nil none nonlocal not null number object of or override "
+    "package pass print priv private protected pub public raise range ref require return select self set "
+    "static str string struct super switch symbol this throw trait true try type typeof undefined union "
+    "unsafe unsized use var virtual void where while with yield list dict tuple min max sum id filter sorted "
+    "input format hash iter next open all"
 )
+_MORE_KEYWORDS: Final = frozenset(_MORE_KEYWORDS_WORDS.split())
 _BUILTINS: Final = {"python": "builtins"}
 
 

@@ -24,12 +24,11 @@ def options_struct(source: Source, function: Function, sites: tuple[Call, ...]) 
     keep = len(function.plain) - len(taken)
     if len(taken) < 2 or keep > 1 or function.plain[keep:] != tuple(taken):  # noqa: PLR2004
         return None
-    if any(each.type is None for each in taken) or function.node.child_by_field_name("type_parameters") is not None:
-        return None
     name = _name(source, function)
-    if name is None:
+    generic = function.node.child_by_field_name("type_parameters") is not None
+    if name is None or generic or any(each.type is None for each in taken):
         return None
-    before = [index for index, each in enumerate(function.parameters) if each is taken[0]][0]
+    before = function.parameters.index(taken[0])
     if source.language == "go" and any(each.grouped for each in function.parameters[:before]):
         return None
     first, last = taken[0].item, taken[-1].item
@@ -143,9 +142,12 @@ def _rust(source: Source, function: Function, taken: list[Parameter], name: str)
     if any(child.type == "mutable_specifier" for each in taken for child in each.node.children):
         return None
     around = None if function.node.parent is None else function.node.parent.parent
-    if around is not None and around.type in ("impl_item", "trait_item"):
-        if around.child_by_field_name("type_parameters") is not None or around.type == "trait_item":
-            return None
+    # A trait's method is promised elsewhere; a type parameter of the `impl` is not known above it.
+    if around is not None and (
+        around.type == "trait_item"
+        or (around.type == "impl_item" and around.child_by_field_name("type_parameters") is not None)
+    ):
+        return None
     borrows = any("&" in kind for kind in kinds)
     shown = "pub " if any(child.type == "visibility_modifier" for child in function.node.children) else ""
     indent = source.indent(_above(source, function.node))

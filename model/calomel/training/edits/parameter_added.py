@@ -46,7 +46,7 @@ def _story(source: Source, rng: random.Random, function: Function, sites: tuple[
     plain = function.plain
     has_default = [each.default is not None or each.node.type == "optional_parameter" for each in plain]
     optional = source.language not in ("go", "rust") and (
-        threaded is None and rng.random() < _OPTIONAL or any(has_default)
+        (threaded is None and rng.random() < _OPTIONAL) or any(has_default)
     )
     if optional and not made.default:
         return None

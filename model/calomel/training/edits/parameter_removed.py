@@ -82,8 +82,8 @@ def _story(source: Source, function: Function, parameter: Parameter, sites: tupl
             given.append((call, place, value))
         elif parameter.default is None and parameter.node.type != "optional_parameter":
             return None
-    value = None if parameter.default is None else source.slice(parameter.default)
-    values = {each for _, _, each in given} | ({value or ""} if len(given) < len(sites) else set())
+    default = "" if parameter.default is None else source.slice(parameter.default)
+    values = {each for _, _, each in given} | ({default} if len(given) < len(sites) else set())
     body = _body(source, function, parameter, _common(function, sites, values))
     if body is None or (not given and not body):
         return None

@@ -6,13 +6,14 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from tree_sitter import Node
 
 from calomel.training.edits.calls import COMMON, calls, is_member, is_own, is_promised
 from calomel.training.edits.functions import Function, functions
-from calomel.training.edits.naming import new_name
+from calomel.training.edits.naming import Role, new_name
+from calomel.training.edits.roles import is_shorthand, role_of
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import REACH, Change, Story, story_of
 
@@ -36,13 +37,11 @@ _FIELDS: Final = {
     "go": ("field_declaration",),
     "rust": ("field_declaration",),
 }
-_SHORT: Final = frozenset({"shorthand_property_identifier", "shorthand_field_identifier"})
 _SHORT_PATTERN: Final = "shorthand_property_identifier_pattern"
 _GLOBAL: Final = frozenset({
     "module", "program", "source_file", "export_statement", "lexical_declaration", "variable_declaration",
     "expression_statement", "const_declaration", "var_declaration", "var_spec_list",
 })  # fmt: skip
-Role = Literal["function", "value", "type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,10 @@ class _Target:
 
 
 def rename(source: Source, rng: random.Random) -> Story | None:
-    """Rename a function, a parameter, a local, a constant, a type or a field (Python, TypeScript, JavaScript, Go, Rust)."""
+    """Rename a function, a parameter, a local, a constant, a type or a field.
+
+    Languages: Python, TypeScript, JavaScript, Go, Rust.
+    """
     makers: list[Callable[[Source, random.Random], Iterator[_Target]]] = [
         _of_functions,
         _of_locals,
@@ -99,7 +101,7 @@ def _story(source: Source, rng: random.Random, target: _Target) -> Story | None:
 
 def _edit(source: Source, node: Node, old: str, new: str) -> Change:
     start, end = source.span(node)
-    if node.type in _SHORT or (node.parent is not None and node.parent.type == "shorthand_field_initializer"):
+    if is_shorthand(node):
         return Change(start, end, f"{old}: {new}")
     return Change(start, end, new)
 
@@ -116,11 +118,6 @@ def _in_strings(source: Source, nodes: tuple[Node, ...], old: str, new: str) -> 
             for match in re.finditer(r"\{" + re.escape(old) + r"(?=[:}])", source.slice(node)):
                 found.append(Change(start + match.start() + 1, start + match.end(), new))  # noqa: PERF401
     return found
-
-
-def _shuffled(rng: random.Random, nodes: list[tuple[Node, Function | None]]) -> list[tuple[Node, Function | None]]:
-    rng.shuffle(nodes)
-    return nodes
 
 
 def _of_functions(source: Source, rng: random.Random) -> Iterator[_Target]:
@@ -143,7 +140,7 @@ def _of_functions(source: Source, rng: random.Random) -> Iterator[_Target]:
             continue
         if not called and len(definitions) < 2:  # noqa: PLR2004
             continue
-        if any(_role(source, node) in ("declared", "key", "keyword", "outside") for node in nodes):
+        if any(role_of(node) in ("declared", "key", "keyword", "outside") for node in nodes):
             continue
         members = {is_member(node) or node.start_byte in definitions for node in nodes}
         # A method is always behind a dot, a function never: else the name means two things.
@@ -202,7 +199,7 @@ def _local(source: Source, definition: Node, function: Function) -> _Target | No
     for node in source.identifiers(name):
         if not low <= node.start_byte < high or node == definition:
             continue
-        role = _role(source, node)
+        role = role_of(node)
         if (
             role == "outside"
             or node.type == _SHORT_PATTERN
@@ -235,18 +232,18 @@ def _keywords(source: Source, definition: Node, function: Function, name: str) -
 
 def _of_types(source: Source, rng: random.Random) -> Iterator[_Target]:
     targets: list[tuple[Node, Role]] = [
-        (name, "type") for node in source.walk(*_TYPES) if (name := node.child_by_field_name("name")) is not None
+        (named, "type") for node in source.walk(*_TYPES) if (named := node.child_by_field_name("name")) is not None
     ]
     constants = ("const_item", "static_item", "const_spec", "assignment", "variable_declarator", "var_spec")
     for node in source.walk(*constants):
-        name = node.child_by_field_name("name") or node.child_by_field_name("left")
-        if name is not None and name.type == "identifier" and _is_global(node):
-            targets.append((name, "value"))
+        left = node.child_by_field_name("name") or node.child_by_field_name("left")
+        if left is not None and left.type == "identifier" and _is_global(node):
+            targets.append((left, "value"))
     rng.shuffle(targets)
     for definition, role in targets:
         name = source.slice(definition)
         uses = [node for node in source.identifiers(name) if node != definition]
-        roles = {_role(source, node) for node in uses}
+        roles = {role_of(node) for node in uses}
         if roles <= {"use", "member"} and ("member" not in roles or source.language == "rust"):
             yield _Target(role, definition, tuple(uses))
 
@@ -267,60 +264,32 @@ def _of_fields(source: Source, rng: random.Random) -> Iterator[_Target]:
         targets += [name for name in names if name.type in ("property_identifier", "field_identifier")]
     seen: set[str] = set()
     for node in source.walk("attribute") if source.language == "python" else ():
-        before, name = node.child_by_field_name("object"), node.child_by_field_name("attribute")
+        before, field = node.child_by_field_name("object"), node.child_by_field_name("attribute")
         left = node.parent is not None and node.parent.type == "assignment"
-        if left and before is not None and name is not None and source.slice(before) == "self":
-            if source.slice(name) not in seen:
-                targets.append(name)
-            seen.add(source.slice(name))
+        if left and before is not None and field is not None and source.slice(before) == "self":
+            if source.slice(field) not in seen:
+                targets.append(field)
+            seen.add(source.slice(field))
     rng.shuffle(targets)
     for definition in targets:
         name = source.slice(definition)
         if name in COMMON or any(each.name == name for each in functions(source)):
             continue
-        uses, fits = [], True
-        for node in source.identifiers(name):
-            if node == definition:
-                continue
-            role = _role(source, node)
-            short = node.type in _SHORT or (
-                node.parent is not None and node.parent.type == "shorthand_field_initializer"
-            )
-            if role == "member" or (role == "key" and source.language != "python"):
-                uses.append(node)
-            elif node.type == _SHORT_PATTERN or short or role == "outside":
-                fits = False
-            elif node.type in ("property_identifier", "field_identifier"):
-                # Another type's field of the same name.
-                fits = False
-        if fits and uses:
-            yield _Target("value", definition, tuple(uses))
+        others = [node for node in source.identifiers(name) if node != definition]
+        if any(_elsewhere(source, node) for node in others):
+            continue
+        uses = tuple(node for node in others if role_of(node) in ("member", "key"))
+        if uses:
+            yield _Target("value", definition, uses)
 
 
-def _role(source: Source, node: Node) -> Literal["use", "member", "key", "keyword", "declared", "outside"]:  # noqa: PLR0911
-    """What a name is at its place: a use, behind a dot, a key, a keyword, a new declaration, or from another file."""
-    if is_member(node):
-        return "member"
-    parent = node.parent
-    if parent is None:
-        return "use"
-    kind = parent.type
-    if kind == "keyword_argument" and parent.child_by_field_name("name") == node:
-        return "keyword"
-    if kind in ("import_specifier", "import_clause", "namespace_import", "aliased_import", "import_spec", "use_list",
-                "use_as_clause", "use_declaration", "global_statement", "nonlocal_statement", "export_specifier"):  # fmt: skip
-        return "outside"
-    if kind == "dotted_name" and parent.parent is not None and "import" in parent.parent.type:
-        return "outside"
-    if kind in ("pair", "pair_pattern", "field_initializer", "field_pattern") and parent.children[0] == node:
-        return "key"
-    if kind == "literal_element" and parent.parent is not None and parent.parent.type == "keyed_element":
-        return "key" if parent.parent.children[0] == parent else "use"
-    if kind in ("required_parameter", "optional_parameter", "typed_parameter", "default_parameter", "parameter",
-                "parameter_declaration", "parameters", "formal_parameters", "lambda_parameters"):  # fmt: skip
-        return "declared" if node.type == "identifier" and parent.child_by_field_name("value") != node else "use"
-    if kind in ("variable_declarator", "let_declaration", "named_expression") and parent.children[0] == node:
-        return "declared"
-    if node.type == _SHORT_PATTERN:
-        return "declared"
-    return "use"
+def _elsewhere(source: Source, node: Node) -> bool:
+    """Whether a name of a field stands where it may be another one's, or cannot be followed."""
+    role = role_of(node)
+    if role == "member" or (role == "key" and source.language != "python"):
+        return False
+    return (
+        role == "outside"
+        or is_shorthand(node)
+        or node.type in (_SHORT_PATTERN, "property_identifier", "field_identifier")
+    )

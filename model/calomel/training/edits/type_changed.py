@@ -48,11 +48,8 @@ def type_changed(source: Source, rng: random.Random) -> Story | None:
         made = other_type(source.language, kind, rng)
         if made is None or (made.startswith("...") and source.language == "go"):
             continue
-        nodes = sorted(groups[name, kind], key=lambda pair: (pair[0].type not in _FIELDS, pair[0].start_byte))
-        if nodes[0][0].type not in _FIELDS:
-            nodes.sort(key=lambda pair: pair[0].start_byte)
-        else:
-            nodes[1:] = sorted(nodes[1:], key=lambda pair: pair[0].start_byte)
+        first, *rest = sorted(groups[name, kind], key=lambda pair: (pair[0].type not in _FIELDS, pair[0].start_byte))
+        nodes = [first, *sorted(rest, key=lambda pair: pair[0].start_byte)]
         if max(node.end_byte for node, _ in nodes) - min(node.start_byte for node, _ in nodes) > REACH:
             continue
         edits: list[Change] = []
@@ -125,18 +122,14 @@ def _edits(source: Source, declaration: Node, annotation: Node, made: str) -> li
 
 def _value(language: str, value: str, made: str) -> str | None:
     """The same default for the other type, where it is written otherwise; None where it can stay."""
-    whole = re.fullmatch(r"-?\d+", value) is not None
-    if made in ("float", "f64", "f32") and whole and language in ("python", "rust"):
-        return f"{value}.0"
+    if re.fullmatch(r"-?\d+", value):
+        fractions = ("float", "f64", "f32") if language in ("python", "rust") else ()
+        endings = dict.fromkeys(fractions, f"{value}.0") | {"bigint": f"{value}n"}
+        return (endings | {"str": f'"{value}"', "string": f'"{value}"'}).get(made)
     if made in ("int", "i64", "u64") and re.fullmatch(r"-?\d+\.0", value):
         return value[:-2]
-    if made == "bigint" and whole:
-        return f"{value}n"
-    if made in ("str", "string") and whole:
-        return f'"{value}"'
-    if language == "python" and made in ("bytes", "str"):
-        if made == "bytes" and re.fullmatch(r"""(["'])[\x20-\x7e]*\1""", value):
-            return f"b{value}"
-        if made == "str" and re.fullmatch(r"""b(["'])[\x20-\x7e]*\1""", value):
-            return value[1:]
+    if language == "python" and made == "bytes" and re.fullmatch(r"""(["'])[\x20-\x7e]*\1""", value):
+        return f"b{value}"
+    if language == "python" and made == "str" and re.fullmatch(r"""b(["'])[\x20-\x7e]*\1""", value):
+        return value[1:]
     return None

@@ -22,36 +22,41 @@ def with_context(source: Source, function: Function, rng: random.Random) -> list
     first = _definition(source, function)
     if first is None:
         return None
-    edits, waiting, made = [first], [function], {function.node.start_byte}
-    missing = f'"{"context"}"' not in source.text
-    if missing:
+    edits = [first]
+    if '"context"' not in source.text:
         line = imported(source, "context")
         if line is None:
             return None
         edits.append(line)
+    waiting = [function]
     for current in waiting:
         sites = call_sites(source, current)
-        if not sites and current is function:
-            return None
-        if sites is None or any(spreads(call) for call in sites):
+        if sites is None or (current is function and not sites) or any(spreads(call) for call in sites):
             return None
         for call in sites:
             around = _around(source, call)
             value = "context.Background()" if around is None else _at_hand(source, around)
             if value is None and around is not None:
-                if around.node.start_byte in made:
-                    value = "ctx"
-                elif len(made) < _MOST_FUNCTIONS and rng.random() < _GOES_UP and call_sites(source, around):
-                    more = _definition(source, around)
-                    if more is not None:
-                        edits.append(more)
-                        made.add(around.node.start_byte)
-                        waiting.append(around)
-                        value = "ctx"
-            edits.append(call.arguments.insert(0, value or "context.TODO()"))
+                more = _from_above(source, around, waiting, rng)
+                edits += more or []
+                value = "context.TODO()" if more is None else "ctx"
+            edits.append(call.arguments.insert(0, value or "ctx"))
         if len(edits) > _MOST_CALLS:
             return None
     return edits
+
+
+def _from_above(source: Source, around: Function, waiting: list[Function], rng: random.Random) -> list[Change] | None:
+    """Let the caller get a context, too: the edit, none where it has got one already; None where it shall not."""
+    if any(each.node == around.node for each in waiting):
+        return []
+    if len(waiting) >= _MOST_FUNCTIONS or rng.random() > _GOES_UP or not call_sites(source, around):
+        return None
+    more = _definition(source, around)
+    if more is None:
+        return None
+    waiting.append(around)
+    return [more]
 
 
 def _definition(source: Source, function: Function) -> Change | None:
