@@ -23,6 +23,9 @@ from calomel.workspace.history import Origin
 # Places elsewhere in the file that one question looks at.
 _PLACES: Final = 2
 _RENAMES: Final = 3
+# Lines of other documents, and other documents, that imports are looked for in.
+_HEAD: Final = 80
+_HEADS: Final = 8
 # What stays so when the model is asked about another place.
 _FINAL: Final = frozenset({SilenceReason.STALE})
 
@@ -45,7 +48,7 @@ async def look_around(
     session.asker.know(info)
     masked = _masked(question, hunks)
     question = replace(question, making=_masked(question, session.workspace.history.open_edit()))
-    proposed = drafts(situation.text, masked, situation.offset, _path(session, uri))
+    proposed = drafts(situation.text, masked, situation.offset, _path(session, uri), _others(session, question, uri))
     extended = session.state(uri).extended
     session.state(uri).extended = False
     found = await session.asker.rewrite(question, situation, extended=extended, drafts=proposed)
@@ -104,6 +107,16 @@ def own_hunks(session: Session, uri: str, hunks: Sequence[Hunk]) -> tuple[Hunk, 
     """Those of one document."""
     path = _path(session, uri)
     return tuple(hunk for hunk in hunks if hunk.path == path)
+
+
+def _others(session: Session, question: Question, uri: str) -> tuple[str, ...]:
+    """The beginnings of the other open documents, where imports stand, and the excerpts that the prompt has anyway."""
+    heads = [
+        question.mask("".join(document.lines(0, _HEAD)))
+        for document in session.workspace.documents
+        if document.uri != uri
+    ]
+    return (*heads[:_HEADS], *(excerpt.text for excerpt in question.situation.related))
 
 
 def _path(session: Session, uri: str) -> str | None:

@@ -12,6 +12,7 @@ from calomel.suggest.drafts.arguments import arguments, without_parameter
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, evidence
 from calomel.suggest.drafts.extraction import extraction
+from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.rename import rename
 from calomel.suggest.drafts.repeated import repeated
 from calomel.suggest.drafts.rows import Rows
@@ -23,6 +24,7 @@ from calomel.suggest.drafts.substitution import substitution
 WORTH: Final = {
     "rename": 0.95,
     "extraction": 0.9,
+    "imports": 0.8,
     "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
@@ -37,7 +39,9 @@ _LONGEST: Final = 120_000
 _AROUND: Final = 120
 
 
-def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None) -> tuple[EditDraft, ...]:
+def drafts(
+    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
+) -> tuple[EditDraft, ...]:
     """What would go on with the last edits, best first, one for each text that would result.
 
     The order: what more edits agree with, what is more alike, what is nearer to the cursor, below before above.
@@ -47,6 +51,7 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
         hunks: the last edits, newest last, the one that is being made included.
         cursor: offset.
         path: of the document, as hunks name it; None when all hunks are its own.
+        others: texts of other files, which may have imports that are missing here.
     """
     if not hunks:
         return ()
@@ -54,13 +59,21 @@ def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = Non
     part, cursor = text[low:high], cursor - low
     if not evidence(Rows(part), hunks, path).fresh:
         return ()
-    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path)]
+    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
     return tuple(
         replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor)
     )
 
 
-def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, *, begun: bool = False) -> list[EditDraft]:
+def _all(
+    text: str,
+    hunks: Sequence[Hunk],
+    cursor: int,
+    path: str | None,
+    others: Sequence[str] = (),
+    *,
+    begun: bool = False,
+) -> list[EditDraft]:
     rows = Rows(text)
     seen = evidence(rows, hunks, path)
     if not seen.fresh:
@@ -75,6 +88,7 @@ def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None, *, beg
         sibling(rows, seen),
         repeated(rows, seen, row, begun=begun),
         extraction(rows, seen),
+        imports(rows, seen, path, others),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
     return [draft for draft in found if not _undoes(rows, draft, seen)]

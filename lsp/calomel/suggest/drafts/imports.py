@@ -1,0 +1,183 @@
+"""A name is used that the file does not have: the import of it, as other files have it or as the language does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import Evidence
+from calomel.suggest.drafts.known_imports import known_import
+from calomel.suggest.drafts.rows import Rows, indent_of
+from calomel.suggest.drafts.tokens import Token, changes, is_import, is_name, is_prose, tokens
+
+MAKER: Final = "imports"
+_LANGUAGES: Final = {
+    "py": "python", "pyi": "python", "go": "go", "rs": "rust", "ts": "typescript", "tsx": "typescript",
+    "mts": "typescript", "js": "typescript", "jsx": "typescript", "mjs": "typescript",
+}  # fmt: skip
+_DECLARED: Final = (
+    r"\b(?:def|class|func|fn|function|let|const|var|type|struct|enum|trait|interface|for|as|mut|mod)\s+{0}\b"
+)
+_ASSIGNED: Final = r"(?<![\w.]){0}\s*(?::=|=(?!=)|:\s*[\w\[])"
+_GO_LINE: Final = re.compile(r'\s+(?:[\w.]+\s+)?"[^"]+"\s*$')
+_FROM: Final = re.compile(r"from\s+([\w.]+)\s+import\s+([\w, ]+)$")
+_BRACED: Final = re.compile(r"import\s+(type\s+)?\{\s*([\w, ]+?),?\s*\}\s+from\s+([\"'][^\"']+[\"'];?)$")
+_NAMES: Final = 4
+
+
+def imports(rows: Rows, seen: Evidence, path: str | None, others: Sequence[str] = ()) -> Iterator[EditDraft]:
+    """Drafts for names that the newest edits brought in, in Python, TypeScript, Go and Rust.
+
+    Args:
+        rows: of the document.
+        seen: the last edits.
+        path: of the document, which tells its language.
+        others: texts of other files, which may have the import that is missing.
+    """
+    language = _LANGUAGES.get((path or "").rpartition(".")[2])
+    if language is None:
+        return
+    count = 0
+    for name, qualifies in _new_names(rows, seen, language):
+        lines = dict.fromkeys(_lines(language, name, others, qualifies=qualifies))
+        for line in lines:
+            draft = _placed(rows, line, language)
+            if draft is not None:
+                yield draft
+        count += bool(lines)
+        if count >= _NAMES:
+            return
+
+
+def _new_names(rows: Rows, seen: Evidence, language: str) -> Iterator[tuple[str, bool]]:
+    """Names that only the newest edits use and that nothing here declares, and whether something of them is used."""
+    fresh: list[tuple[str, list[Token]]] = []
+    for edit in seen.edits:
+        if edit.row is not None and not edit.age and not is_prose(edit.new):
+            old = tokens(edit.old)
+            before = {token.text for token in old}
+            new = {text for op in changes(old, tokens(edit.new)) for text in op.inserted}
+            fresh.append((edit.new, [token for token in tokens(edit.new) if token.text in new - before]))
+    for insertion in seen.insertions:
+        if insertion.row is not None and not insertion.age:
+            fresh += [(line, list(tokens(line))) for line in insertion.lines if not is_prose(line)]
+    whole = "\n".join(line for line, _ in fresh)
+    told: set[str] = set()
+    for line, found in fresh:
+        for token in found:
+            name, behind = token.text, line[token.end :]
+            if not is_name(name) or name in told or line[: token.start].rstrip().endswith((".", "::", "->")):
+                continue
+            if is_import(line) or re.match(r"\s*(?:=(?!=)|:(?![:=]))", behind) or _quoted(line, token.start):
+                continue
+            told.add(name)
+            uses = len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", rows.text))
+            known = uses > len(re.findall(rf"(?<!\w){re.escape(name)}(?!\w)", whole))
+            declared = re.search(_DECLARED.format(re.escape(name)), whole) or re.search(
+                _ASSIGNED.format(re.escape(name)), whole
+            )
+            if not known and not declared:
+                yield name, behind.startswith("." if language != "rust" else "::")
+
+
+def _quoted(line: str, at: int) -> bool:
+    before = line[:at]
+    return before.count('"') % 2 == 1 or before.count("`") % 2 == 1 or re.search(r"#|//", before) is not None
+
+
+def _lines(language: str, name: str, others: Sequence[str], *, qualifies: bool) -> Iterator[str]:
+    known = known_import(language, name, qualifies=qualifies)
+    if known is not None:
+        yield known
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    for text in others:
+        for line in text.split("\n"):
+            stripped = line.strip()
+            if len(stripped) > 160 or not word.search(stripped):  # noqa: PLR2004 (longer lines are lists of their own)
+                continue
+            if language == "go" and _GO_LINE.match(line) and qualifies:
+                yield stripped
+            elif is_import(stripped):
+                yield from _single(stripped, name)
+
+
+def _single(line: str, name: str) -> Iterator[str]:
+    """The import of one name, of a line that may import others too."""
+    found = _FROM.match(line)
+    if found is not None:
+        if name in re.split(r"[, ]+", found[2]):
+            yield f"from {found[1]} import {name}"
+        return
+    braced = _BRACED.match(line)
+    if braced is not None:
+        if name in re.split(r"[, ]+", braced[2]):
+            yield f"import {braced[1] or ''}{{ {name} }} from {braced[3]}"
+        return
+    if re.search(rf"(?:^import|::|\bas|^use)\s*{re.escape(name)}(?:\s+from\b.*)?;?$", line):
+        yield line
+
+
+def _placed(rows: Rows, line: str, language: str) -> EditDraft | None:
+    """In the list of the same module, else among the imports in the order of the alphabet."""
+    merged = _merged(rows, line)
+    if merged is not None:
+        return merged
+    if language == "go":
+        block = next((row for row, text in enumerate(rows.lines) if text.strip() == "import ("), None)
+        if block is None:
+            return None
+        group = []
+        for row in range(block + 1, len(rows)):
+            if not _GO_LINE.match(rows.lines[row]):
+                break
+            group.append(row)
+        indent = "\t"
+    else:
+        block = next((row for row, text in enumerate(rows.lines) if is_import(text) and not indent_of(text)), None)
+        if block is None:
+            return None
+        group = _group(rows, block, line)
+        indent = ""
+    if not group:
+        return None
+    before = [row for row in group if rows.lines[row].strip() < line]
+    at = rows.start(before[-1] + 1) if before else rows.start(group[0])
+    return EditDraft(at, at, indent + line + rows.line_end, MAKER, 1, 0.8)
+
+
+def _group(rows: Rows, first: int, line: str) -> list[int]:
+    """The run of imports that begins as the new one does, else the first one of all."""
+    runs: list[list[int]] = []
+    for row in range(first, len(rows)):
+        text = rows.lines[row]
+        if is_import(text) and not indent_of(text):
+            if runs and runs[-1][-1] == row - 1:
+                runs[-1].append(row)
+            else:
+                runs.append([row])
+    root = line.split()[1].split(".")[0].split("::")[0] if " " in line else line
+    alike = [run for run in runs if any(rows.lines[row].split()[1].split(".")[0].split("::")[0] == root for row in run
+                                        if len(rows.lines[row].split()) > 1)]  # fmt: skip
+    return (alike or runs)[0]
+
+
+def _merged(rows: Rows, line: str) -> EditDraft | None:
+    """The name in the list of an import of the same module."""
+    for pattern, module in ((_FROM, 1), (_BRACED, 3)):
+        wanted = pattern.match(line)
+        if wanted is None:
+            continue
+        for row, text in enumerate(rows.lines):
+            found = pattern.match(text)
+            if found is None or found[module].rstrip(";").strip("\"'") != wanted[module].rstrip(";").strip("\"'"):
+                continue
+            listed = 2
+            names = [name for name in re.split(r"\s*,\s*", found[listed].strip()) if name]
+            new = wanted[listed].strip()
+            at = next((place for place, name in enumerate(names) if name > new), len(names))
+            joined = ", ".join([*names[:at], new, *names[at:]])
+            start = rows.start(row) + found.start(listed)
+            return EditDraft(start, start + len(found[listed]), joined, MAKER, 1, 0.9)
+    return None
