@@ -44,7 +44,7 @@ class StepReport:
 class Denoiser:
     """Does the work of a step: owns the prefix cache, the board and the buffers. One thread at a time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (independent options, each with its default)
         self,
         model: Transformer,
         cache: PrefixCache,

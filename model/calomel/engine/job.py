@@ -21,6 +21,7 @@ from calomel.engine.cache import Lease
 from calomel.engine.canvas import Board
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.forward import Piece
+from calomel.engine.guess import Guessing
 from calomel.engine.handle import Handle
 from calomel.engine.request import Request
 from calomel.engine.result import CanvasState, FinishReason, Result
@@ -48,6 +49,7 @@ class Job:
             first encodes them: what a keystroke adds costs no forward of its own.
         draft: tokens to verify; None while a canvas is denoised.
         known: the causal prediction of the canvas' first position, when the forward that began it has made it.
+        guessing: where in the request's guess the answer is.
     """
 
     request: Request
@@ -69,6 +71,7 @@ class Job:
     canvas_steps: int = 0
     draft: list[int] | None = None
     known: Prediction | None = None
+    guessing: Guessing = field(init=False)
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     flips: list[int] = field(default_factory=list)
@@ -86,6 +89,7 @@ class Job:
     def __post_init__(self) -> None:
         self.policy = parse_policy(self.request.policy) if self.request.given is None else Policy(reveal=None)
         self.tokens = list(self.request.context)
+        self.guessing = Guessing(self.request.guess)
 
     @property
     def committed(self) -> KeyValueBuffer:
@@ -167,7 +171,7 @@ class Job:
             self.draft = list(self.request.given)
             return
         if self.policy.reveal is None or (self.policy.verified and self.room == 1):
-            self.draft = []
+            self.draft = self.guessing.ahead(self.room - 1)
             return
         longest = self.room if self.policy.verified else self.room + 1  # one more for the end token
         lengths = self.candidates or self.request.canvas_lengths

@@ -49,6 +49,7 @@ class Progress:
         self._keep(job)
         job.count_ties(predictions[:count])
         job.extend(predictions[:count])
+        job.guessing.found(tokens[:count])
         self._go_on(job)
 
     def scored(self, job: Job, predictions: Sequence[Prediction]) -> None:

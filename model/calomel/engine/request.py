@@ -86,6 +86,9 @@ class Request:
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
             `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
+        guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
+            `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
+            answer is the same without.
     """
 
     context: tuple[int, ...]
@@ -103,6 +106,7 @@ class Request:
     min_new_tokens: int = 0
     until: Callable[[Sequence[int]], bool] | None = None
     given: tuple[int, ...] | None = None
+    guess: tuple[int, ...] = ()
 
 
 def check(request: Request, config: ModelConfig) -> None:
@@ -138,7 +142,8 @@ def _check_context(request: Request, config: ModelConfig) -> None:
         raise ContextTooLongError(
             f"context ({size}) plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
         )
-    for name, ids in (("context", request.context), ("frozen", tuple(request.frozen.values()))):
+    frozen = tuple(request.frozen.values())
+    for name, ids in (("context", request.context), ("frozen", frozen), ("guess", request.guess)):
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
             raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
