@@ -133,8 +133,8 @@ PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ",
 def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list[tuple[int, int, str]]) -> None:
     room = Room()
     document = room.open(text)
-    for start, length, new in edits:
-        start = min(start, len(document))
+    for wanted, length, new in edits:
+        start = min(wanted, len(document))
         room.change(document, start, min(len(document), start + length), new[:10])
     room.read()
     for offset in range(0, len(document) + 1, 3):
@@ -184,14 +184,14 @@ def test_a_question_and_a_keystroke_cost_less_than_a_millisecond() -> None:
     questions, keys = [], []
     for _ in range(400):
         offset = rng.randrange(len(document))
-        began = time.perf_counter()
+        began = time.process_time()
         room.matches.find(document, offset)
-        questions.append(time.perf_counter() - began)
+        questions.append(time.process_time() - began)
         change = RangeChange(document.position_at(offset), document.position_at(offset), "x")
         assert document.version is not None
         for changed, done in room.documents.change(document.uri, document.version + 1, [change]):
-            began = time.perf_counter()
+            began = time.process_time()
             room.matches.changed(changed, done, Origin.TYPED)
-            keys.append(time.perf_counter() - began)
+            keys.append(time.process_time() - began)
     assert sorted(questions)[len(questions) // 2] < 0.001
     assert sum(keys) / len(keys) < 0.001

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calomel.prompts.differences import text_hunks
 from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.propose import drafts
-from calomel.workspace.episode import text_hunks
 
 
 class Moment:

@@ -7,10 +7,10 @@ from tests.suggest.drafts.moment import Moment
 @pytest.mark.parametrize(
     ("text", "old", "new", "expected"),
     [
-        ("def load(path):\n    pass\n\nload(a)\nx = load(b)\n", "(path)", "(path, mode)", ["load(a, mode)", "x = load(b, mode)"]),
-        ("func load(path string) {\n}\n\nfunc main() {\n\tload(a)\n}\n", "path string", "path string, mode int", ["\tload(a, mode)"]),
-        ("fn load(path: &str) {\n}\n\nfn main() {\n    load(a);\n}\n", "path: &str", "path: &str, mode: u8", ["    load(a, mode);"]),
-        ("function load(path: string) {\n}\n\nload(a);\n", "path: string", "path: string, mode: number", ["load(a, mode);"]),
+        ("def load(path):\n    pass\n\nload(a)\nx = load(b)\n", "(path)", "(path, mode)", ["load(a, mode)", "x = load(b, mode)"]),  # noqa: E501
+        ("func load(path string) {\n}\n\nfunc main() {\n\tload(a)\n}\n", "path string", "path string, mode int", ["\tload(a, mode)"]),  # noqa: E501
+        ("fn load(path: &str) {\n}\n\nfn main() {\n    load(a);\n}\n", "path: &str", "path: &str, mode: u8", ["    load(a, mode);"]),  # noqa: E501
+        ("function load(path: string) {\n}\n\nload(a);\n", "path: string", "path: string, mode: number", ["load(a, mode);"]),  # noqa: E501
     ],
 )  # fmt: skip
 def test_calls_follow_a_new_parameter(text: str, old: str, new: str, expected: list[str]) -> None:

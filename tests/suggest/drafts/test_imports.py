@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.suggest.drafts.moment import lines
 
+from calomel.prompts.differences import text_hunks
 from calomel.suggest.drafts.propose import drafts
-from calomel.workspace.episode import text_hunks
 
 PYTHON = "import os\nfrom typing import Any\n\n\ndef f(a: Any) -> None:\n    pass\n"
 GO = 'package a\n\nimport (\n\t"errors"\n\t"os"\n)\n\nfunc f() {\n}\n'

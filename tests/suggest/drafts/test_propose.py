@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.suggest.drafts.moment import Moment, edited
 
+from calomel.prompts.differences import text_hunks
 from calomel.suggest.drafts.propose import drafts
-from calomel.workspace.episode import text_hunks
 
 CALLS = "run(a)\nrun(b)\nrun(c)\nrun(d)\n"
 
@@ -70,7 +70,7 @@ def test_windows_line_ends_are_kept() -> None:
 
 LINES = st.lists(
     st.sampled_from(
-        ["", "a = f(b)", "    a.b(c, d)", "def f(a, b):", "x(", ")", "{", "'", '"', "// c", "é = 𝒳", "\t@d"]
+        ["", "a = f(b)", "    a.b(c, d)", "def f(a, b):", "x(", ")", "{", "'", '"', "// c", "é = ß", "\t@d"]
     ),
     max_size=12,
 ).map("\n".join)

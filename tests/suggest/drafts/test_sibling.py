@@ -9,9 +9,9 @@ from tests.suggest.drafts.moment import Moment
     [
         ("class A:\n    def __init__(self, a: int):\n        self.a = a\n\n    def f(self):\n        pass\n",
          "a: int)", "a: int, b: str)", "        self.b = b"),
-        ("struct P {\n    x: i32,\n}\nimpl P {\n    fn new(x: i32) -> P {\n        P {\n            x: x,\n        }\n    }\n}\n",
+        ("struct P {\n    x: i32,\n}\nimpl P {\n    fn new(x: i32) -> P {\n        P {\n            x: x,\n        }\n    }\n}\n",  # noqa: E501
          "    x: i32,\n", "    x: i32,\n    y: i32,\n", "            y: y,"),
-        ("enum E {\n    Red,\n    Blue,\n}\nfn f(e: E) -> u8 {\n    match e {\n        E::Red => 1,\n        E::Blue => 2,\n    }\n}\n",
+        ("enum E {\n    Red,\n    Blue,\n}\nfn f(e: E) -> u8 {\n    match e {\n        E::Red => 1,\n        E::Blue => 2,\n    }\n}\n",  # noqa: E501
          "    Blue,\n", "    Blue,\n    Green,\n", "        E::Green => 2,"),
         ("interface P {\n  name: string;\n}\nconst p = {\n  name: read('name'),\n};\n",
          "  name: string;\n", "  name: string;\n  city: string;\n", "  city: read('city'),"),

@@ -24,6 +24,7 @@ _ASSIGNED: Final = r"(?<![\w.]){0}\s*(?::=|=(?!=)|:\s*[\w\[])"
 _GO_LINE: Final = re.compile(r'\s+(?:[\w.]+\s+)?"[^"]+"\s*$')
 _FROM: Final = re.compile(r"from\s+([\w.]+)\s+import\s+([\w, ]+)$")
 _BRACED: Final = re.compile(r"import\s+(type\s+)?\{\s*([\w, ]+?),?\s*\}\s+from\s+([\"'][^\"']+[\"'];?)$")
+_ROOT: Final = re.compile(r"(?:from|import|use|pub use)\s+(\w+)")
 _NAMES: Final = 4
 
 
@@ -157,10 +158,14 @@ def _group(rows: Rows, first: int, line: str) -> list[int]:
                 runs[-1].append(row)
             else:
                 runs.append([row])
-    root = line.split()[1].split(".")[0].split("::")[0] if " " in line else line
-    alike = [run for run in runs if any(rows.lines[row].split()[1].split(".")[0].split("::")[0] == root for row in run
-                                        if len(rows.lines[row].split()) > 1)]  # fmt: skip
+    alike = [run for run in runs if any(_root(rows.lines[row]) == _root(line) for row in run)]
     return (alike or runs)[0]
+
+
+def _root(line: str) -> str:
+    """The package that an import is from, as far as the line says it first."""
+    match = _ROOT.match(line.strip())
+    return match.group(1) if match else ""
 
 
 def _merged(rows: Rows, line: str) -> EditDraft | None:

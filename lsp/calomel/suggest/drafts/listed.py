@@ -82,7 +82,7 @@ def _add(items: list[tuple[int, int]], text: str, first: int, end: int) -> None:
 
 
 def _string_end(text: str, at: int, limit: int) -> int:
-    """Behind the string that begins at `at`; a quote that is never closed on its line is a lifetime or an apostrophe."""
+    """Behind the string that begins at `at`; a quote that its line never closes is a lifetime or an apostrophe."""
     quote = text[at]
     end = at + 1
     while end < limit:

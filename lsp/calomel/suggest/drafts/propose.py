@@ -9,10 +9,13 @@ from typing import Final
 
 from calomel.prompts.parts import Hunk
 from calomel.suggest.drafts.arguments import arguments, without_parameter
+from calomel.suggest.drafts.awaited import awaited
+from calomel.suggest.drafts.by_name import by_name
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, evidence
 from calomel.suggest.drafts.extraction import extraction
 from calomel.suggest.drafts.imports import imports
+from calomel.suggest.drafts.relatives import relatives
 from calomel.suggest.drafts.rename import rename
 from calomel.suggest.drafts.repeated import repeated
 from calomel.suggest.drafts.rows import Rows
@@ -23,8 +26,10 @@ from calomel.suggest.drafts.substitution import substitution
 # How often each was right, alone and with one edit of support, on stories of packages that train the model.
 WORTH: Final = {
     "rename": 0.95,
+    "by_name": 0.9,
+    "awaited": 0.8,
     "extraction": 0.9,
-    "imports": 0.8,
+    "imports": 0.65,
     "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
@@ -81,8 +86,11 @@ def _all(
     row = rows.row(cursor)
     makers: Iterable[Iterable[EditDraft]] = (
         rename(rows, seen),
+        relatives(rows, seen),
         arguments(rows, seen),
         without_parameter(rows, seen),
+        by_name(rows, seen),
+        awaited(rows, seen),
         shape_of_siblings(rows, seen, row),
         substitution(rows, seen),
         sibling(rows, seen),
@@ -95,7 +103,7 @@ def _all(
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
-    """What the edit that is being made is on its way to: a draft for the text before it that agrees with what is typed."""
+    """What the edit being made is on its way to: a draft for the text before it that agrees with what is typed."""
     newest = hunks[-1]
     if len(hunks) < 2 or (path is not None and newest.path != path):  # noqa: PLR2004
         return []

@@ -23,7 +23,7 @@ class RegionText:
 
 
 def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -> tuple[RegionText, ...]:
-    """The texts that `text[start:end]` could become, best first: what one maker does to all of it, then each draft alone.
+    """The texts that `text[start:end]` could become, best first: all that one maker does to it, then each draft alone.
 
     Args:
         text: the document's.

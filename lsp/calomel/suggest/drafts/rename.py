@@ -14,7 +14,7 @@ from calomel.suggest.drafts.block import function_rows, parameter_head
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import TYPES, is_name, is_own_word, is_prose, is_word, parts
+from calomel.suggest.drafts.tokens import TYPES, is_own_word, is_prose, is_word
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -56,10 +56,8 @@ class Renaming:
 
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for the renames among the last edits, in Python, TypeScript, Go, Rust and whatever has names."""
-    found = renamings(rows, seen)
-    for each in found:
+    for each in renamings(rows, seen):
         yield from _places(rows, each)
-    yield from _relatives(rows, found)
 
 
 @lru_cache(maxsize=512)
@@ -106,26 +104,25 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
                 continue
             support[pair] += 1
             newest.setdefault(pair, edit)
-    found = []
-    for (old, new), edit in newest.items():
-        # What became different things has no one new name.
-        if any(other[0] == old and other != (old, new) for other in newest):
-            continue
-        use = _use(edit.new, *_first(edit.new, new))
-        if _is_field(rows, edit, new):
-            use = "attribute"
-        local = _local(rows, seen.edits, old, new) if use == "plain" else None
+    found = [_renaming(rows, seen, pair, edit, support[pair]) for pair, edit in newest.items()]
+    # What became different things has no one new name.
+    olds = Counter(old for old, _ in newest)
+    return [each for each in found if each is not None and olds[each.old] == 1]
+
+
+def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit, support: int) -> Renaming | None:
+    old, new = pair
+    use = "attribute" if _is_field(rows, edit, new) else _use(edit.new, *_first(edit.new, new))
+    local = _local(rows, seen.edits, old, new) if use == "plain" else None
+    if local is None:
         # A short name is many things, but not as an attribute nor within one function.
-        if len(old) < _SHORTEST and use != "attribute" and local is None:
-            continue
-        if local is None and (old in TYPES or new in TYPES):
-            continue
-        partly = _first(edit.new, old) != (-1, -1)
+        if (len(old) < _SHORTEST and use != "attribute") or old in TYPES or new in TYPES:
+            return None
         # A name that was there before is another thing: it was put in the place of this one, here.
-        if local is None and support[old, new] < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
-            continue
-        found.append(Renaming(old, new, support[old, new], use, edit.row, local, partly))
-    return found
+        if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
+            return None
+    partly = _first(edit.new, old) != (-1, -1)
+    return Renaming(old, new, support, use, edit.row, local, partly)
 
 
 def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
@@ -206,41 +203,6 @@ def _is_shorthand(text: str, start: int, end: int) -> bool:
     if not re.search(r"\{[^{}()\[\]=]*$", line) or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
         return False
     return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", text[end : end + 40]) is not None
-
-
-def _relatives(rows: Rows, found: Sequence[Renaming]) -> Iterator[EditDraft]:
-    """The same name in another spelling (`OldName`, `OLD_NAME`), and a part of names that was replaced twice."""
-    spelled: dict[str, tuple[str, int, float]] = {}
-    replaced: Counter[tuple[str, str]] = Counter()
-    for each in found:
-        one, other = parts(each.old), parts(each.new)
-        if len(one) > 1 and each.local is None:
-            for old, new in zip(_spellings(one), _spellings(other), strict=True):
-                if old != each.old:
-                    spelled.setdefault(old, (new, each.support, 0.5))
-        differing = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
-        if len(one) == len(other) > 1 and len(differing) == 1:
-            replaced[differing[0]] += 1
-    for name in {match.group() for match in re.finditer(r"[^\W\d]\w*", rows.text)} if replaced else ():
-        pieces = parts(name)
-        for (old, new), count in replaced.items():
-            if count > 1 and len(pieces) > 1 and old in pieces and name not in spelled and is_name(name):
-                spelled[name] = (_respelled(name, old, new), count, 0.5)
-    for old, (new, support, likeness) in spelled.items():
-        for match in re.finditer(rf"(?<![\w$]){re.escape(old)}(?![\w$])", rows.text):
-            yield EditDraft(match.start(), match.end(), new, MAKER, support, likeness)
-
-
-def _spellings(pieces: list[str]) -> tuple[str, str, str, str]:
-    upper = "".join(piece.capitalize() for piece in pieces)
-    return "_".join(pieces), pieces[0] + upper[len(pieces[0]) :], upper, "_".join(pieces).upper()
-
-
-def _respelled(name: str, old: str, new: str) -> str:
-    for one, other in ((old, new), (old.capitalize(), new.capitalize()), (old.upper(), new.upper())):
-        if one in name:
-            return name.replace(one, other, 1)
-    return name
 
 
 def _first(line: str, name: str) -> tuple[int, int]:

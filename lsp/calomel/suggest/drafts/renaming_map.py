@@ -9,10 +9,14 @@ from typing import Final
 from calomel.suggest.drafts.tokens import Token, is_literal, is_name, parts, tokens
 
 _EQUAL: Final = 2.0
+_NAME, _LITERAL, _BLANK = 1, 2, 3
+# Of two kinds of tokens; what is not here stands for itself alone.
 _WORTH: Final = {
-    (one, other): 0.0 if 0 in {one, other} or (one != other and 3 in {one, other}) else 0.7 if one == other else 0.2
-    for one in range(4)
-    for other in range(4)
+    (_NAME, _NAME): 0.7,
+    (_LITERAL, _LITERAL): 0.7,
+    (_BLANK, _BLANK): 0.7,
+    (_NAME, _LITERAL): 0.2,
+    (_LITERAL, _NAME): 0.2,
 }
 _GAP: Final = -0.4
 # Longer lines are aligned at their beginning alone: the table is quadratic.
@@ -48,15 +52,14 @@ def _table(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]
     for row in range(rows):
         best[row][columns] = (rows - row) * _GAP
         a, kind = one[row], kinds[row]
-        worths.append([
-            _EQUAL if a == b else _WORTH[kind, other_kind] for b, other_kind in zip(other, other_kinds, strict=True)
-        ])  # fmt: skip
+        pairs = zip(other, other_kinds, strict=True)
+        worths.append([_EQUAL if a == b else _WORTH.get((kind, like), 0.0) for b, like in pairs])
     for column in range(columns):
         best[rows][column] = (columns - column) * _GAP
     for row in range(rows - 1, -1, -1):
         here, below, worth = best[row], best[row + 1], worths[row]
         for column in range(columns - 1, -1, -1):
-            skip = (below[column] if below[column] > here[column + 1] else here[column + 1]) + _GAP
+            skip = max(below[column], here[column + 1]) + _GAP
             both = below[column + 1] + worth[column] if worth[column] else skip
             here[column] = max(both, skip)
     row = column = 0
@@ -73,7 +76,7 @@ def _table(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int]
 
 def _kind(text: str) -> int:
     """0 for what stands for itself alone, else what it may stand for: a name, a literal, blanks."""
-    return 1 if is_name(text) else 2 if is_literal(text) else 3 if text.isspace() else 0
+    return _NAME if is_name(text) else _LITERAL if is_literal(text) else _BLANK if text.isspace() else 0
 
 
 def differing_names(old: str, new: str) -> dict[str, str] | None:
@@ -91,9 +94,8 @@ def differing_names(old: str, new: str) -> dict[str, str] | None:
             missing += not one[at].isspace()
             continue
         a, b = one[at], other[place]
-        if is_name(a) or is_literal(a):
-            if found.setdefault(a, b) != b:
-                ambiguous.add(a)
+        if (is_name(a) or is_literal(a)) and found.setdefault(a, b) != b:
+            ambiguous.add(a)
     extra = len(other) - sum(place is not None for place in places)
     if missing + extra > max(1, len(one) // 4):
         return None

@@ -64,9 +64,9 @@ def _models(rows: Rows, insertion: Insertion) -> Iterator[_Model]:
         return
     own = range(insertion.row, insertion.row + len(insertion.lines))
     if own.start and rows.lines[own.start - 1].strip():
-        yield _Model(insertion.lines, rows.lines[own.start - 1], True, own)  # noqa: FBT003 (its own dataclass)
+        yield _Model(insertion.lines, rows.lines[own.start - 1], True, own)
     if own.stop < len(rows) and rows.lines[own.stop].strip():
-        yield _Model(insertion.lines, rows.lines[own.stop], False, own)  # noqa: FBT003 (its own dataclass)
+        yield _Model(insertion.lines, rows.lines[own.stop], False, own)
 
 
 def _as(model: _Model, other: _Model) -> bool:

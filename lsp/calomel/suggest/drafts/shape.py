@@ -1,4 +1,4 @@
-"""The same change of shape on lines that look alike: where two lines differ in names, the change differs in them too."""
+"""The same change of shape on lines that look alike: where the lines differ in names, so does the change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from calomel.suggest.drafts.tokens import (
     Op,
     Token,
     changes,
-    is_import,
     is_literal,
     is_name,
     is_operand,
@@ -196,6 +195,13 @@ def _span(
         ):
             return None
         return known[0], known[-1] + 1
+    return _insertion(op, one, other, places)
+
+
+def _insertion(  # noqa: PLR0911 (one for each kind of neighbour)
+    op: Op, one: Sequence[str], other: Sequence[str], places: Sequence[int | None]
+) -> tuple[int, int] | None:
+    """Between which tokens of the other line the change inserts."""
     at_left, at_right = op.first - 1, op.first
     while at_left >= 0 and one[at_left].isspace():
         at_left -= 1

@@ -11,7 +11,7 @@ from typing import Final
 from calomel.suggest.drafts.arguments import list_edits
 from calomel.suggest.drafts.block import block_end, function_rows
 from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence, LineEdit
+from calomel.suggest.drafts.evidence import Evidence, Insertion, LineEdit
 from calomel.suggest.drafts.listed import inserted, read_list
 from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
 from calomel.suggest.drafts.rows import Rows, indent_of
@@ -58,47 +58,45 @@ def sibling(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
 
 def siblings(rows: Rows, seen: Evidence) -> list[Sibling]:
     """What is new among the last edits, with its older sibling beside it."""
-    found: list[Sibling] = []
-    for insertion in seen.insertions:
-        if insertion.row is None:
-            continue
-        own = range(insertion.row, insertion.row + len(insertion.lines))
-        new = insertion.lines[0]
-        # What a function does is no declaration; imports and comments are none either.
-        inside = function_rows(rows, own.start) is not None
-        if is_import(new) or is_prose(new) or len(own) > 1 or _CONSTANT.match(new):
-            continue
-        for neighbour in (_filled(rows, own.start - 1, -1), _filled(rows, own.stop, 1)):
-            if neighbour is None or indent_of(rows.lines[neighbour]) != indent_of(new):
-                continue
-            old = rows.lines[neighbour].rstrip().rstrip(",")
-            names = differing_names(old, new.rstrip().rstrip(","))
-            pair = _key(old, names) if names else None
-            if names and pair is not None:
-                found.append(Sibling(*pair, names, frozenset({*own, neighbour}), imported=inside))
+    found = [each for insertion in seen.insertions for each in _of_line(rows, insertion)]
     for edit in seen.edits:
         found += _beside_others(edit)
-        for each in list_edits(edit.old, edit.new):
-            if each.added is None or edit.row is None:
-                continue
-            index, item = each.added
-            items = _items(edit.old, each.name)
-            if not each.defines:
-                continue
-            for before in (*items[max(0, index - 1) : index], *items[index : index + 1]):
-                one, other = _PARAMETER.match(before), _PARAMETER.match(item)
-                if one is None or other is None:
-                    continue
-                names = differing_names(before, item) or {}
-                pair = one.group(1), other.group(1)
-                if all(map(is_name, pair)) and pair[0] != pair[1]:
-                    found.append(
-                        Sibling(
-                            *pair, {**names, pair[0]: pair[1]}, frozenset({edit.row}), function_rows(rows, edit.row)
-                        )
-                    )
-                    break
+        found += _of_parameter(rows, edit)
     return found
+
+
+def _of_line(rows: Rows, insertion: Insertion) -> Iterator[Sibling]:
+    new = insertion.lines[0]
+    # Imports, comments and constants are no things that have siblings elsewhere.
+    if insertion.row is None or len(insertion.lines) > 1 or is_import(new) or is_prose(new) or _CONSTANT.match(new):
+        return
+    own = range(insertion.row, insertion.row + 1)
+    inside = function_rows(rows, own.start) is not None
+    for neighbour in (_filled(rows, own.start - 1, -1), _filled(rows, own.stop, 1)):
+        if neighbour is None or indent_of(rows.lines[neighbour]) != indent_of(new):
+            continue
+        old = rows.lines[neighbour].rstrip().rstrip(",")
+        names = differing_names(old, new.rstrip().rstrip(","))
+        pair = _key(old, names) if names else None
+        if names and pair is not None:
+            yield Sibling(*pair, names, frozenset({*own, neighbour}), imported=inside)
+
+
+def _of_parameter(rows: Rows, edit: LineEdit) -> Iterator[Sibling]:
+    for each in list_edits(edit.old, edit.new) if edit.row is not None else ():
+        if each.added is None or not each.defines or edit.row is None:
+            continue
+        index, item = each.added
+        items = _items(edit.old, each.name)
+        for before in (*items[max(0, index - 1) : index], *items[index : index + 1]):
+            one, other = _PARAMETER.match(before), _PARAMETER.match(item)
+            if one is None or other is None:
+                continue
+            pair = one.group(1), other.group(1)
+            if all(map(is_name, pair)) and pair[0] != pair[1]:
+                names = {**(differing_names(before, item) or {}), pair[0]: pair[1]}
+                yield Sibling(*pair, names, frozenset({edit.row}), function_rows(rows, edit.row))
+                break
 
 
 def _beside_others(edit: LineEdit) -> Iterator[Sibling]:
@@ -157,7 +155,9 @@ def _follow(rows: Rows, each: Sibling, support: int, taken: set[int]) -> Iterato
             yield copied
 
 
-def _listed(rows: Rows, match: re.Match[str], each: Sibling, support: int) -> EditDraft | None:
+def _listed(  # noqa: C901, PLR0911 (one for each reason why not)
+    rows: Rows, match: re.Match[str], each: Sibling, support: int
+) -> EditDraft | None:
     """As the next item of the list that the older one stands in."""
     text, at = rows.text, match.start()
     depth, low = 0, max(0, at - 400)
@@ -201,7 +201,9 @@ def _imported(rows: Rows, row: int, each: Sibling, support: int) -> Iterator[Edi
     yield EditDraft(at, at, copy + rows.line_end, MAKER, support, 1.0)
 
 
-def _copied(rows: Rows, row: int, each: Sibling, support: int) -> EditDraft | None:
+def _copied(  # noqa: PLR0911 (one for each reason why not)
+    rows: Rows, row: int, each: Sibling, support: int
+) -> EditDraft | None:
     """As a line of its own, or a few, behind those of the older one."""
     line = rows.lines[row]
     end = row + 1
