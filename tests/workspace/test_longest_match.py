@@ -128,7 +128,7 @@ def test_a_document_larger_than_the_bound_does_no_harm() -> None:
 PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ", " "]), max_size=60).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=PIECES, edits=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 4), PIECES), max_size=5))
 def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list[tuple[int, int, str]]) -> None:
     room = Room()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from itertools import islice
 from sys import intern
 from typing import Final
 
@@ -111,11 +112,15 @@ class LongestMatch:
         lines[first:last] = fresh
         _link(lines, first, first + len(fresh))
         # What follows has other tokens before it; its own places with them are added beside the old ones.
-        following = next((line for line in lines[first + len(fresh) : first + len(fresh) + 4] if line.tokens), None)
         for line in fresh:
             self._add(line)
-        if following is not None:
-            self._add(following, only=_KEY)
+        covered = 0
+        for line in islice(lines, first + len(fresh), None):
+            if covered >= _KEY:
+                break
+            if line.tokens:
+                self._add(line, only=_KEY - covered)
+                covered += len(line.tokens) + 1
         self._read_on(document.uri)
 
     def saved(self, document: Document) -> None:
