@@ -21,6 +21,7 @@ PROTOCOL_VERSION = 1
 # Makers of candidates on the model's side; drafts bring their own names.
 CANVAS = "canvas"
 SEEDED = "seeded"
+VERIFIED = "verified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class Candidate:
         finish_reason: `stop` for the end token or a stop string.
         steps: denoising steps.
         length_scores: canvas length to its score, when lengths were probed.
-        maker: `canvas`, `seeded` (a canvas that began as the current text), or the maker of the draft.
+        maker: `canvas`, `seeded` (a canvas that began as the current text), `verified` (the current text, read again
+            from left to right and put right where the causal mode differs), or the maker of the draft.
         log_prob: exact causal log-probability of the text and the end behind it (of a draft that was cut, of what is
             left of it); None where it is not known.
         keep_log_prob: the same of leaving everything as it is.

@@ -18,15 +18,19 @@ class Errands:
         self._sent: list[Handle] = []
 
     async def run(self, requests: Sequence[Request]) -> list[Result | None]:
-        """The results in the order of `requests`; None for one that the deadline came before.
+        """Send `requests` and wait for all of them. Raises what `send` and `wait` raise."""
+        return await self.wait(self.send(requests))
 
-        Raises:
-            EngineError: a request is wrong, or failed for another reason.
-        """
-        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
-
+    def send(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
+        """Send `requests` at the same moment. Raises EngineError where one of them is wrong."""
         handles = self._engine.submit_all(requests) if requests else ()
         self._sent += handles
+        return handles
+
+    async def wait(self, handles: Sequence[Handle]) -> list[Result | None]:
+        """The results in the order of `handles`; None for one that the deadline came before. Raises EngineError."""
+        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+
         results: list[Result | None] = []
         for handle in handles:
             try:

@@ -65,6 +65,11 @@ class Judge:
                 before = self._first.log_probs[: self._common(ids)]
                 self._keep(ids, (*before, *result.log_probs), result.end_log_prob)
 
+    def take(self, ids: tuple[int, ...], result: Result) -> None:
+        """Take in a text that begins as the first one does and that the causal mode itself wrote to its end."""
+        begin = len(ids) - len(result.ids)
+        self._keep(ids, (*self._first.log_probs[:begin], *result.log_probs), result.end_log_prob)
+
     def judged(self, ids: tuple[int, ...]) -> Judged | None:
         """What is known of a text."""
         return self._known.get(ids)

@@ -1,11 +1,13 @@
 """What a region of text could become, and how much likelier each text is than leaving it as it is.
 
-Three makers propose: a canvas, canvases seeded with the current text, and drafts that come with the question. The
-causal mode of the same model judges all of them. One question is four rounds at the engine:
+Makers propose: a canvas; the current text with what the model doubts put right, by canvases seeded with the rest of it
+and by the causal mode from the first doubt on; and drafts that come with the question. The causal mode of the same
+model judges all of them. One question is four rounds at the engine:
 
 1. The current text is judged: this encodes the context, and says which of its tokens the model doubts.
 2. Drafts are judged, the canvas and the seeded canvases are denoised, side by side.
-3. The new texts that came of the canvases are judged.
+3. The new texts that came of the canvases are judged. Beside both rounds the causal mode writes; of the current text,
+   what it agrees with costs no forward.
 4. Candidates are sorted by how much likelier they are than the current text.
 
 When the model is sure of the current text, no other text can be likely, and canvases are not asked for.
@@ -13,6 +15,7 @@ When the model is sure of the current text, no other text can be likely, and can
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -23,10 +26,10 @@ from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import read_answer
 from calomel.prompts.parts import EditRegion, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.completer import CANVAS, SEEDED, Candidate, CompleteAnswer, CompleteRequest, Timings
+from calomel.suggest.completer import CANVAS, SEEDED, VERIFIED, Candidate, CompleteAnswer, CompleteRequest, Timings
 from calomel.suggest.errands import Errands
 from calomel.suggest.judge import Judge, Judged
-from calomel.suggest.seeding import LENGTHS, Seed, doubted, seeds
+from calomel.suggest.seeding import DOUBT, LENGTHS, Seed, doubted, seeds
 
 if TYPE_CHECKING:
     from calomel.engine import Engine, Request, Result
@@ -36,6 +39,8 @@ CANVAS_TOKENS: Final = 48
 SEEDS: Final = 4
 POLICY: Final = "threshold:0.5"
 MAX_STEPS: Final = 2
+# Forwards of the causal mode: an edit that needs more was no small one.
+PATIENCE: Final = 12
 # Probabilities of all texts add up to 1: where the current one has so much, no other has a tenth.
 SURE: Final = math.log(0.9)
 
@@ -85,16 +90,35 @@ class Rewriter:
             judge = Judge(base)
             opening = await errands.need(judge.opening(self._encode(region.text)))
             keep = judge.open(opening)
-            canvases = [] if keep.log_prob >= SURE else self._canvases(base, request.parts.edits, region.text, keep)
+            sure = keep.log_prob >= SURE
+            canvases = [] if sure else self._canvases(base, request.parts.edits, region.text, keep)
+            written = [] if sure else _written(base, keep)
             new = judge.unknown(draft.ids for draft in drafts)
-            results = await errands.run([*map(judge.request, new), *(canvas for _, canvas in canvases)])
+            sent = errands.send([*map(judge.request, new), *(canvas for _, canvas in canvases), *written])
+            results = await errands.wait(sent[: len(new) + len(canvases)])
             judge.read(new, results[: len(new)])
             found = zip(canvases, results[len(new) :], strict=True)
             proposals = [self._proposed(maker, result) for (maker, _), result in found if result is not None]
             proposals = list({(made.maker, made.text): made for made in reversed(proposals)}.values())[::-1]
-            new = judge.unknown(proposed.ids for proposed in proposals)
-            judge.read(new, await errands.run([*map(judge.request, new)]))
+            await self._judge(proposals, judge, errands)
+            for asked, result in zip(written, await errands.wait(sent[len(sent) - len(written) :]), strict=True):
+                proposals += self._verified(keep.ids[: len(keep.ids) - len(asked.guess)], result, judge)
+            await self._judge(proposals, judge, errands)
             return _answer([*proposals, *drafts], judge, keep, opening, began)
+
+    async def _judge(self, proposals: Sequence[Proposed], judge: Judge, errands: Errands) -> None:
+        new = judge.unknown(proposed.ids for proposed in proposals)
+        judge.read(new, await errands.run([*map(judge.request, new)]))
+
+    def _verified(self, beginning: tuple[int, ...], result: Result | None, judge: Judge) -> list[Proposed]:
+        """What the causal mode wrote behind a beginning of the current text, if it came to an end."""
+        if result is None or result.end_log_prob is None:
+            return []
+        ids = (*beginning, *result.ids)
+        proposed = self._proposed(VERIFIED, replace(result, ids=ids))
+        if proposed.ids == ids:
+            judge.take(ids, result)
+        return [proposed]
 
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text))
@@ -139,6 +163,25 @@ class Rewriter:
 
 def _canvas(base: Request, longest: int) -> Request:
     return replace(base, canvas_lengths=(min(longest, base.max_new_tokens + 1),))
+
+
+def _written(base: Request, keep: Judged) -> list[Request]:
+    """The causal mode's own text, from the first token on that it might not have written; none if there is none."""
+    doubts = (at for at, log_prob in enumerate((*keep.log_probs, keep.end_log_prob)) if log_prob < DOUBT)
+    first = next(doubts, None)
+    if first is None or first >= base.max_new_tokens:
+        return []
+    forwards = itertools.count(1)
+    return [
+        replace(
+            base,
+            context=(*base.context, *keep.ids[:first]),
+            max_new_tokens=base.max_new_tokens - first,
+            policy="left_to_right",
+            guess=keep.ids[first:],
+            until=lambda _: next(forwards) >= PATIENCE,
+        )
+    ]
 
 
 def _seeded(base: Request, seed: Seed) -> Request:
