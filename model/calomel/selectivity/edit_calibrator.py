@@ -1,7 +1,7 @@
 """How likely a proposed edit is the right one: a logistic regression over a few signals, fitted for one checkpoint.
 
-The likelihood ratio of edit and keep ranks proposals well and is no probability: a model is surer of a rename that
-somebody else drafted than of its own words. The fitted numbers stand in `calibrator.json` beside the weights.
+The likelihood ratio of edit and keep ranks proposals of one maker, and is no probability. A weak model finds its own words
+likelier than a right draft: who proposed is a signal of its own. The fitted numbers stand in `calibrator.json` beside the weights.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any, Final
 
 CALIBRATOR_FILE: Final = "calibrator.json"
 _KEY: Final = "edit"
+# The model's own proposals were chosen by the likelihood that then judges them: theirs is too good by that choice.
+_OWN: Final = frozenset({"canvas", "seeded", "verified"})
 # Nats; further apart makes no difference any more.
 _FURTHEST: Final = 30.0
 
@@ -49,8 +51,10 @@ class EditSignals:
 
     def features(self) -> dict[str, float]:
         """Numbers of about one size, by name."""
+        ratio = max(-_FURTHEST, min(_FURTHEST, self.ratio)) / 10
         return {
-            "ratio": max(-_FURTHEST, min(_FURTHEST, self.ratio)) / 10,
+            "ratio": ratio,
+            "ratio of a draft": 0.0 if self.maker in _OWN else ratio,
             "mean_log_prob": max(-_FURTHEST, self.log_prob / max(1, self.tokens)),
             "keep_mean_log_prob": max(-_FURTHEST, self.keep_log_prob / max(1, self.tokens)),
             "support": math.log1p(self.support),
