@@ -1,8 +1,8 @@
 """How likely a proposed edit is the right one: a logistic regression over a few signals, fitted for one checkpoint.
 
-The likelihood ratio of edit and keep ranks the proposals of one maker, and is no probability. A weak model finds its own
-words likelier than a right draft, so who proposed is a signal of its own. The fitted numbers stand in `calibrator.json`
-beside the weights.
+The likelihood ratio of edit and keep ranks the proposals of one maker, and is no probability. A weak model finds its
+own words likelier than a right draft, so who proposed is a signal of its own. The fitted numbers stand in
+`calibrator.json` beside the weights.
 """
 
 from __future__ import annotations
