@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from calomel.engine import Request, Result
+from calomel.engine import Handle, Request, Result
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
@@ -94,11 +95,15 @@ async def test_a_hole_with_drafts_is_answered_with_all_that_is_left_of_them(fill
 async def test_cancelling_a_hole_with_drafts_cancels_its_requests(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handles = []
+    handles: list[Handle] = []
     submit_all = filler.engine.submit_all
-    monkeypatch.setattr(
-        filler.engine, "submit_all", lambda requests: handles.extend(submit_all(requests)) or tuple(handles)
-    )
+
+    def submit(requests: Sequence[Request]) -> tuple[Handle, ...]:
+        sent = submit_all(requests)
+        handles.extend(sent)
+        return sent
+
+    monkeypatch.setattr(filler.engine, "submit_all", submit)
     task = asyncio.create_task(filler.adraft(replace(REQUEST, max_tokens=2000), [Draft("a + b", "continuation")]))
     await asyncio.sleep(0)
     task.cancel()

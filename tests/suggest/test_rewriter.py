@@ -110,6 +110,14 @@ async def test_a_text_that_the_model_is_sure_of_is_not_rewritten(
     assert all(candidate.log_ratio is not None for candidate in answer.candidates)
 
 
+async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
+    filler: Filler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calomel.suggest.rewriter.doubted", lambda *_: ())
+    answer = await filler.arewrite(QUESTION)
+    assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
+
+
 async def test_a_rewriter_without_seeds_proposes_none(filler: Filler) -> None:
     plain = Rewriter(filler.engine, filler.tokenizer, ContextRenderer(filler.tokenizer), seeded=0)
     answer = await plain.rewrite(replace(QUESTION, drafts=()))

@@ -10,7 +10,7 @@ model judges all of them. One question is four rounds at the engine:
    what it agrees with costs no forward.
 4. Candidates are sorted by how much likelier they are than the current text.
 
-When the model is sure of the current text, no other text can be likely, and canvases are not asked for.
+Where the model is sure of the current text, or doubts none of its tokens, drafts alone are judged.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import CANVAS, SEEDED, VERIFIED, Candidate, CompleteAnswer, CompleteRequest, Timings
 from calomel.suggest.errands import Errands
 from calomel.suggest.judge import Judge, Judged
-from calomel.suggest.seeding import DOUBT, LENGTHS, Seed, doubted, seeds
+from calomel.suggest.seeding import LENGTHS, Seed, Span, doubted, seeds
 
 if TYPE_CHECKING:
     from calomel.engine import Engine, Request, Result
 
 # nano was trained on canvases of so many tokens for edits.
 CANVAS_TOKENS: Final = 48
-SEEDS: Final = 4
+SEEDS: Final = 2
 POLICY: Final = "threshold:0.5"
 MAX_STEPS: Final = 2
 # Forwards of the causal mode: an edit that needs more was no small one.
 PATIENCE: Final = 12
-# Probabilities of all texts add up to 1: where the current one has so much, no other has a tenth.
-SURE: Final = math.log(0.9)
+# Probabilities of all texts add up to 1: where the current one has so much, no other is worth offering.
+SURE: Final = math.log(0.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class Rewriter:
             judge = Judge(base)
             opening = await errands.need(judge.opening(self._encode(region.text)))
             keep = judge.open(opening)
-            sure = keep.log_prob >= SURE
-            canvases = [] if sure else self._canvases(base, request.parts.edits, region.text, keep)
-            written = [] if sure else _written(base, keep)
+            spans = () if keep.log_prob >= SURE else self._doubted(region.text, keep)
+            canvases = self._canvases(base, request.parts.edits, keep, spans)
+            written = _written(base, keep, spans)
             new = judge.unknown(draft.ids for draft in drafts)
             sent = errands.send([*map(judge.request, new), *(canvas for _, canvas in canvases), *written])
             results = await errands.wait(sent[: len(new) + len(canvases)])
@@ -142,11 +142,17 @@ class Rewriter:
             reuse=prompt.reuse,
         )
 
-    def _canvases(self, base: Request, edits: Sequence[Hunk], text: str, keep: Judged) -> list[tuple[str, Request]]:
-        """The canvas, and the current text with what the model doubts masked again."""
-        longest = min(CANVAS_TOKENS, self._engine.config.diffusion.max_canvas)
+    def _doubted(self, text: str, keep: Judged) -> tuple[Span, ...]:
         _, words, _ = self._tokenizer.encode_with_words(text)
-        spans = doubted((*keep.log_probs, keep.end_log_prob), words)
+        return doubted((*keep.log_probs, keep.end_log_prob), words)
+
+    def _canvases(
+        self, base: Request, edits: Sequence[Hunk], keep: Judged, spans: Sequence[Span]
+    ) -> list[tuple[str, Request]]:
+        """The canvas, and the current text with what the model doubts masked again; none without a doubt."""
+        if not spans:
+            return []
+        longest = min(CANVAS_TOKENS, self._engine.config.diffusion.max_canvas)
         lengths = (*self._grown(edits), *LENGTHS)
         found = seeds(keep.ids, spans, lengths, most=self._seeded, longest=longest)
         return [(CANVAS, _canvas(base, longest)), *((SEEDED, _seeded(base, seed)) for seed in found)]
@@ -165,11 +171,10 @@ def _canvas(base: Request, longest: int) -> Request:
     return replace(base, canvas_lengths=(min(longest, base.max_new_tokens + 1),))
 
 
-def _written(base: Request, keep: Judged) -> list[Request]:
-    """The causal mode's own text, from the first token on that it might not have written; none if there is none."""
-    doubts = (at for at, log_prob in enumerate((*keep.log_probs, keep.end_log_prob)) if log_prob < DOUBT)
-    first = next(doubts, None)
-    if first is None or first >= base.max_new_tokens:
+def _written(base: Request, keep: Judged, spans: Sequence[Span]) -> list[Request]:
+    """The causal mode's own text, from the first doubt on: what it finds likelier than all else it would write too."""
+    first = min((span.start for span in spans), default=base.max_new_tokens)
+    if first >= base.max_new_tokens:
         return []
     forwards = itertools.count(1)
     return [
