@@ -193,7 +193,7 @@ class _Build:
     def tell(self) -> None:
         """Let the makers add what the releases did not give."""
         config = self._config
-        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE)
+        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE, thorough=True)
         for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
             self._report(f"held out, {line}")
         wanted = Wanted(config.stories, TRAIN_SHARES)

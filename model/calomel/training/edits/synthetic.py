@@ -19,8 +19,10 @@ PER_FILE = 2
 ATTEMPTS = 6
 # Rounds over all files, each with other windows and other draws.
 ROUNDS = 6
-# No kind gets more than this many times its even part of a language's stories.
+# No kind gets more than this many times its even part of a language's stories; a thorough search holds all kinds to
+# their part until its last rounds, so that the seldom ones find their places.
 MAX_OF_KIND = 2.0
+LAST_ROUNDS = 2
 # Tries of a kind before its yield is believed.
 PATIENCE = 40
 
@@ -32,6 +34,8 @@ class Wanted:
     stories: int
     shares: Mapping[str, float]
     per_file: int = PER_FILE
+    # Ask every maker about every file, however seldom it answers: for few files, of which all kinds are wanted.
+    thorough: bool = False
 
     def of(self, language: str) -> int:
         """Stories wanted in one language."""
@@ -46,25 +50,31 @@ class _Balance:
         self._kinds = kinds
         self._kept = kept
         self._asked: Counter[tuple[str, str]] = Counter()
+        self.turn = 0
 
     def full(self, language: str) -> bool:
         return self._kept.of_language(language) >= self._wanted.of(language)
 
     def order(self, language: str, rng: random.Random) -> list[str]:
-        """Kinds to ask in turn, drawn; those that are behind and those that often answer come early."""
+        """Return the kinds to ask one after another, drawn; those that are behind or often answer come early."""
         weights = {kind: self._weight(language, kind) for kind in self._kinds}
         drawn = {kind: rng.random() ** (1 / weight) for kind, weight in weights.items() if weight > 0}
-        return sorted(drawn, key=lambda kind: drawn[kind], reverse=True)[:ATTEMPTS]
+        turns = sorted(drawn, key=lambda kind: drawn[kind], reverse=True)
+        return turns if self._wanted.thorough else turns[:ATTEMPTS]
 
     def asked(self, language: str, kind: str) -> None:
         self._asked[language, kind] += 1
 
     def _weight(self, language: str, kind: str) -> float:
-        most = MAX_OF_KIND * self._wanted.of(language) / len(self._kinds)
+        even = self._wanted.of(language) / len(self._kinds)
+        most = even if self._wanted.thorough and self.turn < ROUNDS - LAST_ROUNDS else MAX_OF_KIND * even
         found = self._kept.count(language, kind)
+        if found >= most:
+            return 0.0
         asked = self._asked[language, kind]
-        yielding = (found + 1) / (asked + 1) if asked > PATIENCE else 1.0
-        return max(0.0, 1.0 - found / most) * max(0.02, min(1.0, 4 * yielding)) if most else 0.0
+        believed = asked > PATIENCE and not self._wanted.thorough
+        yielding = (found + 1) / (asked + 1) if believed else 1.0
+        return (1.0 - found / most) * max(0.02, min(1.0, 4 * yielding))
 
 
 def tell(
@@ -77,6 +87,7 @@ def tell(
     balance = _Balance(wanted, sorted(makers), kept)
     order = sorted(files, key=lambda file: (file.ecosystem, file.package, file.path))
     for turn in range(ROUNDS):
+        balance.turn = turn
         random.Random(f"{seed}:{turn}").shuffle(order)
         for number, file in enumerate(order):
             if not balance.full(file.language):
