@@ -27,11 +27,11 @@ from calomel.training.edits.earlier import (
     paired,
 )
 from calomel.training.edits.kept import Kept
-from calomel.training.edits.makers import MAKERS
+from calomel.training.edits.makers import MAKERS, Maker
 from calomel.training.edits.releases import release_stories
 from calomel.training.edits.source import LANGUAGES, Source
 from calomel.training.edits.stories import crop, write_stories
-from calomel.training.edits.synthetic import Maker, Wanted, tell
+from calomel.training.edits.synthetic import Wanted, tell
 from calomel.training.edits.tally import EditsSummary, tally
 
 _log = logging.getLogger(__name__)

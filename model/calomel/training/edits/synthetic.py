@@ -2,17 +2,15 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from calomel.training.corpus.shards import SourceFile
 from calomel.training.edits.kept import Kept
+from calomel.training.edits.makers import Maker
 from calomel.training.edits.source import Source
 from calomel.training.edits.stories import CROP_CHARACTERS, crop
-from calomel.training.edits.story import Story
 from calomel.training.edits.windows import window
-
-Maker = Callable[[Source, random.Random], Story | None]
 
 # Stories of one file in one round, and makers asked for them. Whoever finds nothing costs time alone.
 PER_FILE = 2
