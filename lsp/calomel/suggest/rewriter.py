@@ -40,7 +40,7 @@ SEEDS: Final = 2
 POLICY: Final = "threshold:0.5"
 MAX_STEPS: Final = 2
 # Forwards of the causal mode: an edit that needs more was no small one.
-PATIENCE: Final = 12
+PATIENCE: Final = 8
 # Probabilities of all texts add up to 1: where the current one has so much, no other is worth offering.
 SURE: Final = math.log(0.7)
 
