@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import calomel.weights
 from calomel.prompts.context import ContextRenderer, diff_text
 from calomel.prompts.fim import FimPrompt, render
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 
 TEXTS = st.text(st.sampled_from(list("abc x=()\n\t<|end|>file😀")), max_size=80)
@@ -85,3 +85,16 @@ def test_no_text_forges_a_marker(tokenizer: Tokenizer, renderer: ContextRenderer
     heading = [tokenizer.file, tokenizer.prefix]
     # One heading for each: related, far, edits, window.
     assert marks == [*heading * 4, tokenizer.near, tokenizer.middle]
+
+
+def test_edits_take_half_of_a_small_prompt_about_a_region_before_the_window(
+    tokenizer: Tokenizer, renderer: ContextRenderer
+) -> None:
+    edits = tuple(Hunk("a.py", line, f"x{line} = 1\n", f"x{line} = 2\n") for line in range(40))
+    parts = PromptParts(path="a.py", edits=edits, prefix="y = 3\n" * 300, region=EditRegion("z = 4\n", 0))
+    found = renderer.render(parts, 200)
+    assert len(found.context) <= 200
+    text = tokenizer.decode(found.context)
+    assert "-x39 = 1\n+x39 = 2\n" in text
+    assert "x0 = 1" not in text
+    assert text.count("y = 3\n") > 8

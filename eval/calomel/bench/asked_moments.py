@@ -21,7 +21,7 @@ from calomel.replay.language_ids import language_of
 from calomel.suggest.completer import Completer
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.gate import Gate
-from calomel.suggest.silence import Silence
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import apply
 from calomel.workspace.preferences import SuggestSettings
 
@@ -113,7 +113,8 @@ async def _said(moment: Moment, room: Room) -> Said:
     await room.suggester.aclose()
     probability = max((each.verdict.probability for each in room.seen), default=None)
     if isinstance(answer, Silence):
-        if answer.reason in BROKEN:
+        # Somebody who waits for an answer that does not come sees nothing.
+        if answer.reason in BROKEN and answer.reason is not SilenceReason.TIMEOUT:
             raise SuiteError(f"{moment.id}: the model did not answer: {answer.reason}. {answer.message}")
         return Said(
             shown=False,

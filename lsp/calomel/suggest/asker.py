@@ -223,7 +223,9 @@ class Asker:
         explicit = question.trigger is Trigger.EXPLICIT
         parts = self._builder.build(situation, question.context_tokens).parts
         limit = max_tokens or question.max_tokens
+        most = question.context_tokens
         if region is not None:
+            most = min(most, question.region.context or most)
             with_region = region_parts(parts, situation.text, situation.offset, *region, question.situation.offset)
             if with_region is None:
                 return CompleteAnswer(())
@@ -237,7 +239,7 @@ class Asker:
             max_tokens=limit,
             min_tokens=1 if explicit and kind == "fill" else 0,
             stop=stop,
-            max_context=question.context_tokens,
+            max_context=most,
             deadline=deadline,
             drafts=drafts,
         )

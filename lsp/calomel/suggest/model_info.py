@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -14,6 +15,7 @@ from calomel.weights.identity import weights_id
 
 SHIPPED_NAME: Final = "calomel-nano"
 _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
 
 
 def describe(folder: Path | None) -> ModelInfo:
@@ -47,7 +49,6 @@ def describe(folder: Path | None) -> ModelInfo:
 
 
 @cache
-@cache
 def version() -> str:
     """Of this Calomel."""
     from importlib.metadata import PackageNotFoundError  # ten milliseconds, not needed before something runs
@@ -68,5 +69,5 @@ def _region(config: dict[str, Any]) -> RegionBounds:
     bounds = config.get("edit_region")
     if not isinstance(bounds, dict):
         return RegionBounds()
-    known = {name: bounds[name] for name in ("above", "below", "characters") if isinstance(bounds.get(name), int)}
+    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
     return RegionBounds(**known)

@@ -169,6 +169,7 @@ def encode_info(info: ModelInfo) -> bytes:
                 "above": info.region.above,
                 "below": info.region.below,
                 "characters": info.region.characters,
+                "context": info.region.context,
             },
         }
     )
@@ -256,6 +257,7 @@ def _read_bounds(fields: Fields | None) -> RegionBounds:
         above=fields.integer("above", low=0, high=_MAX_REGION_LINES),
         below=fields.integer("below", low=0, high=_MAX_REGION_LINES),
         characters=fields.integer("characters", low=1, high=_MAX_COUNT),
+        context=fields.integer("context", 0, low=0, high=MAX_CONTEXT),
     )
 
 

@@ -20,6 +20,8 @@ from calomel.prompts.tokenizer import Tokenizer
 
 # Excerpts and hunks hardly change from one keystroke to the next.
 _REMEMBERED: Final = 1024
+# Of a prompt about a region; training does the same.
+EDITS_SHARE: Final = 0.5
 
 
 class ContextRenderer:
@@ -34,13 +36,17 @@ class ContextRenderer:
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """Token ids of at most `max_context`.
 
-        The window has all the room that it needs. What does not fit beside it is left out, whole parts at a time: first
-        related excerpts from the least useful one on, then far excerpts from the first on, then the oldest edits.
+        The window has all the room that it needs; where a region is to be rewritten, edits may take half of it first:
+        without them there is nothing to go on with. What does not fit is left out, whole parts at a time: first related
+        excerpts from the least useful one on, then far excerpts from the first on, then the oldest edits.
         """
-        window = render(FimPrompt(parts.prefix, parts.suffix, parts.path, max_context, parts.region), self._tokenizer)
-        room = max_context - len(window.context)
-        edits = self._edits(parts.edits, room)
-        room -= len(edits)
+        edits = self.last_edits(parts.edits, int(max_context * EDITS_SHARE)) if parts.region else []
+        size = max_context - len(edits)
+        window = render(FimPrompt(parts.prefix, parts.suffix, parts.path, size, parts.region), self._tokenizer)
+        room = size - len(window.context)
+        if not parts.region:
+            edits = self.last_edits(parts.edits, room)
+            room -= len(edits)
         far = self._last_excerpts(parts.far, room)
         related = self._last_excerpts(parts.related, room - len(far))
         front = [*related, *far, *edits]
@@ -77,7 +83,8 @@ class ContextRenderer:
             before = excerpt
         return pieces
 
-    def _edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
+    def last_edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
+        """The ids of the last edits that fit, oldest first."""
         first = 0
         ids = self.stream(hunks)
         while first < len(hunks) and len(ids) > room:

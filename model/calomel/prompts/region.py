@@ -17,12 +17,14 @@ class RegionBounds:
         above: lines above the one that the region is for.
         below: lines below it.
         characters: of the whole region; lines at its ends are left out until it fits.
+        context: tokens of prompt that a question about a region has at most; 0 for as many as any question.
     """
 
     # The numbers of Copilot and of Sweep.
     above: int = 2
     below: int = 5
     characters: int = 6000
+    context: int = 0
 
     def extended(self) -> RegionBounds:
         """The same with more lines below."""

@@ -155,7 +155,7 @@ class TrainConfig:
     tokenizer: Path
     edits: Path | None = None
     held_out_edits: Path | None = None
-    region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140))
+    region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     silent_scenes: float = 0.5
     minutes: float = 60.0
     seed: int = 0

@@ -16,17 +16,15 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from calomel.prompts.context import ContextRenderer
+from calomel.prompts.context import EDITS_SHARE, ContextRenderer
 from calomel.prompts.fim import NEAR_TOKENS, assemble_front, assemble_tail, region_ids, split_suffix
-from calomel.prompts.parts import EditRegion, Hunk
+from calomel.prompts.parts import EditRegion
 from calomel.prompts.region import RegionBounds, region_around
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import REST, BranchWriter, Example, Ints, Question, draw_positions, empty_example
 from calomel.training.config import BatchShape, TrainConfig
 from calomel.training.edits.scene import Focus, Scene
 
-# The diff stream may take so much of the front; what is left shows the file.
-_EDITS_SHARE: Final = 0.5
 _CHARACTERS_PER_TOKEN: Final = 3
 # Text that is shown before the first place, in characters, at least and as a share of what fits.
 _LEAST_BEFORE: Final = 60
@@ -116,7 +114,7 @@ class EditExampleMaker:
         config, tokenizer = self._config, self._tokenizer
         path = tokenizer.encode(scene.path)[-NEAR_TOKENS:] if rng.random() < config.path_share else []
         far_room = rng.randrange(16, shape.front // 4) if rng.random() < config.far_suffix_share else 0
-        edits = self._edits(scene.hunks, int(shape.front * _EDITS_SHARE))
+        edits = self._renderer.last_edits(scene.hunks, int(shape.front * EDITS_SHARE))
         room = shape.front - len(edits) - far_room - len(path) - 3
         before = rng.randrange(_LEAST_BEFORE, max(_LEAST_BEFORE + 1, room * _CHARACTERS_PER_TOKEN))
         begin = scene.text.rfind("\n", 0, max(0, first.start - before)) + 1
@@ -131,14 +129,6 @@ class EditExampleMaker:
         far = tokenizer.encode(scene.text[line : line + far_room * 6])[:far_room] if far_room and line else []
         head = [*edits, *assemble_front(path, far, (), tokenizer)]
         return _Front(begin, stop, [*head, *ids], len(head), [begin + s for s in starts], [begin + e for e in ends])
-
-    def _edits(self, hunks: Sequence[Hunk], room: int) -> list[int]:
-        first = 0
-        ids = self._renderer.stream(hunks)
-        while first < len(hunks) and len(ids) > room:
-            first += 1
-            ids = self._renderer.stream(hunks[first:])
-        return ids
 
     def _question(
         self, scene: Scene, place: Rewriting, front: _Front, positions: Ints, shape: BatchShape
