@@ -119,7 +119,8 @@ def test_drafts_compete_with_the_models_own_text_for_a_hole(client: TestClient, 
 
 def test_info_says_what_the_model_can_do(client: TestClient) -> None:
     info = decode_info(client.get(INFO_PATH).content)
-    assert (info.id, info.kinds, info.max_context) == ("calomel-nano", ("fill",), 32_768)
+    assert (info.id, info.kinds, info.max_context) == ("calomel-nano", ("fill", "edit"), 32_768)
+    assert (info.region.above, info.region.below, info.region.context) == (1, 2, 512)
     assert info.tokenizer is not None
     assert info.tokenizer.endswith("tokenizer.json")
 
