@@ -9,6 +9,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from calomel.prompts import differences
+
 _JOINER: Final = "\u200d"
 _MARKS: Final = frozenset({"Mn", "Me", "Mc"})
 
@@ -31,7 +33,7 @@ def is_boundary(text: str, at: int) -> bool:
 
 def common_prefix(first: str, second: str) -> int:
     """Length of the longest common beginning that ends at a boundary of both."""
-    count = _raw_prefix(first, second)
+    count = differences.common_prefix(first, second)
     while count and not (is_boundary(first, count) and is_boundary(second, count)):
         count -= 1
     return count
@@ -39,22 +41,10 @@ def common_prefix(first: str, second: str) -> int:
 
 def common_suffix(first: str, second: str) -> int:
     """Length of the longest common end that begins at a boundary of both."""
-    count = _raw_prefix(first[::-1], second[::-1])
+    count = differences.common_prefix(first[::-1], second[::-1])
     while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
         count -= 1
     return count
-
-
-def _raw_prefix(first: str, second: str) -> int:
-    """By halving: comparing slices is fast, comparing characters in Python is not."""
-    low, high = 0, min(len(first), len(second))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _is_skin_tone(character: str) -> bool:

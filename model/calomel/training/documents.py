@@ -23,7 +23,8 @@ class Document:
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """The bytes of a `.zst` or `.xz` file; the latter needs the standard library alone."""
     if path.suffix == ".xz":
         with lzma.open(path) as stream:
             yield stream
@@ -45,7 +46,7 @@ def read_documents(path: Path) -> Iterator[Document]:
     """
     if not path.is_file():
         raise CorpusError(f"{path} does not exist; `calomel corpus` makes it")
-    with _unpacked(path) as stream:
+    with unpacked(path) as stream:
         for line in io.TextIOWrapper(stream, encoding="utf-8"):
             entry = json.loads(line)
             yield Document(entry["path"], entry["language"], entry["text"])

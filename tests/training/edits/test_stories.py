@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import lzma
 import random
 from pathlib import Path
 
 import pytest
+import zstandard
 
+from calomel.training.documents import CorpusError
 from calomel.training.edits.stories import crop, read_stories, write_stories
 from calomel.training.edits.story import Change, Story
 
@@ -59,3 +62,14 @@ def test_the_changed_lines_stand_anywhere_in_a_crop() -> None:
     places = {cropped.changes[0].start for cropped in crops if cropped}
     assert min(places) < 60
     assert max(places) > 220
+
+
+def test_stories_packed_without_zstandard_are_read_too(tmp_path: Path) -> None:
+    told = story("a = 1\n", Change(0, 1, "b"))
+    write_stories(tmp_path / "s.jsonl.zst", [told])
+    (tmp_path / "s.jsonl.xz").write_bytes(
+        lzma.compress(zstandard.ZstdDecompressor().stream_reader((tmp_path / "s.jsonl.zst").read_bytes()).read())
+    )
+    assert list(read_stories(tmp_path / "s.jsonl.xz")) == [told]
+    with pytest.raises(CorpusError, match="calomel edits"):
+        list(read_stories(tmp_path / "none.jsonl.zst"))

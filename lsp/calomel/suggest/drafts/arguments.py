@@ -99,19 +99,8 @@ def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str,
 
 def _around(rows: Rows, row: int) -> range | None:
     """The lines of the parenthesised list that a line stands in; None when there is none near."""
-    depth = 0
-    at = rows.start(row) - 1
-    low = rows.start(max(0, row - _LINES))
-    while at >= low:
-        character = rows.text[at]
-        if character in ")]}":
-            depth += 1
-        elif character in "([{":
-            if depth == 0:
-                break
-            depth -= 1
-        at -= 1
-    if at < low or rows.text[at] != "(":
+    at = rows.opening(rows.start(row), rows.start(max(0, row - _LINES)))
+    if at is None or rows.text[at] != "(":
         return None
     found = read_list(rows.text, at)
     return None if found is None else range(rows.row(at), rows.row(found.end) + 1)

@@ -60,19 +60,8 @@ def is_definition(before: str, after: str) -> bool:
 
 def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     """The line with the name of the function whose parameters stand at a place; None when it holds none."""
-    depth = 0
-    at = rows.start(row) + column - 1
-    low = rows.start(max(0, row - _HEAD))
-    while at >= low:
-        character = rows.text[at]
-        if character in ")]}":
-            depth += 1
-        elif character in "([{":
-            if depth == 0:
-                break
-            depth -= 1
-        at -= 1
-    if at < low or rows.text[at] != "(":
+    at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
+    if at is None or rows.text[at] != "(":
         return None
     head = rows.row(at)
     found = read_list(rows.text, at)

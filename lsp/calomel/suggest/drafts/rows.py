@@ -37,6 +37,19 @@ class Rows:
         """The line that `offset` lies in."""
         return max(0, min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1))
 
+    def opening(self, before: int, low: int) -> int | None:
+        """Where the innermost bracket is that was opened in `low:before` and not closed there; None without one."""
+        depth = 0
+        for at in range(before - 1, low - 1, -1):
+            character = self.text[at]
+            if character in ")]}":
+                depth += 1
+            elif character in "([{":
+                if depth == 0:
+                    return at
+                depth -= 1
+        return None
+
     def find(self, block: Sequence[str], near: int) -> int | None:
         """The row at which these lines stand, the nearest to `near`; None when they do not."""
         if not block:

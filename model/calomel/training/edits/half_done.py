@@ -6,6 +6,7 @@ import random
 from itertools import pairwise
 from typing import Final
 
+from calomel.prompts.differences import common_prefix
 from calomel.training.edits.continued import further
 from calomel.training.edits.past import past_of, places_of
 from calomel.training.edits.places import asked
@@ -79,12 +80,8 @@ def _in_word(character: str) -> bool:
 def _trimmed(text: str, change: Change) -> Change:
     """The change without what its old and its new text have in common at both ends."""
     old, new = text[change.start : change.end], change.text
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head = common_prefix(old, new)
+    tail = common_prefix(old[head:][::-1], new[head:][::-1])
     return Change(change.start + head, change.end - tail, new[head : len(new) - tail])
 
 

@@ -6,9 +6,7 @@ import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import zstandard
-
-from calomel.training.corpus.shards import COMPRESSION_LEVEL
+from calomel.training.documents import CorpusError, unpacked
 from calomel.training.edits.story import Change, Story
 
 # Characters of a story's text: some times the context that a small model sees around its region.
@@ -47,19 +45,31 @@ def _touched(story: Story) -> tuple[int, int]:
     return before, max(before, len(story.text) - after)
 
 
-def write_stories(path: Path, stories: Iterable[Story], level: int = COMPRESSION_LEVEL) -> None:
+def write_stories(path: Path, stories: Iterable[Story], level: int | None = None) -> None:
     """Write stories in the given order; the file appears whole or not at all."""
+    import zstandard  # reading does not need it where stories are packed as `.xz`
+
+    from calomel.training.corpus.shards import COMPRESSION_LEVEL
+
+    compressor = zstandard.ZstdCompressor(COMPRESSION_LEVEL if level is None else level)
     partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as raw, zstandard.ZstdCompressor(level).stream_writer(raw) as stream:
+    with partial.open("wb") as raw, compressor.stream_writer(raw) as stream:
         for story in stories:
             stream.write(_line(story).encode())
     partial.replace(path)
 
 
 def read_stories(path: Path) -> Iterator[Story]:
-    """Yield a file's stories in order, without holding them in memory."""
-    with path.open("rb") as raw:
-        stream = zstandard.ZstdDecompressor().stream_reader(raw)
+    """Yield a file's stories in order, without holding them in memory.
+
+    The same packed as `.jsonl.xz` is read too, as documents are.
+
+    Raises:
+        CorpusError: there is no such file.
+    """
+    if not path.is_file():
+        raise CorpusError(f"{path} does not exist; `calomel edits` makes it")
+    with unpacked(path) as stream:
         for line in io.TextIOWrapper(stream, encoding="utf-8", newline="\n"):
             fields = json.loads(line)
             changes = tuple(Change(start, end, text) for start, end, text in fields["changes"])
