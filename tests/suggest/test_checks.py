@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.checks.blank import changes_only_space, is_blank
-from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
+from calomel.suggest.checks.just_deleted import brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest, splits_word, within_line
 from calomel.suggest.checks.masked import has_mask, touches_masked
 from calomel.suggest.checks.overlap import without_overlap

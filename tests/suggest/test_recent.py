@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from calomel.suggest.checks.just_deleted import Recent
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.cursors import Cursors
 from calomel.suggest.line_ends import with_line_ends_of
 from calomel.suggest.recent import RecentEdits

@@ -253,6 +253,7 @@ def _entry(session: Session, asked: Asked, question: Question, run: Run, found: 
         probability=found.probability,
         signals=found.signals,
         truncated=found.truncated,
+        request=found.request,
         window=region_around(question.text, asked.offset, window.extended() if extended else window),
     )
 

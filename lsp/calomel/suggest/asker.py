@@ -12,8 +12,9 @@ from typing import Final
 from calomel.prompts.parts import Hunk
 from calomel.prompts.region import RegionBounds, region_around
 from calomel.selectivity.edit_calibrator import EditCalibrator, EditSignals
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.belief import belief
-from calomel.suggest.checks.just_deleted import Recent, brings_back, takes_back
+from calomel.suggest.checks.just_deleted import brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.checks.masked import touches_masked
 from calomel.suggest.completer import (
@@ -62,6 +63,7 @@ class Found:
     probability: float
     signals: Signals
     truncated: bool = False
+    request: CompleteRequest | None = field(default=None, repr=False)
 
     @property
     def maker(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.completer import Candidate, CompleteRequest, Kind
 from calomel.suggest.gate import Signals
 from calomel.suggest.planned import Change, Planned, edits_of
 from calomel.suggest.rebase import MAX_AGREEMENT_OFFSET, rebase, touches
@@ -34,6 +34,7 @@ class Entry:
         probability: what the gate said.
         signals: what it knew.
         truncated: the model had more to say.
+        request: what the model was asked.
         reason: the model was asked and nothing is shown, for this reason; there are no edits then.
         window: from where to where the cursor may be for an `edit` to be of interest.
         edits: as they are now; None since the text disagrees.
@@ -49,6 +50,7 @@ class Entry:
     probability: float = 0.0
     signals: Signals | None = None
     truncated: bool = False
+    request: CompleteRequest | None = field(default=None, repr=False)
     reason: SilenceReason | None = None
     window: tuple[int, int] = (0, 0)
     edits: tuple[Planned, ...] | None = None

@@ -202,6 +202,8 @@ class Ledger:
                     text=offer.answered,
                     signals=offer.signals,
                     maker=offer.maker,
+                    request=offer.request,
+                    proposed=offer.proposed,
                 )
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from calomel.suggest.completer import Kind
+from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.outcome_signals import OutcomeSignals
 from calomel.suggest.planned import Change, Planned
 from calomel.suggest.rebase import MAX_AGREEMENT_OFFSET, rebase
@@ -27,6 +27,8 @@ class Offer:
         edits: what is left of it, of the text as it is now; empty when all is done.
         signals: numbers about it, from before it was shown.
         maker: who proposed it.
+        request: what the model was asked, secrets masked.
+        proposed: the maker's own text, of which `edits` are what is worth showing.
         answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
         since: when the editor displayed it; None while that is not known.
         gone: when it was not there any more; None as long as it may be.
@@ -49,6 +51,8 @@ class Offer:
     gone: float | None = None
     signals: OutcomeSignals | None = field(default=None, repr=False)
     maker: str = ""
+    request: CompleteRequest | None = field(default=None, repr=False)
+    proposed: str = field(default="", repr=False)
     seen: bool = False
     taken: int = 0
     decided: str | None = None

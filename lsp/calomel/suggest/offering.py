@@ -58,6 +58,8 @@ def offered(
             answered=answered,
             signals=signals_of(entry.candidate, chosen, entry.signals),
             maker=entry.candidate.maker,
+            request=entry.request,
+            proposed=entry.candidate.text,
         )
         session.ledger.give(offer)
     row = row_of(text, cursor)

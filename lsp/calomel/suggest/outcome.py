@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from calomel.suggest.completer import Kind
+from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.outcome_signals import OutcomeSignals
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded"]
@@ -13,7 +13,7 @@ OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignor
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One event in a suggestion's life. Only `text` and `uri` hold words of the user's; neither is for a log as it is.
+    """One event in a suggestion's life. `text`, `proposed`, `request` and `uri` hold words of the user's.
 
     Attributes:
         id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
@@ -32,6 +32,8 @@ class Outcome:
         text: its insert text.
         signals: numbers about it, from before it was shown.
         maker: who proposed it, as in `Candidate.maker`.
+        request: what the model was asked, secrets masked.
+        proposed: the maker's own text.
     """
 
     id: str
@@ -49,6 +51,8 @@ class Outcome:
     text: str
     signals: OutcomeSignals | None = None
     maker: str = ""
+    request: CompleteRequest | None = None
+    proposed: str = ""
 
 
 class OutcomeSink(Protocol):

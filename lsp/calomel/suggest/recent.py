@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.suggest.checks.just_deleted import Recent
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.planned import Change
 
 _REMEMBERED: Final = 16

@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from calomel.selectivity.proposal import Recent
 from calomel.suggest.planned import Planned
-
-
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """Something the user did a moment ago, in offsets of the text as it is now.
-
-    Attributes:
-        start: where it happened.
-        end: where the text that was inserted then ends; `start` when nothing was.
-        removed: what was deleted there.
-        inserted: what was written there.
-    """
-
-    start: int
-    end: int
-    removed: str
-    inserted: str
 
 
 def brings_back(edits: Sequence[Planned], recent: Sequence[Recent]) -> bool:
