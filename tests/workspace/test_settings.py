@@ -50,6 +50,10 @@ def test_later_sources_win(tmp_path: Path) -> None:
     [
         ("suggest", "aggressiveness", "loud", "quiet, balanced, eager or a number from 0.0 to 1.0"),
         ("suggest", "aggressiveness", 1.5, "from 0.0 to 1.0"),
+        ("suggest", "aggressiveness_by_language", "quiet", "a table of names, each quiet, balanced, eager or a number"),
+        ("suggest", "aggressiveness_by_language", {"go": "loud"}, "quiet, balanced, eager or a number from 0.0 to 1.0"),
+        ("suggest", "aggressiveness_by_language", {"go": 1.5}, "from 0.0 to 1.0"),
+        ("suggest", "aggressiveness_by_language", {"go": True}, "from 0.0 to 1.0"),
         ("suggest", "max_tokens", 0, "a whole number from 1 to 1024"),
         ("suggest", "max_tokens", True, "a whole number"),
         ("suggest", "max_tokens", 2.5, "a whole number"),
@@ -135,6 +139,19 @@ def test_languages_can_be_denied_or_allowed() -> None:
     assert not options("suggest", languages={"markdown": False}).suggest.language_enabled("markdown")
     only = options("suggest", languages={"*": False, "python": True}).suggest
     assert (only.language_enabled("python"), only.language_enabled("go")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("named", "python", "go"),
+    [
+        ({}, "quiet", "quiet"),
+        ({"python": 0.25}, 0.25, "quiet"),
+        ({"python": 1, "*": "eager"}, 1.0, "eager"),
+    ],
+)
+def test_each_language_may_have_its_own_aggressiveness(named: dict[str, Any], python: Any, go: Any) -> None:
+    suggest = options("suggest", aggressiveness="quiet", aggressiveness_by_language=named).suggest
+    assert (suggest.aggressiveness_for("python"), suggest.aggressiveness_for("go")) == (python, go)
 
 
 def test_every_setting_has_a_reason_and_stands_in_the_documentation() -> None:

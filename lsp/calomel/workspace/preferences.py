@@ -20,7 +20,8 @@ def setting(default: Any, why: str, **rules: Any) -> Any:
     """A field with its reason and its rules, for `calomel.workspace.settings` and the documentation.
 
     Rules: `low`, `high` (bounds, in the field's unit), `choices`, `limit` (a workspace may only lower it), `user`
-    (a workspace may not set it at all), `optional` (may be absent), `of` (type of a list's items).
+    (a workspace may not set it at all), `optional` (may be absent), `of` (type of a list's items), `table` (of names,
+    each with a value that keeps the other rules).
     """
     metadata = {"why": why, **rules}
     if isinstance(default, tuple | dict):
@@ -67,6 +68,14 @@ class SuggestSettings:
         low=0.0,
         high=1.0,
     )
+    aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
+        {},
+        "Language id to how sure the model must be there; `*` for all that are not named.",
+        choices=AGGRESSIVENESS,
+        low=0.0,
+        high=1.0,
+        table=True,
+    )
     debounce_seconds: float | None = setting(
         None, "Wait after a keystroke before asking. Unset: learned from the rhythm of typing.", low=0.0, high=10.0,
         optional=True,
@@ -82,6 +91,11 @@ class SuggestSettings:
     def language_enabled(self, language_id: str) -> bool:
         """Suggest in documents of this language."""
         return self.languages.get(language_id, self.languages.get("*", True))
+
+    def aggressiveness_for(self, language_id: str) -> Aggressiveness:
+        """How sure the model must be in documents of this language."""
+        named = self.aggressiveness_by_language
+        return named.get(language_id, named.get("*", self.aggressiveness))
 
 
 @dataclass(frozen=True, slots=True)

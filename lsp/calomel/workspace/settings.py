@@ -129,10 +129,10 @@ def _value(value: Any, spec: Field[Any], kind: Any) -> Any:
     """The value in the field's type. Raises ValueError with what is allowed."""
     rules = spec.metadata
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    if rules.get("of") is bool:
-        return _switches(value)
     if rules.get("of") is str:
         return _strings(value)
+    if rules.get("of") is bool or rules.get("table"):
+        return _table(value, rules)
     if "choices" in rules and (isinstance(value, str) or "low" not in rules):
         return _choice(value, rules)
     if bool in kinds:
@@ -153,10 +153,17 @@ def _choice(value: Any, rules: Mapping[str, Any]) -> str:
     return str(value)
 
 
-def _switches(value: Any) -> dict[str, bool]:
-    if not isinstance(value, Mapping) or not all(isinstance(each, bool) for each in value.values()):
-        raise ValueError("must be a table of names, each true or false")
-    return {str(name): each for name, each in value.items()}
+def _table(value: Any, rules: Mapping[str, Any]) -> dict[str, Any]:
+    """Names to values."""
+    levels = "choices" in rules
+    each = f"{', '.join(rules['choices'])}{_bounds(rules, ' or a number')}" if levels else "true or false"
+    if not isinstance(value, Mapping) or not (levels or all(isinstance(said, bool) for said in value.values())):
+        raise ValueError(f"must be a table of names, each {each}")
+    return {str(name): _level(said, rules) if levels else said for name, said in value.items()}
+
+
+def _level(value: Any, rules: Mapping[str, Any]) -> str | float:
+    return _choice(value, rules) if isinstance(value, str) else _number(value, rules, whole=False)
 
 
 def _strings(value: Any) -> tuple[str, ...]:
