@@ -1,33 +1,22 @@
-"""The outcome log: what became of suggestions, on this machine, for calibrating the filter and aligning the model.
-
-JSON lines, only ever appended to, readable by their user alone. Several editor windows write to the same file: each
-line is one `write` to a file opened for appending, which the system does not mix. A full file is renamed by whoever
-notices first, under a lock; the others see that their file has another name by now and open the new one.
-"""
+"""The outcome log: what became of suggestions, on this machine, for calibrating the filter and aligning the model."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import logging
-import os
 import secrets
-import stat
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from calomel.suggest.line_log import LOG, LineLog, numbered
 from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_record import line_of
 
-LOG: Final = logging.getLogger(__name__)
+__all__ = ["KEPT_FILES", "MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
 
 # About 600 bytes a line: a file holds some 8,000 outcomes, all of them the last half year of a busy user.
 MAX_BYTES: Final = 5_000_000
 KEPT_FILES: Final = 4
-_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def outcome_log_path() -> Path:
@@ -37,12 +26,13 @@ def outcome_log_path() -> Path:
     return platformdirs.user_state_path("calomel", appauthor=False) / "outcomes.jsonl"
 
 
-class OutcomeLog:
+class OutcomeLog(LineLog):
     """Appends outcomes to a file. Never raises: what cannot be written is counted, and said once.
 
     Args:
         path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
         version: of Calomel.
+        session: names the editor window; None to draw a name.
         mask: hides secrets in a suggestion's text; the text is kept only when this is given.
         max_bytes: of one file.
         kept_files: the newest included.
@@ -55,120 +45,21 @@ class OutcomeLog:
         path: Path,
         *,
         version: str = "",
+        session: str | None = None,
         mask: Callable[[str], str] | None = None,
         max_bytes: int = MAX_BYTES,
         kept_files: int = KEPT_FILES,
         wall: Callable[[], float] = time.time,
         warn: Callable[[str], None] = LOG.warning,
     ) -> None:
+        super().__init__(path, what="Outcomes of suggestions", max_bytes=max_bytes, kept_files=kept_files, warn=warn)
         self.mask = mask
-        self.lost = 0
-        self._path = path
         self._version = version
-        self._max_bytes = max_bytes
-        self._kept_files = max(1, kept_files)
         self._wall = wall
-        self._warn = warn
-        self._session = secrets.token_hex(4)
-        self._lock = threading.Lock()
-        self._file: int | None = None
-        # A line was written in part: the next one begins with a line end.
-        self._torn = False
+        self._session = session or secrets.token_hex(4)
 
     def record(self, outcome: Outcome) -> None:
         """Append one."""
-        try:
-            line = line_of(outcome, time=self._wall(), session=self._session, version=self._version, mask=self.mask)
-            with self._lock:
-                self._append(line)
-        except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens
-            self._lose(error)
-
-    def close(self) -> None:
-        """Let go of the file; a later record opens it again."""
-        with self._lock:
-            self._close()
-
-    def _append(self, line: bytes) -> None:
-        file = self._current()
-        if os.fstat(file).st_size >= self._max_bytes:
-            self._rotate()
-            file = self._current()
-        data = b"\n" + line if self._torn else line
-        self._torn = True
-        if os.write(file, data) < len(data):
-            raise OSError(0, "written in part")
-        self._torn = False
-
-    def _current(self) -> int:
-        """The open file, which still has the log's name."""
-        if self._file is not None:
-            with contextlib.suppress(FileNotFoundError):
-                there, here = self._path.stat(follow_symlinks=False), os.fstat(self._file)
-                if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
-                    return self._file
-            self._close()
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Not through a link, and without waiting for a reader should somebody have put a pipe there.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        self._file = os.open(self._path, flags, 0o600)
-        status = os.fstat(self._file)
-        if not stat.S_ISREG(status.st_mode):
-            self._close()
-            raise OSError(0, "no plain file")
-        if status.st_mode & _OTHERS:
-            os.fchmod(self._file, 0o600)
-        # Whoever wrote last may have run out of room, or of time.
-        self._torn = status.st_size > 0 and os.pread(self._file, 1, status.st_size - 1) != b"\n"
-        return self._file
-
-    def _rotate(self) -> None:
-        """Rename full files, unless another window does so at the moment or has just done it."""
-        with self._rotation() as ours:
-            if not ours or not self._is_full():
-                return
-            for number in range(self._kept_files - 1, 0, -1):
-                older = numbered(self._path, number - 1)
-                with contextlib.suppress(FileNotFoundError):
-                    older.replace(numbered(self._path, number))
-            if self._kept_files == 1:
-                self._path.unlink()
-
-    def _is_full(self) -> bool:
-        """Whether the file of the log's name is; another window may have renamed it, and nobody made a new one yet."""
-        try:
-            return self._path.stat(follow_symlinks=False).st_size >= self._max_bytes
-        except FileNotFoundError:
-            return False
-
-    @contextlib.contextmanager
-    def _rotation(self) -> Iterator[bool]:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o600)
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
-        finally:
-            os.close(lock)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                os.close(self._file)
-            self._file = None
-
-    def _lose(self, error: Exception) -> None:
-        self.lost += 1
-        if self.lost == 1:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
-            with contextlib.suppress(Exception):
-                self._warn(f"Outcomes of suggestions cannot be written to {self._path} ({why}).")
-
-
-def numbered(path: Path, number: int) -> Path:
-    """The file of a rotated log; 0 is the newest."""
-    return path if number == 0 else path.with_name(f"{path.name}.{number}")
+        self.write(
+            lambda: line_of(outcome, time=self._wall(), session=self._session, version=self._version, mask=self.mask)
+        )
