@@ -38,6 +38,20 @@ class SilenceReason(StrEnum):
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix"
     REPEATED = "repeated"
     JUST_DELETED = "just_deleted"
+    CUT_OFF = "cut_off"
+    TOO_LARGE = "too_large"
+    WRONG_REGION = "wrong_region"
+    PROMPT_MARKER = "prompt_marker"
+    REVERTS_EDIT = "reverts_edit"
+    REINSERTS_DELETED = "reinserts_deleted"
+    DELETES_TYPED = "deletes_typed"
+    REPEATS_ABOVE = "repeats_above"
+    REPEATS_BELOW = "repeats_below"
+    REPEATS_ITSELF = "repeats_itself"
+    UNBALANCED = "unbalanced"
+    UNPARSABLE = "unparsable"
+    EMPTY_COMMENT = "empty_comment"
+    PATH_LINE = "path_line"
     REJECTED_BEFORE = "rejected_before"
     SECRET = "secret"  # noqa: S105 (a reason)
     DISAGREES_WITH_SELECTED = "disagrees_with_selected"
@@ -79,6 +93,20 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.DUPLICATE_OF_SUFFIX: "The suggestion repeats what already follows the cursor.",
     SilenceReason.REPEATED: "The suggestion repeats a neighbouring line.",
     SilenceReason.JUST_DELETED: "The suggestion brings back what was just deleted, or removes what was just written.",
+    SilenceReason.CUT_OFF: "The model's answer was cut off at its limit before a whole line of it was there.",
+    SilenceReason.TOO_LARGE: "The suggestion has more lines than anybody reads.",
+    SilenceReason.WRONG_REGION: "The suggestion changes other lines than those it was asked for.",
+    SilenceReason.PROMPT_MARKER: "The suggestion contains marks of a prompt, which are no part of any file.",
+    SilenceReason.REVERTS_EDIT: "The suggestion undoes what was just changed.",
+    SilenceReason.REINSERTS_DELETED: "The suggestion brings back what was just deleted.",
+    SilenceReason.DELETES_TYPED: "The suggestion deletes what was just written.",
+    SilenceReason.REPEATS_ABOVE: "The suggestion repeats the lines above it.",
+    SilenceReason.REPEATS_BELOW: "The suggestion repeats the lines below it.",
+    SilenceReason.REPEATS_ITSELF: "The suggestion says the same thing over and over.",
+    SilenceReason.UNBALANCED: "The suggestion leaves a bracket or a quote without its counterpart.",
+    SilenceReason.UNPARSABLE: "The suggestion makes a syntax error.",
+    SilenceReason.EMPTY_COMMENT: "The suggestion is a comment without words.",
+    SilenceReason.PATH_LINE: "The suggestion names the file instead of going on with it.",
     SilenceReason.REJECTED_BEFORE: "The same suggestion was rejected before.",
     SilenceReason.SECRET: "The suggestion touches a secret, or looks like one.",
     SilenceReason.DISAGREES_WITH_SELECTED: "The suggestion does not continue the selected completion item.",
