@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calomel.prompts.region import RegionBounds, region_around
-from calomel.suggest.asker import Found, Question, context_tokens
+from calomel.suggest.asker import context_tokens
 from calomel.suggest.cache import Entry
 from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleterError, Kind, ModelInfo
 from calomel.suggest.drafts.continuation import continuation
 from calomel.suggest.flight import Run, Ticket
+from calomel.suggest.found import Answered, Found, Held
+from calomel.suggest.needs import CommentTest, ErrorTest
 from calomel.suggest.offering import offered
 from calomel.suggest.permission import forbidden
+from calomel.suggest.question import Question
 from calomel.suggest.search import look_around
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
@@ -27,7 +30,7 @@ _LOADING_PATIENCE: Final = 10.0
 # A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
 
-Search = Callable[[Run, Question, ModelInfo], Coroutine[Any, Any, Found | SilenceReason]]
+Search = Callable[[Run, Question, ModelInfo], Coroutine[Any, Any, Answered]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ async def inline(session: Session, ticket: Ticket, offset: int, trigger: Trigger
         if trigger is Trigger.CURSOR and (age is None or age > _AFTER_EDIT):
             return Silence.of(SilenceReason.NO_RECENT_EDIT)
 
-    async def search(_: Run, question: Question, __: ModelInfo) -> Found | SilenceReason:
+    async def search(_: Run, question: Question, __: ModelInfo) -> Answered:
         drafts = () if selected is not None else continuation(session.matches, document, offset, question.mask)
         return await session.asker.fill(question, selected, drafts)
 
@@ -102,7 +105,7 @@ async def next_edit(
     if trigger is not Trigger.EXPLICIT and (age is None or (trigger is Trigger.CURSOR and age > _AFTER_EDIT)):
         return Silence.of(SilenceReason.NO_RECENT_EDIT)
 
-    async def search(run: Run, question: Question, info: ModelInfo) -> Found | SilenceReason:
+    async def search(run: Run, question: Question, info: ModelInfo) -> Answered:
         return await look_around(session, run, question, info, diagnostics)
 
     return await _found(session, asked, search)
@@ -155,6 +158,7 @@ async def _found(session: Session, asked: Asked, search: Search) -> Answer:
     info = await session.model.info(_LOADING_PATIENCE)
     if not isinstance(info, ModelInfo):
         return Silence.of(*info, waited=waited)
+    session.asker.judging.know(info)
     question = _question(session, asked, info)
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
@@ -177,7 +181,7 @@ async def _asked(
     question: Question,
     attempt: _Attempt,
     run: Run,
-    searching: Coroutine[Any, Any, Found | SilenceReason],
+    searching: Coroutine[Any, Any, Answered],
 ) -> SilenceReason | None:
     """Ask the model and keep what it says; the reason when that is nothing to offer."""
     began = session.clock()
@@ -188,6 +192,8 @@ async def _asked(
         attempt.detail = str(error)
         return session.model.failed(error)
     session.latency.add(session.clock() - began)
+    if isinstance(found, Held):
+        found = found.reason
     attempt.entry = entry = _entry(session, asked, question, run, found)
     if asked.selected is None:
         # With a selected item the text is one that the document does not have: nothing to keep.
@@ -221,6 +227,15 @@ def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | Non
     if situation is None:
         return None
     state = session.state(uri)
+    syntax: object = session.workspace.syntax
+    document, revision = asked.document, asked.document.revision
+    place = (syntax.in_comment_or_string(document, asked.offset) or "code") if isinstance(syntax, CommentTest) else ""
+
+    def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
+        if document.revision != revision or not isinstance(syntax, ErrorTest):
+            return None
+        return syntax.errors_after(document, start, end, text)
+
     return Question(
         text=asked.document.text,
         situation=situation,
@@ -232,6 +247,8 @@ def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | Non
         context_tokens=context_tokens(info, session.settings.context_tokens, session.settings.max_tokens),
         mask=session.workspace.mask,
         region=info.region,
+        place=place,
+        errors=errors,
     )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from calomel.suggest.completer import Candidate, Kind
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
+from calomel.suggest.surroundings import Surroundings
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.preferences import Aggressiveness
 
-# The geometric mean of the tokens' probabilities that a suggestion must reach.
+# The probability of being accepted that a suggestion must reach.
 THRESHOLDS: Final[dict[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
 
 
@@ -31,7 +33,12 @@ class Signals:
         rejected: of them.
         cut: characters that the checks took from the candidate's text.
         support: how many of the last edits agree with a draft; 0 for the model's own words.
-        likely: that an edit is right, calibrated, 0 to 1; None where that is not known.
+        agreeing: other candidates of the same answer with the same text.
+        rivals: other candidates of the same answer with another text.
+        place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
+        around: numbers about the place and the words.
+        likely: that it gets accepted, calibrated, 0 to 1; None where that is not known.
+        filters: the hard filters that drop it; the first one alone unless somebody watches.
     """
 
     kind: Kind
@@ -44,7 +51,12 @@ class Signals:
     rejected: int = 0
     cut: int = 0
     support: int = 0
+    agreeing: int = 0
+    rivals: int = 0
+    place: str = ""
+    around: Surroundings | None = None
     likely: float | None = None
+    filters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +88,24 @@ class Gate(Protocol):
 class ThresholdGate:
     """Shows what is sure enough, against a threshold.
 
-    That is how likely an edit is right, where it is known; else `exp(mean reveal log-probability)`.
+    That is the calibrated probability, where it is known; else `exp(mean reveal log-probability)`.
 
     Attributes:
         aggressiveness: a name of `THRESHOLDS`, or the threshold itself, 0 to 1.
+        by_language: the same for languages that want another one; `*` for all that are not named.
     """
 
     aggressiveness: Aggressiveness = "balanced"
+    by_language: Mapping[str, Aggressiveness] = field(default_factory=dict)
 
-    @property
-    def threshold(self) -> float:
-        """The number behind the name; an unknown name counts as `balanced`."""
-        if isinstance(self.aggressiveness, str):
-            return THRESHOLDS.get(self.aggressiveness, THRESHOLDS["balanced"])
-        return self.aggressiveness
+    def threshold(self, language_id: str = "") -> float:
+        """The number behind the name that a language has; an unknown name counts as `balanced`."""
+        wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
+        return THRESHOLDS.get(wanted, THRESHOLDS["balanced"]) if isinstance(wanted, str) else wanted
 
     def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
         """Whoever asked explicitly gets an answer, sure or not."""
         probability = math.exp(min(0.0, candidate.mean_log_prob)) if signals.likely is None else signals.likely
-        if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold:
+        if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold(signals.language_id):
             return Show(probability)
         return Hide(SilenceReason.LOW_CONFIDENCE, probability)

@@ -48,6 +48,21 @@ class PathRules(Protocol):
         """Whether the content is one that a person wrote."""
 
 
+class SyntaxErrors(Protocol):
+    """How many places of a document its grammar does not understand, and how many with an edit made."""
+
+    def __call__(self, start: int, end: int, text: str) -> tuple[int, int] | None:
+        """With `start:end` replaced by `text`; None where nobody can tell, or when the document has changed."""
+
+
+@runtime_checkable
+class ErrorTest(Protocol):
+    """Syntax; `calomel.workspace.syntax.SyntaxTrees` has it."""
+
+    def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
+        """Errors of the document, and with its characters from `start` to `end` replaced by `text`."""
+
+
 @runtime_checkable
 class CommentTest(Protocol):
     """Syntax; `calomel.workspace.syntax.SyntaxTrees` has it."""

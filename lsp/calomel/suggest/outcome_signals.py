@@ -38,7 +38,16 @@ class OutcomeSignals:
         log_prob: exact, of the text and the end behind it; where the model was asked for it.
         keep_log_prob: the same of leaving everything as it is.
         support: how many of the last edits agree with a draft.
-        likely: that an edit is right, calibrated.
+        agreeing: other candidates of the same answer with the same text.
+        rivals: other candidates of the same answer with another text.
+        place: `code`, `comment` or `string`; empty where nobody can tell.
+        line_before: characters before the cursor on its line, without indentation.
+        line_after: characters behind it on its line, without white space.
+        word_before: letters directly before it.
+        before: the kind of character before it, as in `Surroundings`.
+        known_words: share of its words that the document has already.
+        repeats: how often its first line stands in the document already, up to 5.
+        likely: that it gets accepted, calibrated.
     """
 
     tokens: int = 0
@@ -63,6 +72,15 @@ class OutcomeSignals:
     log_prob: float | None = None
     keep_log_prob: float | None = None
     support: int | None = None
+    agreeing: int | None = None
+    rivals: int | None = None
+    place: str | None = None
+    line_before: int | None = None
+    line_after: int | None = None
+    word_before: int | None = None
+    before: str | None = None
+    known_words: float | None = None
+    repeats: int | None = None
     likely: float | None = None
 
 
@@ -75,6 +93,7 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         known: what the gate knew besides.
     """
     mean = candidate.mean_log_prob
+    around = None if known is None else known.around
     return OutcomeSignals(
         tokens=len(candidate.log_probs),
         mean_log_prob=mean if math.isfinite(mean) else None,
@@ -98,5 +117,14 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         support=None if known is None else known.support,
+        agreeing=None if known is None else known.agreeing,
+        rivals=None if known is None else known.rivals,
+        place=None if known is None else known.place or None,
+        line_before=None if around is None else around.line_before,
+        line_after=None if around is None else around.line_after,
+        word_before=None if around is None else around.word_before,
+        before=None if around is None else around.before,
+        known_words=None if around is None else around.known_words,
+        repeats=None if around is None else around.repeats,
         likely=None if known is None else known.likely,
     )

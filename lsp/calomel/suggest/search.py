@@ -8,12 +8,13 @@ from typing import Final
 
 from calomel.prompts.parts import Hunk
 from calomel.prompts.region import region_around
-from calomel.suggest.asker import Found, Question
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.flight import Run
+from calomel.suggest.found import Answered, Found, Held
 from calomel.suggest.locations import Location, Why, continuations
+from calomel.suggest.question import Question
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.trigger import Diagnostic
@@ -36,8 +37,8 @@ async def look_around(
     question: Question,
     info: ModelInfo,
     diagnostics: Sequence[Diagnostic],
-) -> Found | SilenceReason:
-    """The first place with something worth offering; if there is none, why the cursor's has none."""
+) -> Answered:
+    """The first place with something worth offering; if there is none, what was held back, or why there is nothing."""
     uri = run.owner.uri
     situation = question.situation
     hunks = () if _undone(session, uri) else last_edits(session, uri)
@@ -45,7 +46,6 @@ async def look_around(
     places = continuations(question.text, own, situation.offset, diagnostics)
     if "edit" not in info.kinds:
         return await _renames(session, run, question, places)
-    session.asker.know(info)
     masked = _masked(question, hunks)
     question = replace(question, making=_masked(question, session.workspace.history.open_edit()))
     proposed = drafts(situation.text, masked, situation.offset, _path(session, uri), _others(session, question, uri))
@@ -66,6 +66,7 @@ async def look_around(
         other = await session.asker.rewrite(question, there, extended=False, drafts=proposed)
         if isinstance(other, Found):
             return other
+        found = other if isinstance(other, Held) and not isinstance(found, Held) else found
         if len(asked) > _PLACES:
             break
     return found
@@ -81,11 +82,9 @@ def _elsewhere(proposed: Sequence[EditDraft], places: Sequence[Location]) -> Ite
     yield from (place.start for place in places)
 
 
-async def _renames(
-    session: Session, run: Run, question: Question, places: tuple[Location, ...]
-) -> Found | SilenceReason:
+async def _renames(session: Session, run: Run, question: Question, places: tuple[Location, ...]) -> Answered:
     """What a model that only fills in can do: put the new name of a rename into other places."""
-    reason = SilenceReason.NOT_TRAINED_FOR_EDITS
+    held: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
     renames = [place for place in places if place.why is Why.SAME_TEXT and place.replacement]
     for place in renames[:_RENAMES]:
         if run.changes:
@@ -93,7 +92,8 @@ async def _renames(
         found = await session.asker.continue_rename(question, place)
         if isinstance(found, Found):
             return found
-    return reason
+        held = found if isinstance(found, Held) else held
+    return held
 
 
 def last_edits(session: Session, uri: str) -> tuple[Hunk, ...]:

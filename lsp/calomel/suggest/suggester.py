@@ -160,7 +160,7 @@ class Suggester:
         session.settings = settings
         session.debounce.fixed = settings.debounce_seconds
         if self._own_gate:
-            session.asker.gate = ThresholdGate(settings.aggressiveness)
+            session.asker.judging.gate = ThresholdGate(settings.aggressiveness)
         session.cache.clear()
 
     def toggle(

@@ -48,8 +48,9 @@ class Proposal:
         language_id: of the document.
         region: the part of `text` that the model was asked to rewrite; None for a fill.
         recent: what the user did lately, oldest first.
-        masked: `text` with every character of a secret replaced; the same length.
-        cut_off: the model had more to say than its limit allowed.
+        masked: `text` with every character of a secret replaced; the same length. Empty where nothing is masked.
+        mask: masks the secrets of any other text; the same length again.
+        cut_off: the model had more to say than its limit allowed, and what it said ends within a line.
         errors: syntax errors of `text` and of the text with the edits; None where nobody can tell. Asked only by the
             filter that needs it: it parses.
     """
@@ -62,6 +63,7 @@ class Proposal:
     region: tuple[int, int] | None = None
     recent: tuple[Recent, ...] = ()
     masked: str = ""
+    mask: Callable[[str], str] = str
     cut_off: bool = False
     errors: Callable[[], tuple[int, int] | None] = _unknown
 

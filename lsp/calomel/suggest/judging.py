@@ -1,0 +1,181 @@
+"""From what a maker proposes to what may be offered: hard filters, then the calibrated probability, then the gate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from calomel.selectivity.calibrator import Calibrator
+from calomel.selectivity.features import Subject
+from calomel.selectivity.filters import fired
+from calomel.selectivity.proposal import Proposal
+from calomel.suggest.calibrators import calibrator_for
+from calomel.suggest.checks.just_deleted import brings_back, takes_back
+from calomel.suggest.checks.masked import touches_masked
+from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
+from calomel.suggest.diff import row_of, rows_between
+from calomel.suggest.found import Found, Held
+from calomel.suggest.gate import Gate, Hide, Signals
+from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
+from calomel.suggest.planned import Planned, edits_of
+from calomel.suggest.question import Question
+from calomel.suggest.silence import SilenceReason
+from calomel.suggest.suggestion import apply
+from calomel.suggest.surroundings import surroundings
+from calomel.suggest.trigger import Trigger
+
+# Told of everything that was judged, shown or not.
+Watch = Callable[[Found | Held], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """One candidate, read.
+
+    Attributes:
+        candidate: the model's own account.
+        edits: what it changes, in offsets of the question's text.
+        region: that the model was asked to rewrite; None for a fill.
+        cut: characters that were left out of its text.
+        truncated: the model had more to say.
+        support: how many of the last edits agree with a draft.
+        agreeing: other candidates with the same text.
+        rivals: other candidates with another text.
+        request: what the model was asked.
+    """
+
+    candidate: Candidate
+    edits: tuple[Planned, ...]
+    region: tuple[int, int] | None = None
+    cut: int = 0
+    truncated: bool = False
+    support: int = 0
+    agreeing: int = 0
+    rivals: int = 0
+    request: CompleteRequest | None = None
+
+
+class Judging:
+    """Decides about proposals.
+
+    Args:
+        gate: has the last word about what passed every filter.
+    """
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+        self.calibrator = Calibrator()
+        # With somebody who watches, every filter is asked about everything, and nothing goes by unseen.
+        self.watch: Watch | None = None
+        self._weights: str | None = None
+
+    def know(self, info: ModelInfo) -> None:
+        """Take over how far the model's own numbers are to be trusted."""
+        if info.weights != self._weights:
+            self._weights = info.weights
+            self.calibrator = calibrator_for(info)
+
+    def forget(self) -> None:
+        """Look for the calibrator anew: it may have been fitted again."""
+        self._weights = None
+
+    def judge(self, kind: Kind, question: Question, proposed: Proposed) -> Found | Held | SilenceReason:
+        """What becomes of one proposal."""
+        edits = proposed.edits
+        if not edits:
+            return SilenceReason.NO_CHANGE
+        if not all(edit.fits(question.text) for edit in edits):
+            return SilenceReason.SECRET
+        signals = self._signals(kind, question, proposed)
+        refused = self._refused(kind, question, proposed)
+        likely = self.calibrator.probability(subject_of(kind, proposed.candidate, edits, signals))
+        signals = replace(signals, likely=likely, filters=refused)
+        verdict = self.gate.decide(proposed.candidate, signals)
+        reason = SilenceReason(refused[0]) if refused else verdict.reason if isinstance(verdict, Hide) else None
+        found = Found(edits, proposed.candidate, verdict.probability, signals, proposed.truncated, proposed.request)
+        answer = found if reason is None else Held(reason, found)
+        if self.watch is not None:
+            self.watch(answer)
+        return answer
+
+    def _refused(self, kind: Kind, question: Question, proposed: Proposed) -> tuple[str, ...]:
+        """The filters that drop it: the first, or all when somebody watches."""
+        edits = proposed.edits
+        names: list[str] = []
+        if touches_masked(edits_of(edits), question.text, question.situation.text):
+            names.append(SilenceReason.SECRET)
+        if question.trigger is not Trigger.EXPLICIT and (
+            brings_back(edits, question.recent) or (kind == "edit" and takes_back(edits, question.recent))
+        ):
+            names.append(SilenceReason.JUST_DELETED)
+        if names and self.watch is None:
+            return tuple(names[:1])
+        every = fired(_proposal(kind, question, proposed))
+        found = tuple(every) if self.watch is not None else tuple(name for name in (next(every, None),) if name)
+        return (*names, *found)
+
+    def _signals(self, kind: Kind, question: Question, proposed: Proposed) -> Signals:
+        accepted, rejected = question.decisions
+        row = row_of(question.text, question.situation.offset)
+        return Signals(
+            kind=kind,
+            trigger=question.trigger,
+            edits=edits_of(proposed.edits),
+            language_id=question.situation.language_id,
+            distance=min(
+                rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row)
+                for edit in proposed.edits
+            ),
+            since_edit=question.since_edit,
+            accepted=accepted,
+            rejected=rejected,
+            cut=proposed.cut,
+            support=proposed.support,
+            agreeing=proposed.agreeing,
+            rivals=proposed.rivals,
+            place=question.place,
+            around=surroundings(question.text, question.situation.offset, proposed.edits),
+        )
+
+
+def subject_of(kind: Kind, candidate: Candidate, edits: Sequence[Planned], signals: Signals) -> Subject:
+    """What a calibrator sees of it: the very numbers that the outcome log keeps."""
+    return Subject(kind, candidate.maker, signals.language_id, known_signals(signals_of(candidate, edits, signals)))
+
+
+def known_signals(signals: OutcomeSignals) -> dict[str, object]:
+    """By name, without what is not known, rounded as the log rounds: so a fit and its use see the same numbers."""
+    found: dict[str, object] = {}
+    for name, value in asdict(signals).items():
+        if isinstance(value, float):
+            if math.isfinite(value):
+                found[name] = round(value, 6)
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
+    text, edits = question.text, edits_of(proposed.edits)
+
+    def errors() -> tuple[int, int] | None:
+        if question.errors is None:
+            return None
+        start, end = edits[0].start, edits[-1].end
+        inside = [(a - start, b - start, new) for a, b, new in edits]
+        return question.errors(start, end, apply(text[start:end], [type(edits[0])(*each) for each in inside]))
+
+    return Proposal(
+        kind=kind,
+        text=text,
+        edits=edits,
+        cursor=question.situation.offset,
+        language_id=question.situation.language_id,
+        region=proposed.region,
+        # Whoever asks may want back what was deleted.
+        recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
+        masked=question.situation.text,
+        cut_off=proposed.truncated,
+        errors=errors,
+    )

@@ -1,0 +1,126 @@
+"""From what is known of a suggestion to the numbers that a calibrator weighs.
+
+The same function serves the language server, a fit on replays and a refit on a user's outcome log: all three have the
+signals by name, as the outcome log stores them, and no text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+# The model's own proposals for an edit were chosen by the likelihood that then judges them: theirs is too good by that.
+_OWN: Final = frozenset({"canvas", "seeded", "verified"})
+# Nats; further apart makes no difference any more.
+_FURTHEST: Final = 30.0
+# Where a straight line may bend. Nats a token, nats in all, nats of a ratio, characters.
+_BENDS: Final[Mapping[str, tuple[float, ...]]] = {
+    "mean_log_prob": (-0.15, -0.4, -1.0),
+    "log_prob": (-1.0, -4.0, -12.0),
+    "min_log_prob": (-0.7, -2.0),
+    "ratio": (-4.0, 0.0, 4.0),
+    "inserted": (4.0, 12.0, 32.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is known of one suggestion.
+
+    Attributes:
+        kind: `fill` or `edit`.
+        maker: who proposed it.
+        language: of the document.
+        signals: `OutcomeSignals` by name; what is None or absent is not known.
+    """
+
+    kind: str
+    maker: str = ""
+    language: str = ""
+    signals: Mapping[str, Any] = field(default_factory=dict)
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A signal as a finite number."""
+        value = self.signals.get(name)
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else default
+
+
+def features(subject: Subject) -> dict[str, float]:
+    """Numbers of about one size, by name. What is not there is zero."""
+    found = dict(_of_the_model(subject))
+    found.update(_of_the_change(subject))
+    found.update(_of_the_moment(subject))
+    found.update(_names(subject))
+    return {name: value for name, value in found.items() if value}
+
+
+def _of_the_model(subject: Subject) -> Iterator[tuple[str, float]]:
+    number, signals = subject.number, subject.signals
+    mean = max(-_FURTHEST, number("mean_log_prob", -_FURTHEST if subject.maker else 0.0))
+    yield from _bent("mean_log_prob", mean, 1.0)
+    yield from _bent("min_log_prob", max(-_FURTHEST, number("min_log_prob")), 3.0)
+    if signals.get("log_prob") is not None:
+        yield "judged", 1.0
+        yield from _bent("log_prob", max(-_FURTHEST, number("log_prob")), 10.0)
+        ratio = max(-_FURTHEST, min(_FURTHEST, number("log_prob") - number("keep_log_prob")))
+        yield from _bent("ratio", ratio, 10.0)
+        yield "ratio of a draft", 0.0 if subject.maker in _OWN else ratio / 10
+        yield "keep_log_prob", max(-_FURTHEST, number("keep_log_prob")) / 10
+    else:
+        yield from _bent("log_prob", max(-_FURTHEST, mean * (number("tokens") + 1)), 10.0)
+    yield "mean_entropy", min(5.0, number("mean_entropy"))
+    yield "max_entropy", min(8.0, number("max_entropy")) / 3
+    yield "end_log_prob", max(-10.0, number("end_log_prob")) / 3
+    yield "no end", float(signals.get("end_log_prob") is None)
+    yield "steps", math.log1p(number("steps")) / 2
+    yield "support", math.log1p(number("support"))
+    yield "agreeing", math.log1p(number("agreeing"))
+    yield "rivals", math.log1p(number("rivals"))
+
+
+def _of_the_change(subject: Subject) -> Iterator[tuple[str, float]]:
+    number = subject.number
+    yield from _bent("inserted", min(200.0, number("characters_inserted")), 20.0)
+    yield "log inserted", math.log1p(number("characters_inserted")) / 3
+    yield "log removed", math.log1p(number("characters_removed")) / 3
+    yield "only removes", float(not number("characters_inserted"))
+    yield "only inserts", float(not number("characters_removed"))
+    yield "lines_inserted", min(5.0, number("lines_inserted")) / 2
+    yield "lines_removed", min(5.0, number("lines_removed")) / 2
+    yield "edits", math.log1p(max(0.0, number("edits") - 1))
+    yield "cut", math.log1p(number("cut")) / 3
+    yield "known_words", number("known_words")
+    yield "no words", float(subject.signals.get("known_words") is None)
+    yield "repeats", math.log1p(number("repeats"))
+
+
+def _of_the_moment(subject: Subject) -> Iterator[tuple[str, float]]:
+    number = subject.number
+    yield "distance", math.log1p(number("distance")) / 3
+    yield "line_before", math.log1p(number("line_before")) / 3
+    yield "line is empty", float(not number("line_before") and not number("line_after"))
+    yield "line_after", math.log1p(number("line_after")) / 3
+    yield "at line end", float(not number("line_after"))
+    yield "word_before", math.log1p(number("word_before")) / 2
+    yield "since_edit", math.log1p(min(60.0, number("since_edit"))) / 3
+    decided = number("accepted") + number("rejected")
+    yield "accepted lately", (number("accepted") + 1) / (decided + 2) - 0.5
+
+
+def _names(subject: Subject) -> Iterator[tuple[str, float]]:
+    for name in ("before", "place", "finish_reason"):
+        value = subject.signals.get(name)
+        if isinstance(value, str) and value:
+            yield f"{name}:{value}", 1.0
+    yield f"maker:{subject.maker or 'canvas'}", 1.0
+    if subject.language:
+        yield f"language:{subject.language}", 0.5
+
+
+def _bent(name: str, value: float, size: float) -> Iterator[tuple[str, float]]:
+    """A number, and how far it is beyond each bend: so a sum of weights can follow a curve."""
+    yield name, value / size
+    for bend in _BENDS.get(name, ()):
+        yield f"{name}>{bend:g}", max(0.0, value - bend) / size
