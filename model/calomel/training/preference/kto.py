@@ -1,9 +1,9 @@
 """The loss of preference alignment: Kahneman-Tversky optimisation of rewards (arXiv 2402.01306, 2510.23658).
 
-    reward  r = score under the policy - score under the reference, of one answer
-    origin  z = mean reward of the minibatch, without gradient
-    value   v = sigmoid(beta (r - z)) for a desirable answer, sigmoid(beta (z - r)) for an undesirable one
-    loss      = weighted mean of 1 - v
+reward  r = score under the policy - score under the reference, of one answer
+origin  z = mean reward of the minibatch, without gradient
+value   v = sigmoid(beta (r - z)) for a desirable answer, sigmoid(beta (z - r)) for an undesirable one
+loss      = weighted mean of 1 - v
 """
 
 from __future__ import annotations

@@ -58,9 +58,7 @@ class Question:
     @classmethod
     def of(cls, context: Sequence[int], answers: Sequence[Sequence[int]], canvas: int) -> Question:
         """With the answers' keys."""
-        return cls(
-            tuple(context), tuple(Answer(tuple(ids), key_of(context, ids)) for ids in answers), canvas
-        )
+        return cls(tuple(context), tuple(Answer(tuple(ids), key_of(context, ids)) for ids in answers), canvas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,10 @@ from calomel.prompts.parts import PromptParts
 Kind = Literal["fill", "edit"]
 
 
+class AlignmentError(ValueError):
+    """There is nothing to learn from, or a run cannot go on; the message says what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preference:
     """An answer to a question, and what somebody thought of it.
@@ -21,6 +25,7 @@ class Preference:
         desirable: it should become likelier; otherwise less likely.
         weight: of its loss, beside the others'.
         group: what it shares with preferences that must not be split from it, as the ones of one file.
+        max_context: tokens of prompt at most, as the question said; 0 where it said nothing.
     """
 
     parts: PromptParts
@@ -29,6 +34,7 @@ class Preference:
     desirable: bool
     weight: float = 1.0
     group: str = ""
+    max_context: int = 0
 
     @property
     def silent(self) -> bool:
