@@ -13,6 +13,4 @@ def cut_off(proposal: Proposal) -> bool:
     """
     if not proposal.cut_off or proposal.kind == "edit":
         return proposal.cut_off
-    return not any(
-        new[: ending.start()].strip() for _, _, new in proposal.edits for ending in LINE_END.finditer(new)
-    )
+    return not any(new[: ending.start()].strip() for _, _, new in proposal.edits for ending in LINE_END.finditer(new))

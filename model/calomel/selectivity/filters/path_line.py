@@ -8,7 +8,7 @@ from typing import Final
 from calomel.selectivity.proposal import Proposal
 
 _PATH_LINE: Final = re.compile(
-    r"\s*(?:#|//|--|;|%|/\*|<!--|\"{3})?\s*(?:(?:[Ff]ile ?)?[Pp]ath|[Ff]ile(?: ?[Nn]ame)?|current_file_path)\s*:"
+    r"\s*(?:(?:#|//|--|;|%|/\*|<!--|\"{3})\s*(?:(?:[Ff]ile ?)?[Pp]ath|[Ff]ile(?: ?[Nn]ame)?)|current_file_path)\s*:"
     r"\s*[`'\"]?(?:[\w.-]*[/\\])*[\w-]+\.\w{1,8}[`'\"]?\s*(?:\*/|-->)?\s*(?:[\r\n]|\Z)"
 )
 

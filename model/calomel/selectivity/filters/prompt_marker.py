@@ -25,7 +25,9 @@ _MARKERS: Final = (
 _MARKER: Final = re.compile("|".join(_MARKERS))
 # A model that was trained on chats answers with a fenced block.
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+-]*[ \t]*(?:[\r\n]|\Z)")
-_PROSE: Final = frozenset({"", "markdown", "mdx", "quarto", "restructuredtext", "asciidoc", "plaintext", "tex", "latex"})
+_PROSE: Final = frozenset(
+    {"", "markdown", "mdx", "quarto", "restructuredtext", "asciidoc", "plaintext", "tex", "latex"}
+)
 _FENCE_MARK: Final = re.compile(r"```|~~~")
 
 
@@ -34,10 +36,6 @@ def prompt_marker(proposal: Proposal) -> bool:
     for _, _, new in proposal.edits:
         if any(found[0] not in proposal.text for found in _MARKER.finditer(new)):
             return True
-        if (
-            proposal.language_id not in _PROSE
-            and _FENCE.match(new)
-            and _FENCE_MARK.search(proposal.text) is None
-        ):
+        if proposal.language_id not in _PROSE and _FENCE.match(new) and _FENCE_MARK.search(proposal.text) is None:
             return True
     return False

@@ -15,6 +15,4 @@ _CHARACTERS: Final = 4000
 def too_large(proposal: Proposal) -> bool:
     """Whether it writes more filled lines, or more characters, than fit on a screen."""
     written = [new for _, _, new in proposal.edits]
-    return (
-        sum(map(len, written)) > _CHARACTERS or sum(len(filled(split_lines(new))) for new in written) > _LINES
-    )
+    return sum(map(len, written)) > _CHARACTERS or sum(len(filled(split_lines(new))) for new in written) > _LINES

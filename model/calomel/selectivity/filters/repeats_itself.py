@@ -1,0 +1,53 @@
+"""A suggestion that goes round in circles."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from calomel.selectivity.filters.around import split_lines
+from calomel.selectivity.filters.letters import letters
+from calomel.selectivity.proposal import Proposal
+
+# Tabby's removeLineEndsWithRepetition: three characters six times, or ten characters four times.
+_LINE_ENDS: Final = (re.compile(r"(.{3,40}?)\1{5,}$"), re.compile(r"(.{10,80}?)\1{3,}$"))
+# Characters of a line's end that are looked at.
+_LOOKED_AT: Final = 400
+_LINES: Final = 80
+# The same line so often, or the same block of lines twice, directly behind each other.
+_LINE_TIMES: Final = 3
+_LEAST_LINE_LETTERS: Final = 4
+_LEAST_BLOCK_LETTERS: Final = 16
+_LARGEST_BLOCK: Final = 12
+
+
+def repeats_itself(proposal: Proposal) -> bool:
+    """Whether its last line ends in a loop, or the same lines come again directly behind themselves.
+
+    Numbers and other literals may repeat: tables do.
+    """
+    return any(_ends_in_loop(new) or _repeats_lines(new) for _, _, new in proposal.edits)
+
+
+def _ends_in_loop(new: str) -> bool:
+    line = new.rstrip()[-_LOOKED_AT:]
+    line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
+    # Nothing to look for in a short line, nor in a ruler.
+    if len(line) < 18:  # noqa: PLR2004 (the shortest loop: three characters six times)
+        return False
+    return any((found := loop.search(line)) is not None and letters(found[1]) > 0 for loop in _LINE_ENDS)
+
+
+def _repeats_lines(new: str) -> bool:
+    lines = [line.rstrip() for line in split_lines(new)][:_LINES]
+    lines = [line for line in lines if line]
+    if len(lines) < _LINE_TIMES:
+        return False
+    for size in range(1, min(len(lines) // 2, _LARGEST_BLOCK) + 1):
+        least, times = (_LEAST_LINE_LETTERS, _LINE_TIMES) if size == 1 else (_LEAST_BLOCK_LETTERS, 2)
+        row = 0
+        for at in range(len(lines) - size):
+            row = row + 1 if lines[at] == lines[at + size] else 0
+            if row >= size * (times - 1) and letters("".join(lines[at - size + 1 : at + 1])) >= least:
+                return True
+    return False
