@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -92,6 +93,7 @@ class Commands:
             "off": status.off,
             "last": None if status.last is None else dict(status.last),
             "last_request": self._model.last_request,
+            "withheld": asdict(status.withheld),
         }
 
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from calomel.suggest.drafts.continuation import continuation
 from calomel.suggest.flight import Run, Ticket
 from calomel.suggest.found import Answered, Found, Held
 from calomel.suggest.needs import CommentTest, ErrorTest
-from calomel.suggest.offering import offered
+from calomel.suggest.offering import hold_back, offered
 from calomel.suggest.permission import forbidden
 from calomel.suggest.question import Question
 from calomel.suggest.search import look_around
@@ -193,6 +193,10 @@ async def _asked(
         return session.model.failed(error)
     session.latency.add(session.clock() - began)
     if isinstance(found, Held):
+        current = session.workspace.documents.get(asked.ticket.uri) is asked.document
+        # With a change since, another question follows, which will have it in the text as it is then.
+        if current and not run.changes:
+            hold_back(session, asked.document, asked.offset, found, asked.trigger, asked.selected)
         found = found.reason
     attempt.entry = entry = _entry(session, asked, question, run, found)
     if asked.selected is None:

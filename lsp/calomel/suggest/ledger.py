@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from calomel.suggest.completer import Kind
+from calomel.suggest.held_back import HeldBack
 from calomel.suggest.offer import Offer
-from calomel.suggest.outcome import Outcome, OutcomeKind, OutcomeSink
+from calomel.suggest.outcome import SEEN_SECONDS, Outcome, OutcomeKind, OutcomeSink
 from calomel.suggest.planned import Change
 from calomel.suggest.units import utf16_length
+from calomel.workspace.history import Origin
 
-# Both numbers are those of Continue, so that rates compare: less is not seen, more is no answer.
-SEEN_SECONDS: Final = 0.25
+# Continue's number, so that rates compare: whoever does nothing for longer gives no answer.
 NO_ACTION_SECONDS: Final = 10.0
 # An editor that reports an acceptance does so within a moment of changing the text.
 GRACE_SECONDS: Final = 0.5
@@ -28,13 +29,19 @@ _SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
 class Ledger:
-    """The suggestions of one editor, the newest of each kind and document being the visible one."""
+    """The suggestions of one editor, the newest of each kind and document being the visible one.
+
+    Attributes:
+        counts: of outcomes.
+        held_back: the suggestions that the editor was not given.
+    """
 
     def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
         self._clock = clock
         self._sink = sink
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self.counts: Counter[str] = Counter()
+        self.held_back = HeldBack(clock, sink)
 
     def get(self, suggestion_id: str) -> Offer | None:
         """One of the last suggestions."""
@@ -56,8 +63,9 @@ class Ledger:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
 
-    def changed(self, uri: str, change: Change) -> tuple[Offer, ...]:
+    def changed(self, uri: str, change: Change, origin: Origin = Origin.TYPED) -> tuple[Offer, ...]:
         """Go along with a change; returns the suggestions that it accepts."""
+        self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
         for offer in list(self._open(uri)):
             accepting = offer.was_accepted_by(change)
@@ -127,6 +135,7 @@ class Ledger:
 
     def closed(self, uri: str) -> None:
         """The document was closed."""
+        self.held_back.closed(uri)
         for offer in [offer for offer in self._offers.values() if offer.uri == uri]:
             self._finish(offer)
             offer.edits = ()
@@ -146,6 +155,7 @@ class Ledger:
     def close(self) -> None:
         """The session ends: tell everything that is still open."""
         self.settle()
+        self.held_back.close()
         for offer in self._offers.values():
             self._finish(offer)
         self._offers.clear()

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from calomel.suggest.cache import Entry
+from calomel.suggest.completer import Kind
 from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between, rows_of
+from calomel.suggest.found import Held
+from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.offer import Offer
+from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.replacement import may_replace
@@ -12,6 +18,7 @@ from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import Suggestion, TextEdit, apply
 from calomel.suggest.trigger import Selected, Trigger
+from calomel.suggest.units import utf16_length
 from calomel.workspace.documents import Document
 
 
@@ -20,14 +27,10 @@ def offered(
 ) -> Suggestion | SilenceReason:
     """Offer what fits the cursor of an entry whose edits are edits of the document's text; or say why not."""
     text = document.text
-    chosen = entry.edits or ()
-    if entry.kind == "edit":
-        chosen, _ = near_cursor(text, chosen, cursor)
+    explicit = trigger is Trigger.EXPLICIT
+    chosen = _fitting(text, cursor, entry.kind, entry.edits or (), selected)
     if not chosen:
         return SilenceReason.STALE
-    if selected is None and entry.kind == "fill" and chosen[0].start != cursor:
-        return SilenceReason.STALE
-    explicit = trigger is Trigger.EXPLICIT
     if not explicit and session.rejections.has(document.uri, text, chosen):
         return SilenceReason.REJECTED_BEFORE
     visible = session.ledger.visible(document.uri, entry.kind)
@@ -39,15 +42,14 @@ def offered(
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
-    low, high = delivered[0].start, delivered[-1].end
-    answered = apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in delivered])
+    answered = _joined(text, delivered)
     if visible is not None and visible.edits == chosen:
         offer = visible
         if offer.answered != answered:
             offer.answered, offer.taken = answered, 0
     else:
         offer = Offer(
-            id=f"{session.rng.getrandbits(64):016x}",
+            id=session.ledger.held_back.taken_over(document.uri, entry.kind, chosen, text) or _new_id(session),
             uri=document.uri,
             kind=entry.kind,
             language_id=document.language_id,
@@ -77,6 +79,63 @@ def offered(
         candidate=entry.candidate,
         truncated=entry.truncated,
     )
+
+
+def hold_back(
+    session: Session, document: Document, cursor: int, held: Held, trigger: Trigger, selected: Selected | None = None
+) -> None:
+    """Follow what is not offered, so that it is known what became of it; its edits are edits of the document's text."""
+    found, text, language = held.found, document.text, document.language_id
+    kind = found.signals.kind
+    chosen = _fitting(text, cursor, kind, found.edits, selected)
+    # What was rejected before would not be shown whatever the threshold, and what is visible is shown.
+    if not chosen or session.rejections.has(document.uri, text, chosen):
+        return
+    visible = session.ledger.visible(document.uri, kind)
+    if visible is not None and visible.edits == chosen:
+        return
+    answered = _joined(text, edits_of(chosen))
+    gate = session.asker.judging.gate
+    outcome = Outcome(
+        id=_new_id(session),
+        outcome="withheld",
+        reason=str(held.reason),
+        kind=kind,
+        uri=document.uri,
+        language_id=language,
+        trigger=str(trigger),
+        model=session.asker.model_id,
+        probability=found.probability,
+        visible_seconds=0.0,
+        length=utf16_length(answered),
+        accepted_length=0,
+        text=answered,
+        signals=signals_of(found.candidate, chosen, found.signals),
+        maker=found.maker,
+        request=found.request,
+        proposed=found.candidate.text,
+    )
+    threshold = gate.threshold(language) if isinstance(gate, ThresholdGate) else None
+    session.ledger.held_back.hold(outcome, chosen, text, threshold)
+
+
+def _fitting(
+    text: str, cursor: int, kind: Kind, edits: tuple[Planned, ...], selected: Selected | None
+) -> tuple[Planned, ...]:
+    """Which of `edits` to offer at the cursor; none when they belong elsewhere by now."""
+    if kind == "edit":
+        return near_cursor(text, edits, cursor)[0]
+    return edits if edits and (selected is not None or edits[0].start == cursor) else ()
+
+
+def _new_id(session: Session) -> str:
+    return f"{session.rng.getrandbits(64):016x}"
+
+
+def _joined(text: str, edits: Sequence[TextEdit]) -> str:
+    """What `edits` of `text` put between the first one's start and the last one's end."""
+    low, high = edits[0].start, edits[-1].end
+    return apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in edits])
 
 
 def _gives_way(visible: Offer, chosen: tuple[Planned, ...], text: str, cursor: int) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.outcome_signals import OutcomeSignals
 
-OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded"]
+OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
+
+# Continue's number, so that rates compare: what is visible for less is not seen.
+SEEN_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +21,11 @@ class Outcome:
     Attributes:
         id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
         outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
+            `withheld` in place of `shown` when it was held back, and `typed` if the user then wrote all of it by hand;
+            one that is shown after all keeps its id.
         reason: a short name, empty where there is nothing to add: `by_text` or `by_command` for an acceptance,
-            `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`.
+            `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`, the
+            reason of the silence for `withheld` and `typed`.
         kind: `fill` or `edit`.
         uri: of the document.
         language_id: of the document.

@@ -17,6 +17,7 @@ from calomel.suggest.cooldown import Cooldown
 from calomel.suggest.debounce import Debounce
 from calomel.suggest.flight import Ticket
 from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.judging import Watch
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
 from calomel.suggest.needs import Builder
@@ -62,7 +63,7 @@ class Suggester:
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
             model=Model(completer, clock, sleep),
-            asker=Asker(builder, completer, gate or ThresholdGate(settings.aggressiveness), sleep),
+            asker=Asker(builder, completer, gate or _gate(settings), sleep),
             ledger=Ledger(clock, outcomes),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),
@@ -104,6 +105,10 @@ class Suggester:
             uri,
             lambda ticket: answering.next_edit(self._session, ticket, version, offset, diagnostics, trigger),
         )
+
+    def watch(self, watch: Watch | None) -> None:
+        """Tell somebody of every candidate that is judged, shown or not; filters then say all that they have to say."""
+        self._session.asker.judging.watch = watch
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
@@ -160,7 +165,7 @@ class Suggester:
         session.settings = settings
         session.debounce.fixed = settings.debounce_seconds
         if self._own_gate:
-            session.asker.judging.gate = ThresholdGate(settings.aggressiveness)
+            session.asker.judging.gate = _gate(settings)
         session.cache.clear()
 
     def toggle(
@@ -189,6 +194,8 @@ class Suggester:
         """How it is."""
         session = self._session
         session.ledger.settle()
+        held_back = session.ledger.held_back
+        held_back.settle()
         off = session.switches.off("", "", enabled=self.settings.enabled, language_enabled=True)
         known, tally = session.model.known, session.tally
         return Status(
@@ -204,6 +211,7 @@ class Suggester:
             latency_p95=session.latency.quantile(0.95),
             off=None if off is None else str(off),
             last=None if tally.last is None else dict(tally.last),
+            withheld=held_back.report(),
         )
 
     async def aclose(self) -> None:
@@ -234,7 +242,7 @@ class Suggester:
         session.state(uri).changed(document.version, change)
         session.cache.changed(uri, change)
         session.rejections.changed(uri, change)
-        for offer in session.ledger.changed(uri, change):
+        for offer in session.ledger.changed(uri, change, origin):
             self._was_accepted(offer)
 
     def saved(self, document: Document) -> None:
@@ -261,6 +269,7 @@ class Suggester:
         session = self._session
         session.tally.requests += 1
         session.ledger.settle()
+        session.ledger.held_back.settle()
         answer: Answer
         if self._is_closed:
             answer = Silence.of(SilenceReason.CLOSED)
@@ -271,7 +280,13 @@ class Suggester:
                 answer = Silence.of(SilenceReason.FAILED, _where(error))
                 LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)
         session.tally.add(answer)
+        if isinstance(answer, Silence):
+            LOG.debug("silent: %s, %s", kind, answer.reason)
         return answer
+
+
+def _gate(settings: SuggestSettings) -> ThresholdGate:
+    return ThresholdGate(settings.aggressiveness, settings.aggressiveness_by_language)
 
 
 def _where(error: Exception) -> str:
