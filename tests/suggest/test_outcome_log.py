@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from calomel.suggest.completer import Candidate
 from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, numbered, outcome_log_path
-from calomel.suggest.outcome_reader import OutcomeHistory, read_outcomes
+from calomel.suggest.outcome_reader import OutcomeHistory, each_outcome, read_outcomes
 from calomel.suggest.outcome_record import OutcomeRecord, line_of, record_of
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.planned import Planned
@@ -292,6 +292,18 @@ def test_a_line_that_another_window_did_not_finish_costs_itself_alone(path: Path
     a_log(path).record(an_outcome(id="whole"))
     history = read(path)
     assert ([record.id for record in history.records], history.bad_lines) == (["whole"], 1)
+
+
+@pytest.mark.parametrize("text", ['x = {"a": 1}', ',"signals":{"tokens":3}', '"outcome":"withheld"'])
+def test_a_brief_reading_leaves_out_the_numbers_of_what_was_withheld_alone(path: Path, text: str) -> None:
+    signals = signals_of(Candidate(text, (-0.5,)), [Planned(0, 0, text, "")])
+    log = a_log(path, mask=str)
+    for outcome in ("withheld", "typed", "shown"):
+        log.record(an_outcome(outcome=outcome, reason="", text=text, signals=signals))
+    whole, brief = list(each_outcome(path)), list(each_outcome(path, in_brief=True))
+    assert whole[0] is not None
+    assert whole[0].signals["tokens"] == 1
+    assert brief == [replace(whole[0], signals={}), *whole[1:]]
 
 
 @pytest.mark.parametrize("obstacle", ["folder", "link", "pipe", "no right"])

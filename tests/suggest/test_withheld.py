@@ -224,7 +224,7 @@ async def test_few_are_followed_at_once() -> None:
             await editor.inline()
             await editor.time.advance(1.0)
         assert len([each for each in told(editor) if each[0] == "withheld"]) == 40
-        assert len(editor.suggester._session.ledger.held_back._followed) == 16  # noqa: SLF001 - memory has no other sign
+        assert len(editor.suggester._session.ledger.held_back._followed) == 16
 
 
 TEXTS = st.text("ab(\n", max_size=8)

@@ -14,9 +14,11 @@ from calomel.suggest.outcome_record import line_of
 
 __all__ = ["KEPT_FILES", "MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
 
-# About 600 bytes a line: a file holds some 8,000 outcomes, all of them the last half year of a busy user.
-MAX_BYTES: Final = 5_000_000
-KEPT_FILES: Final = 4
+# An hour of typing holds back some 700 suggestions and shows 100, by replays of recorded work, and a line has 400 to
+# 900 bytes: 0.8 MB an hour. Filters are fitted to what a person does over months; this keeps 100 hours of typing, which
+# are two months of those who type for two hours a day.
+MAX_BYTES: Final = 10_000_000
+KEPT_FILES: Final = 8
 
 
 def outcome_log_path() -> Path:

@@ -30,15 +30,20 @@ class OutcomeHistory:
 
 def read_outcomes(path: Path) -> OutcomeHistory:
     """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    records: list[OutcomeRecord] = []
-    bad = 0
-    files = [numbered(path, number) for number in range(_MOST_FILES, -1, -1)]
-    for line in (line for file in files for line in _lines(file)):
-        try:
-            records.append(record_of(line))
-        except ValueError:
-            bad += bool(line.strip())
-    return OutcomeHistory(tuple(records), bad)
+    found = list(each_outcome(path))
+    records = tuple(each for each in found if each is not None)
+    return OutcomeHistory(records, len(found) - len(records))
+
+
+def each_outcome(path: Path, *, in_brief: bool = False) -> Iterator[OutcomeRecord | None]:
+    """The same one by one, None for a bad line; `in_brief` as in `record_of`. Raises as `read_outcomes` does."""
+    for number in range(_MOST_FILES, -1, -1):
+        for line in _lines(numbered(path, number)):
+            try:
+                yield record_of(line, in_brief=in_brief)
+            except ValueError:
+                if line.strip():
+                    yield None
 
 
 def _lines(file: Path) -> Iterator[bytes]:

@@ -6,12 +6,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from calomel.suggest.outcome import Outcome
+from calomel.suggest.outcome_signals import OutcomeSignals
 
 # Grows when an older reader would misunderstand a line; new fields alone are no reason.
 FORMAT: Final = 1
@@ -21,6 +22,11 @@ _LONGEST_NAME: Final = 64
 # The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
 _LONGEST_TEXT: Final = 4_000
+_ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
+_SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
+_WITHHELD: Final = b'"outcome":"withheld"'
+# It can not begin inside of a text, where quotation marks have a backslash, and no signal has braces.
+_NUMBERS: Final = re.compile(rb',"signals":\{[^{}]*\}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +36,7 @@ class OutcomeRecord:
     Attributes:
         time: seconds since 1970.
         id: of the suggestion.
-        outcome: `shown`, `accepted`, `partly_accepted`, `rejected`, `ignored`, `superseded`, or a later version's.
+        outcome: as `Outcome.outcome`, or a later version's.
         session: names the editor window for as long as it is open.
         reason: a short name, may be empty.
         kind: `fill` or `edit`.
@@ -104,16 +110,24 @@ def line_of(
         "accepted_length": outcome.accepted_length,
         "unit": _unit(outcome),
     }
+    # What is empty or zero is so when it is read again, too.
+    values = {name: value for name, value in values.items() if value or name in _ALWAYS}
     if outcome.signals is not None:
-        values["signals"] = {name: value for name, value in asdict(outcome.signals).items() if value is not None}
+        known = ((name, getattr(outcome.signals, name)) for name in _SIGNALS)
+        values["signals"] = {name: value for name, value in known if value is not None}
     if mask is not None:
         values["text"] = mask(outcome.text)[:_LONGEST_TEXT]
     # ASCII alone: half a surrogate pair, which an editor may send, is no UTF-8.
     return (json.dumps(_finite(values), separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
-def record_of(line: bytes) -> OutcomeRecord:
-    """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`."""
+def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
+    """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`.
+
+    `in_brief` leaves the numbers of withheld suggestions out: they are most of a log, and most of the time to read it.
+    """
+    if in_brief and _WITHHELD in line:
+        line = _NUMBERS.sub(b"", line, count=1)
     try:
         values = json.loads(line)
     except (UnicodeDecodeError, RecursionError) as error:
