@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import random
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +32,7 @@ from calomel.training.edit_example import EditExampleMaker
 from calomel.training.edit_sampler import EditExamples
 from calomel.training.example import ExampleMaker
 from calomel.training.flex import flex_masks
+from calomel.training.interruption import on_signals
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
 from calomel.training.schedule import rate_factor
@@ -107,7 +106,7 @@ class _Run:
             _check_same_tokenizer(init_from, self.config.tokenizer)
             self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
         counters.sessions += 1
-        with _on_signals(self._stop):
+        with on_signals(self._stop):
             return self._show(counters)
 
     def _show(self, counters: Counters) -> Counters:
@@ -286,17 +285,3 @@ def _group_sums(batch: Batch, cross_entropy: Tensor) -> Tensor:
 
 def _means(sums: Tensor) -> dict[str, float]:
     return {name: float(total / max(1.0, float(count))) for name, (total, count) in zip(GROUPS, sums, strict=True)}
-
-
-@contextmanager
-def _on_signals(stop: Callable[..., None]) -> Iterator[None]:
-    """Call `stop` when the process is interrupted or terminated; only a main thread can be told."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -40,9 +40,14 @@ class _Asked:
 
 
 class Renderer:
-    """Renders preferences as inference would, with one tokenizer."""
+    """Renders preferences as inference would, with one tokenizer.
+
+    Attributes:
+        too_long: how many answers were left out.
+    """
 
     def __init__(self, tokenizer: Tokenizer, config: AlignConfig, *, positions: int, max_canvas: int) -> None:
+        self.too_long = 0
         self._tokenizer = tokenizer
         self._renderer = ContextRenderer(tokenizer)
         self._config = config
@@ -78,6 +83,7 @@ class Renderer:
         for text, weights in asked.answers.items():
             ids = self._tokenizer.encode(text)
             if len(ids) >= self._config.longest:
+                self.too_long += 1
                 continue
             quiet = text == asked.silence
             sides = [(side, weight) for side, weight in enumerate(weights) if weight] or [(1, 0.0)]

@@ -122,9 +122,16 @@ def lay_out(question: Question, marks: Marks, *, draws: int, seed: int, number: 
         needed = draw_count(answer.length, draws)
         scale[at, :needed] = 1 / needed
         for draw in range(needed):
-            own = draw_seed(answer.key, seed, number * draws + draw)
-            _canvases(rows, at, answer, question.canvas, marks, own, draw, needed, slot=at * draws + draw)
+            own = _Draw(draw_seed(answer.key, seed, number * draws + draw), draw, needed)
+            _canvases(rows, at, answer, marks, own, size=question.canvas, slot=at * draws + draw)
     return rows.layout(count, draws, scale.reshape(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Draw:
+    seed: int
+    number: int
+    of: int
 
 
 def _causal(rows: _Rows, at: int, answer: Answer, marks: Marks, *, slot: int) -> None:
@@ -135,22 +142,11 @@ def _causal(rows: _Rows, at: int, answer: Answer, marks: Marks, *, slot: int) ->
     rows.score(before, marks.end, 1.0, slot)
 
 
-def _canvases(
-    rows: _Rows,
-    at: int,
-    answer: Answer,
-    size: int,
-    marks: Marks,
-    seed: int,
-    draw: int,
-    draws: int,
-    *,
-    slot: int,
-) -> None:
+def _canvases(rows: _Rows, at: int, answer: Answer, marks: Marks, draw: _Draw, *, size: int, slot: int) -> None:
     wanted = (*answer.ids, marks.end)
     for first in range(0, len(wanted), size):
         part = wanted[first : first + size]
-        hidden = hidden_places(len(part), draw_seed(answer.key, seed, first), draw, draws)
+        hidden = hidden_places(len(part), draw_seed(answer.key, draw.seed, first), draw.number, draw.of)
         known = (set(range(len(part))) - set(hidden)) - {len(wanted) - 1 - first}
         shown = [part[place] if place in known else marks.mask for place in range(size)]
         if marks.shift:

@@ -1,4 +1,4 @@
-"""Which tokens of an answer are hidden, in each draw of its evidence lower bound: the same ones for policy and reference.
+"""Which tokens of an answer are hidden in each draw of its evidence lower bound: for policy and reference the same.
 
 An answer of L tokens, its end among them, has the bound
 

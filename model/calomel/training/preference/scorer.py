@@ -1,4 +1,4 @@
-"""What a model says of answers: the evidence lower bound of its canvases, and the exact likelihood of its causal mode."""
+"""What a model says of answers: the evidence lower bound of its canvases, and the likelihood of its causal mode."""
 
 from __future__ import annotations
 
