@@ -40,9 +40,9 @@ class Lessons:
     """What one judged suggestion teaches besides itself, as weights; 0 leaves a lesson out.
 
     Attributes:
-        silence: it was rejected: leaving everything as it is would have been right.
-        wanted: it was rejected: what the person wrote instead would have been right.
-        unsilence: it was accepted: leaving everything as it is would have been wrong.
+        silence: all suggestions were rejected: leaving everything as it is would have been right.
+        wanted: all were rejected: what the person wrote instead would have been right.
+        unsilence: one was accepted: leaving everything as it is would have been wrong.
         partly: a suggestion of which a part was taken is desirable.
     """
 
@@ -55,26 +55,35 @@ class Lessons:
 def preferences_of(judged: Iterable[Judged], lessons: Lessons) -> Iterator[Preference]:
     """The suggestions themselves, and the answers that would have been right or wrong in their place.
 
-    A suggestion to do nothing was never seen by anybody and teaches nothing.
+    Silence is right where every suggestion to a question was rejected, and is counted once for all of them. A
+    suggestion to do nothing was never seen by anybody and teaches nothing.
     """
+    questions: dict[PromptParts, list[Judged]] = {}
     for each in judged:
-        nothing = silence(each.parts)
-        if each.answer == nothing:
+        if each.answer != silence(each.parts):
+            questions.setdefault(each.parts, []).append(each)
+    for suggestions in questions.values():
+        for each in suggestions:
+            weight = lessons.partly if each.fate == "partly" else 1.0
+            yield from _preference(each, each.answer, each.fate != "rejected", weight)
+        taken = [each for each in suggestions if each.fate != "rejected"]
+        surest = max(taken or suggestions, key=lambda each: (each.fate == "accepted", each.certainty))
+        nothing = silence(surest.parts)
+        if taken:
+            weight = lessons.partly if surest.fate == "partly" else 1.0
+            yield from _preference(surest, nothing, False, lessons.unsilence * weight)
             continue
-        rejected = each.fate == "rejected"
-        weight = lessons.partly if each.fate == "partly" else 1.0
-        answers = [(each.answer, not rejected, weight)]
-        if rejected:
-            answers.append((nothing, True, lessons.silence))
-            if each.wanted is not None and each.wanted not in (nothing, each.answer):
-                answers.append((each.wanted, True, lessons.wanted))
-        else:
-            answers.append((nothing, False, lessons.unsilence * weight))
-        for answer, desirable, share in answers:
-            if share * each.certainty > 0:
-                yield Preference(
-                    each.parts, each.kind, answer, desirable, share * each.certainty, each.group, each.max_context
-                )
+        yield from _preference(surest, nothing, True, lessons.silence)
+        answers = {nothing, *(each.answer for each in suggestions)}
+        for wanted in dict.fromkeys(each.wanted for each in suggestions):
+            if wanted is not None and wanted not in answers:
+                yield from _preference(surest, wanted, True, lessons.wanted)
+
+
+def _preference(judged: Judged, answer: str, desirable: bool, weight: float) -> Iterator[Preference]:  # noqa: FBT001
+    weight *= judged.certainty
+    if weight > 0:
+        yield Preference(judged.parts, judged.kind, answer, desirable, weight, judged.group, judged.max_context)
 
 
 @dataclass(frozen=True, slots=True)
