@@ -24,7 +24,7 @@ _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
 _LONGEST_TEXT: Final = 4_000
 _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
 _SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
-_WITHHELD: Final = b'"outcome":"withheld"'
+_TAKES: Final = b'"accepted_length":'
 # It can not begin inside of a text, where quotation marks have a backslash, and no signal has braces.
 _NUMBERS: Final = re.compile(rb',"signals":\{[^{}]*\}')
 
@@ -124,9 +124,9 @@ def line_of(
 def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
     """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`.
 
-    `in_brief` leaves the numbers of withheld suggestions out: they are most of a log, and most of the time to read it.
+    `in_brief` leaves the numbers out of lines that take nothing: they are most of a log, and of the time to read it.
     """
-    if in_brief and _WITHHELD in line:
+    if in_brief and _TAKES not in line:
         line = _NUMBERS.sub(b"", line, count=1)
     try:
         values = json.loads(line)
@@ -135,21 +135,26 @@ def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
     if not isinstance(values, dict) or not {"time", "id", "outcome"} <= values.keys():
         raise ValueError("not an outcome")
     values.pop("format", None)
-    known = {name: values.pop(name) for name in list(values) if name in _TYPES}
-    for name, value in known.items():
-        if not isinstance(value, _TYPES[name]) or isinstance(value, bool):
-            raise ValueError(f"{name} has a wrong type")  # noqa: TRY004 - a line of a file, not an argument
-    return OutcomeRecord(**known, extra=values)
+    known, extra = {}, {}
+    for name, value in values.items():
+        types = _TYPES.get(name)
+        if types is None:
+            extra[name] = value
+        elif type(value) in types:
+            known[name] = value
+        else:
+            raise ValueError(f"{name} has a wrong type")
+    return OutcomeRecord(**known, extra=extra)
 
 
-_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
-    **{each.name: str for each in fields(OutcomeRecord)},
+# As JSON gives them: true is no number.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **{each.name: (str,) for each in fields(OutcomeRecord) if each.name != "extra"},
     **dict.fromkeys(("time", "probability", "visible_seconds"), (int, float)),
-    **dict.fromkeys(("length", "accepted_length"), int),
-    "signals": dict,
+    **dict.fromkeys(("length", "accepted_length"), (int,)),
+    "signals": (dict,),
     "text": (str, type(None)),
 }
-del _TYPES["extra"]
 
 
 def _plain(name: str) -> str:

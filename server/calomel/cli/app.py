@@ -15,6 +15,7 @@ from calomel.cli.fill import fill
 from calomel.cli.lsp import lsp
 from calomel.cli.replay import replay
 from calomel.cli.serve import serve
+from calomel.cli.stats import stats
 from calomel.cli.train import train
 from calomel.cli.tryout import tryout
 
@@ -34,6 +35,7 @@ app.command()(lsp)
 app.command()(serve)
 app.add_typer(bench, name="bench")
 app.command()(replay)
+app.command()(stats)
 app.command()(corpus)
 app.command()(edits)
 app.command()(train)

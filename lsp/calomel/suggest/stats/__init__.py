@@ -1,0 +1,1 @@
+"""What the outcome log says about a person and the suggestions."""
