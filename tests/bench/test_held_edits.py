@@ -14,8 +14,8 @@ from calomel.bench.journal import Journal
 from calomel.bench.moment_row import Row
 from calomel.bench.moments import Moment, moments
 from calomel.bench.progress import Progress
-from calomel.bench.room import HideAll
 from calomel.bench.stories import Story, composed, read_stories
+from calomel.replay.watched_gate import HideAll
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 
 

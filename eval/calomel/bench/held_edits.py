@@ -20,8 +20,8 @@ from calomel.bench.moment_row import CALOMEL, Row
 from calomel.bench.moments import Moment, chosen
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report
-from calomel.bench.room import HideAll
 from calomel.bench.stories import HELDOUT_EDITS, read_stories
+from calomel.replay.watched_gate import HideAll
 from calomel.suggest.completer import ModelInfo
 from calomel.workspace.preferences import Aggressiveness, SuggestSettings
 

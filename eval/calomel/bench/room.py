@@ -14,7 +14,7 @@ from calomel.prompts.parts import Hunk
 from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened
 from calomel.replay.watched_gate import Decision
 from calomel.suggest.completer import Candidate, Completer
-from calomel.suggest.gate import Gate, Hide, Signals, ThresholdGate, Verdict
+from calomel.suggest.gate import Gate, Signals, ThresholdGate, Verdict
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.trigger import Trigger
@@ -54,16 +54,6 @@ class Selective:
         verdict = self.inner.decide(candidate, signals)
         self.seen.append(Decision(candidate, signals, verdict))
         return verdict
-
-
-@dataclass(frozen=True, slots=True)
-class HideAll:
-    """Shows nothing, so that no place hides the next one: for those who want to know all that there is to decide."""
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """As sure as a threshold would be."""
-        verdict = ThresholdGate().decide(candidate, signals)
-        return Hide(SilenceReason.LOW_CONFIDENCE, verdict.probability)
 
 
 class Room:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Cause: TypeAlias = Literal["typed", "paste", "accept", "undo", "redo", "format", "snippet", "other"]
-Kind: TypeAlias = Literal["recording", "keystrokes", "git", "outcomes", "scenario", "example"]
+Kind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "outcomes", "scenario", "example"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,10 +96,13 @@ def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
 
 
 def _typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    """Key by key: whoever waits for a pause has to see none within a word that is typed in one go."""
     wait = 0.0
     for piece in _pieces(text, chance):
-        yield Stroke(Edit(at, at, piece), wait + KEY_SECONDS * len(piece))
-        at += len(piece)
+        for character in piece:
+            yield Stroke(Edit(at, at, character), wait + KEY_SECONDS)
+            at += 1
+            wait = 0.0
         wait = chance.uniform(*PAUSE_SECONDS) if chance.random() < _SHARE * _weight(piece) else 0.0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from calomel.replay.events import LogError, Problem, ReplayLog
 from calomel.replay.log_file import LogText, parse_object, read_text
@@ -12,6 +12,17 @@ from calomel.replay.log_file import LogText, parse_object, read_text
 _KNOWN = "recordings of Visual Studio Code, keystroke traces, outcome logs with text, txtar scenarios and .md examples"
 
 _LOOKED_AT = 100
+# Stories of edits, as `calomel edits` writes them.
+STORIES: Final = ".jsonl.zst"
+
+
+def read_logs(path: Path) -> list[ReplayLog]:
+    """The logs in a file: one, but of a file of stories one for each. Raises LogError."""
+    if path.name.endswith(STORIES):
+        from calomel.replay.story_log import read_story_logs
+
+        return read_story_logs(path)
+    return [read_log(path)]
 
 
 def read_log(path: Path) -> ReplayLog:

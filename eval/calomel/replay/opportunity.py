@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
 from calomel.replay.events import Checks, Edit, Kind, Problem
+from calomel.selectivity.sample import Sample
 
 SuggestionKind: TypeAlias = Literal["fill", "edit"]
 Outcome: TypeAlias = Literal["accepted", "partly", "rejected", "superseded", "too_short"]
@@ -129,6 +130,7 @@ class LogResult:
             opportunities.
         taken: questions that were not asked, since the person had accepted a suggestion and was writing its text.
         repeated: held-back suggestions that the person was typing along with; each is counted where it came first.
+        samples: every candidate that was judged, if they were asked for.
         text_right: the documents end with the texts that the log ends with, in the replay's own workspace.
         error: why the replay stopped before the end; empty when it did not.
     """
@@ -147,6 +149,7 @@ class LogResult:
     typed_on: int = 0
     taken: int = 0
     repeated: int = 0
+    samples: list[Sample] = field(default_factory=list)
     text_right: bool = True
     error: str = ""
 
@@ -154,7 +157,8 @@ class LogResult:
         """For `json.dumps`."""
         lists = {"opportunities": self.opportunities, "recorded": self.recorded}
         plain = {name: [each.to_json() for each in found] for name, found in lists.items()}
-        return asdict(replace(self, opportunities=[], recorded=[])) | plain
+        bare = asdict(replace(self, opportunities=[], recorded=[], samples=[]))
+        return bare | plain | {"samples": [each.to_line() for each in self.samples]}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
@@ -162,6 +166,7 @@ class LogResult:
         made = cls(**value)
         made.opportunities = [Opportunity.from_json(each) for each in value["opportunities"]]
         made.recorded = [Opportunity.from_json(each) for each in value["recorded"]]
+        made.samples = [Sample.from_line(line) for line in value.get("samples", ())]
         made.problems = [Problem(**each) for each in value["problems"]]
         made.checks = Checks(**value["checks"])
         return made

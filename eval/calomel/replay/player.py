@@ -27,8 +27,9 @@ from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.options import ReplayOptions
 from calomel.replay.person import Moment, Verdict, judge
 from calomel.replay.recorded import recorded_offers
+from calomel.replay.samples import Asked, SampleBook
 from calomel.replay.timed_completer import Answers, TimedCompleter
-from calomel.replay.watched_gate import Decision, WatchedGate
+from calomel.replay.watched_gate import Decision, HideAll, WatchedGate
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
@@ -81,7 +82,8 @@ class Player:
         self._log = log
         self._events = _until(log.events, options.limit_minutes)
         self._kinds = options.kinds or info.kinds
-        self._gate = WatchedGate(ThresholdGate(options.aggressiveness))
+        self._book = SampleBook(options.prompts) if options.samples else None
+        self._gate = WatchedGate(HideAll() if self._book else ThresholdGate(options.aggressiveness))
         clock = self.time.clock
         self.editor = Editor(clock)
         self.suggester = Suggester(
@@ -94,6 +96,8 @@ class Player:
             sleep=self.time.sleep,
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
+        if self._book is not None:
+            self.suggester.watch(self._book.see)
         self._position = 0
         self._last_edits = LastEdits()
         self._shown: set[str] = set()
@@ -189,6 +193,8 @@ class Player:
         if document.text != self.editor.texts[name]:
             self.result.text_right = False
         self._gate.best = None
+        if self._book is not None:
+            self._book.forget()
         return _Question(
             kind, document, name, offset, entry, self.time.now, document.revision, self.model.asked,
             len(self.model.answered),
@@ -202,6 +208,8 @@ class Player:
 
     def _note(self, question: _Question, answer: Answer) -> None:
         """Write down what came of a question."""
+        if self._book is not None and question.document.revision == question.revision:
+            self._book.take(self._about(question), question.kind, self._log.events)
         if isinstance(answer, Suggestion):
             if answer.id in self._shown:
                 return  # the person types into it
@@ -224,6 +232,19 @@ class Player:
             self.result.repeated += 1
             return
         self._add(question, str(answer.reason), held_back)
+
+    def _about(self, question: _Question) -> Asked:
+        return Asked(
+            log=self._log.name,
+            group=self._log.metadata.get("group", self._log.name),
+            entry=question.entry,
+            document=question.name,
+            language_id=question.document.language_id,
+            text=self.editor.texts[question.name],
+            cursor=question.offset,
+            time=self.time.now,
+            position=self._position,
+        )
 
     def _is_repeated(self, question: _Question, candidate: Shown) -> bool:
         """Whether it leads where the last suggestion led that was held back there: the person is typing along."""
@@ -317,6 +338,8 @@ class Player:
         result.typed_characters = sum(len(edit.text) for event in typed for edit in event.edits)
         result.active_minutes = float(len({int(event.time // 60) for event in typed}))
         result.text_right = result.text_right and self.editor.agrees()
+        if self._book is not None:
+            result.samples = self._book.samples
         recorded = recorded_offers(self._log, events)
         result.recorded, result.real_offers, result.real_accepts = recorded
 

@@ -1,4 +1,4 @@
-"""A gate that remembers what it decided about: so a replay knows the suggestions that were held back, too."""
+"""Gates that tell a replay more than an editor needs to know: what was held back, and all that there is to decide."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.suggest.completer import Candidate
-from calomel.suggest.gate import Gate, Signals, Verdict
+from calomel.suggest.gate import Gate, Hide, Signals, ThresholdGate, Verdict
+from calomel.suggest.silence import SilenceReason
 
 # As many as answers are cached: any of them may be offered later.
 _REMEMBERED: Final = 64
@@ -20,6 +21,16 @@ class Decision:
     candidate: Candidate
     signals: Signals
     verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class HideAll:
+    """Shows nothing, so that no place hides the next one: for those who want to know all that there is to decide."""
+
+    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
+        """As sure as a threshold would be."""
+        verdict = ThresholdGate().decide(candidate, signals)
+        return Hide(SilenceReason.LOW_CONFIDENCE, verdict.probability)
 
 
 class WatchedGate:

@@ -10,6 +10,7 @@ from typing import Final
 from calomel.prompts.region import region_around
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.completer import (
+    OWN_MAKERS,
     Candidate,
     CompleteAnswer,
     Completer,
@@ -113,8 +114,12 @@ class Asker:
         bounds = question.region.extended() if extended else question.region
         start, end = region_around(question.text, situation.offset, bounds)
         proposed = region_texts(situation.text, start, end, drafts)
+        explicit = question.trigger is Trigger.EXPLICIT
+        own = explicit or not self.judging.calibrator.hopeless("edit") >= OWN_MAKERS
+        if not own and not proposed:
+            return SilenceReason.NO_CHANGE
         request, answer = await self._ask(
-            "edit", question, situation, region=(start, end), drafts=tuple(each.draft for each in proposed)
+            "edit", question, situation, region=(start, end), drafts=tuple(each.draft for each in proposed), own=own
         )
         support = {(each.draft.text, each.draft.maker): each.support for each in proposed}
         best: Answered | None = None
@@ -170,6 +175,7 @@ class Asker:
         stop: tuple[str, ...] = (),
         max_tokens: int | None = None,
         drafts: tuple[Draft, ...] = (),
+        own: bool = True,
     ) -> tuple[CompleteRequest | None, CompleteAnswer]:
         explicit = question.trigger is Trigger.EXPLICIT
         parts = self._builder.build(situation, question.context_tokens).parts
@@ -193,6 +199,7 @@ class Asker:
             max_context=most,
             deadline=deadline,
             drafts=drafts,
+            own=own,
         )
         answering = asyncio.ensure_future(self._completer.complete(request))
         timer = asyncio.ensure_future(self._sleep(deadline + _GRACE))

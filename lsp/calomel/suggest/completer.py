@@ -22,6 +22,7 @@ PROTOCOL_VERSION = 1
 CANVAS = "canvas"
 SEEDED = "seeded"
 VERIFIED = "verified"
+OWN_MAKERS = frozenset({CANVAS, SEEDED, VERIFIED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class CompleteRequest:
         deadline: seconds from now after which what is known is returned; None for no bound.
         background: warms a cache or looks ahead; waits for every interactive request.
         drafts: texts that compete with the model's own, likeliest first.
+        own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
+            the time.
     """
 
     kind: Kind
@@ -62,6 +65,7 @@ class CompleteRequest:
     deadline: float | None = None
     background: bool = False
     drafts: tuple[Draft, ...] = ()
+    own: bool = True
 
 
 @dataclass(frozen=True, slots=True)

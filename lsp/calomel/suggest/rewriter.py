@@ -10,7 +10,8 @@ model judges all of them. One question is four rounds at the engine:
    what it agrees with costs no forward.
 4. Candidates are sorted by how much likelier they are than the current text.
 
-Where the model is sure of the current text, or doubts none of its tokens, drafts alone are judged.
+Where the model is sure of the current text, or doubts none of its tokens, or nobody wants its own texts, drafts alone
+are judged.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class Rewriter:
             judge = Judge(base)
             opening = await errands.need(judge.opening(self._encode(region.text)))
             keep = judge.open(opening)
-            spans = () if keep.log_prob >= SURE else self._doubted(region.text, keep)
+            spans = self._doubted(region.text, keep) if request.own and keep.log_prob < SURE else ()
             canvases = self._canvases(base, request.parts.edits, keep, spans)
             written = _written(base, keep, spans)
             new = judge.unknown(draft.ids for draft in drafts)

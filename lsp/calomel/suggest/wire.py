@@ -89,6 +89,7 @@ def encode_request(request: CompleteRequest) -> bytes:
             "deadline": request.deadline,
             "background": request.background,
             "drafts": [{"text": draft.text, "maker": draft.maker} for draft in request.drafts],
+            "own": request.own,
         }
     )
 
@@ -116,6 +117,7 @@ def decode_request(data: bytes | str) -> CompleteRequest:
         deadline=fields.optional_number("deadline", low=0, high=MAX_DEADLINE),
         background=fields.truth("background", default=False),
         drafts=fields.each("drafts", _read_draft, most=MAX_DRAFTS),
+        own=fields.truth("own", default=True),
     )
     _check_together(request)
     return request

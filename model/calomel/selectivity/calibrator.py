@@ -32,11 +32,13 @@ class KindCalibrator:
     Attributes:
         weights: by name of the feature; one that is not named weighs nothing.
         bias: added to the sum.
+        hopeless: makers of whose proposals next to none were accepted: nobody need ask them.
         report: figures of the fit, for people: counts, ECE, AUROC, reliability.
     """
 
     weights: Mapping[str, float]
     bias: float
+    hopeless: frozenset[str] = frozenset()
     report: Mapping[str, Any] = field(default_factory=dict)
 
     def probability(self, subject: Subject) -> float:
@@ -46,7 +48,12 @@ class KindCalibrator:
 
     def to_dict(self) -> dict[str, Any]:
         """What stands in the file."""
-        return {"bias": self.bias, "weights": dict(sorted(self.weights.items())), "report": dict(self.report)}
+        return {
+            "bias": self.bias,
+            "hopeless": sorted(self.hopeless),
+            "weights": dict(sorted(self.weights.items())),
+            "report": dict(self.report),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,11 @@ class Calibrator:
         """Of being accepted, 0 to 1. Of a kind that was not fitted the model's own numbers are believed."""
         fitted = self.kinds.get(subject.kind)
         return _believed(subject) if fitted is None else fitted.probability(subject)
+
+    def hopeless(self, kind: str) -> frozenset[str]:
+        """Makers that nobody need ask."""
+        fitted = self.kinds.get(kind)
+        return frozenset() if fitted is None else fitted.hopeless
 
     def write(self, path: Path) -> None:
         """Write what `read` reads."""
@@ -87,6 +99,7 @@ class Calibrator:
                 str(kind): KindCalibrator(
                     {str(name): _finite(weight) for name, weight in fitted["weights"].items()},
                     _finite(fitted["bias"]),
+                    frozenset(map(str, fitted.get("hopeless", ()))),
                     dict(fitted.get("report", {})),
                 )
                 for kind, fitted in found["kinds"].items()

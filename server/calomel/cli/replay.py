@@ -46,6 +46,12 @@ def replay(
     seed: Annotated[int, typer.Option(help="Of whatever is drawn, such as intervals.")] = 0,
     resume: Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")] = True,
     json: Annotated[Path | None, typer.Option(help="Write every figure and opportunity as JSON to this file.")] = None,
+    only: Annotated[int | None, typer.Option(min=1, help="So many of the logs, drawn by --seed.")] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
+    ] = None,
+    prompts: Annotated[bool, typer.Option(help="With --samples: keep texts and prompts, too: for align.")] = False,
     html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
@@ -68,13 +74,15 @@ def replay(
         aggressiveness=_aggressiveness(aggressiveness),
         kinds=_kinds(kinds),
         limit_minutes=limit_minutes,
+        samples=samples is not None,
+        prompts=prompts,
     )
-    for path in (json, html):
+    for path in (json, html, samples):
         if path is not None and not path.resolve().parent.is_dir():
             raise InputError(f"{path} cannot be written: its folder does not exist")
-    read = _read(logs or [], git, commits)
+    read = _some(_read(logs or [], git, commits), only, seed)
     with _errors_reported(device):
-        _replay(read, options, jobs=jobs, ray=ray, resume=resume, json=json, html=html)
+        _replay(read, options, jobs=jobs, ray=ray, resume=resume, json=json, html=html, samples=samples)
 
 
 def _replay(
@@ -86,11 +94,16 @@ def _replay(
     resume: bool,
     json: Path | None,
     html: Path | None,
+    samples: Path | None,
 ) -> None:
     from calomel.replay.runs import replay_logs
 
     with _progress(logs) as report:
         results = replay_logs(logs, options, jobs=jobs, report=report, resume=resume, ray=ray)
+    if samples is not None:
+        from calomel.replay.samples import to_lines
+
+        samples.write_text(to_lines(each for result in results for each in result.samples), encoding="utf-8")
     from calomel.replay.summary import document
     from calomel.replay.summary_table import render_tables
 
@@ -116,12 +129,12 @@ def _replay(
 def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayLog]:
     """The logs; what is wrong with each goes to stderr."""
     from calomel.replay.events import LogError
-    from calomel.replay.logs import read_log
+    from calomel.replay.logs import read_logs
 
     found: list[ReplayLog] = []
     try:
         for path in paths:
-            found.append(read_log(path))  # noqa: PERF401 (what was read before an error is not lost by a comprehension)
+            found += read_logs(path)
         if git is not None:
             found += _commits(git, commits)
     except LogError as error:
@@ -133,6 +146,16 @@ def _read(paths: Sequence[Path], git: Path | None, commits: int) -> list[ReplayL
     if not found:
         raise InputError(f"none of the last {commits} commits of {git} can be replayed")
     return found
+
+
+def _some(logs: list[ReplayLog], count: int | None, seed: int) -> list[ReplayLog]:
+    """So many, drawn, in their order."""
+    if count is None or count >= len(logs):
+        return logs
+    from random import Random
+
+    drawn = set(Random(seed).sample(range(len(logs)), count))  # noqa: S311 (a draw that can be repeated)
+    return [log for number, log in enumerate(logs) if number in drawn]
 
 
 def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
