@@ -27,6 +27,7 @@ class Script:
     def __init__(self) -> None:
         self.fill: str | None = "return a + b"
         self.edit: dict[str, str] = {}
+        self.log_prob = -0.01
         self.error: str | None = None
         self.hold: asyncio.Event | None = None
         self.loading: asyncio.Event | None = None
@@ -54,7 +55,7 @@ class Script:
                 text = text.replace(before, after)
         if text is None:
             return CompleteAnswer((), reason="empty", model="scripted")
-        candidate = Candidate(text, log_probs=(-0.01,), entropies=(0.01,), end_log_prob=-0.01)
+        candidate = Candidate(text, log_probs=(self.log_prob,), entropies=(0.01,), end_log_prob=-0.01)
         return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=90, model="scripted")
 
     async def info(self) -> ModelInfo:

@@ -1,7 +1,7 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
 The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "edit": ..., "seconds": ..., "error": ...,
-"loading_seconds": ...}`. `fill` is the text for every hole, or an object from the end of the prefix to the text.
+"loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of the prefix to the text.
 `edit` is an object of texts and what they become in the region. What the model was asked is appended to the file
 named by CALOMEL_TEST_ASKED, one JSON object a line.
 """
@@ -41,7 +41,7 @@ class ScriptedCompleter:
         text = self._fill(script, request) if request.kind == "fill" else self._edit(script, request)
         if text is None:
             return CompleteAnswer((), reason="empty", model="scripted")
-        candidate = Candidate(text, log_probs=(-0.01,), entropies=(0.01,), end_log_prob=-0.01)
+        candidate = Candidate(text, log_probs=(script.get("log_prob", -0.01),), entropies=(0.01,), end_log_prob=-0.01)
         return CompleteAnswer((candidate,), context_tokens=100, cached_tokens=95, model="scripted")
 
     async def info(self) -> ModelInfo:

@@ -24,6 +24,23 @@ async def test_the_status_tells_model_counts_and_times(editor: Editor) -> None:
     assert (status["last_request"]["context_tokens"], status["last_request"]["cached_tokens"]) == (100, 90)
 
 
+async def test_the_status_says_what_was_held_back_and_why(editor: Editor) -> None:
+    await editor.initialize(options={"suggest": {"aggressiveness_by_language": {"python": 0.6}}})
+    assert (await editor.command("calomel.status"))["withheld"]["last"] is None
+    editor.script.log_prob = -2.0
+    editor.open("def add(a, b):\n    \n")
+    assert (await editor.inline(1, 4, kind=2))["items"] == []
+    withheld = (await editor.command("calomel.status"))["withheld"]
+    assert (withheld["by_reason"], withheld["by_maker"], withheld["typed"]) == (
+        {"low_confidence": 1},
+        {"canvas": 1},
+        {},
+    )
+    last = withheld["last"]
+    assert (last["reason"], last["kind"], last["maker"], last["threshold"]) == ("low_confidence", "fill", "canvas", 0.6)
+    assert 0.0 < last["probability"] < 0.6
+
+
 async def test_a_rejected_suggestion_does_not_come_back(editor: Editor) -> None:
     await editor.initialize()
     assert await editor.command("calomel.reject", await suggestion(editor))

@@ -23,6 +23,14 @@ def test_status(neovim: Neovim) -> None:
     assert buffer == "This buffer: a suggestion is shown."
 
 
+def test_status_says_what_was_held_back(neovim: Neovim) -> None:
+    neovim.script(fill=FILL, log_prob=-3.0)
+    neovim.open("\n")
+    neovim.type("ix = ")
+    neovim.until(lambda: "Held back: low_confidence 1 (canvas 1). The last: low_confidence, 0.22" in neovim.status())
+    assert "with a threshold of 0.30" in neovim.status()
+
+
 def test_status_where_nothing_is_served(neovim: Neovim) -> None:
     neovim.lua("vim.cmd.new() vim.bo.buftype = 'nofile'")
     assert neovim.status().endswith("This buffer: not served.") or "No server" in neovim.status()

@@ -41,6 +41,26 @@ local function counted(counts)
         )
 end
 
+--- What was held back, or nil where nothing was.
+---@param withheld table?
+---@return string?
+local function held_back(withheld)
+    if type(withheld) ~= "table" or type(withheld.last) ~= "table" then
+        return nil
+    end
+    local last = withheld.last
+    local line = ("Held back: %s (%s). The last: %s, %.2f"):format(
+        counted(withheld.by_reason or {}),
+        counted(withheld.by_maker or {}),
+        last.reason,
+        last.probability
+    )
+    if type(last.threshold) == "number" then
+        line = line .. (" with a threshold of %.2f"):format(last.threshold)
+    end
+    return line
+end
+
 local BLOCKED = {
     not_modifiable = "this buffer can not be changed",
     macro = "a macro is being recorded or executed",
@@ -68,6 +88,7 @@ function M.status_lines()
         end
         lines[#lines + 1] = "Suggestions: " .. counted(status.outcomes or {})
         lines[#lines + 1] = "Silences: " .. counted(status.silences or {})
+        lines[#lines + 1] = held_back(status.withheld)
         local latency = status.latency_ms or {}
         if type(latency.p50) == "number" then
             lines[#lines + 1] = ("Model: %.0f ms (median), %.0f ms (95 of 100)"):format(latency.p50, latency.p95)
