@@ -47,10 +47,12 @@ class LineLog:
         # A line was written in part: the next one begins with a line end.
         self._torn = False
 
-    def write(self, line: Callable[[], bytes]) -> None:
-        """Append the line, with its end, that `line` makes."""
+    def write(self, line: Callable[[], bytes | None]) -> None:
+        """Append the line, with its end, that `line` makes; nothing for None."""
         try:
             made = line()
+            if made is None:
+                return
             with self._lock:
                 self._append(made)
         except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens

@@ -1,0 +1,194 @@
+"""The prompt log: what the model was asked and what it proposed, for aligning it with what the user thought of that.
+
+Only for users who turned `log.outcome_text` on. It lies beside the outcome log and is written in the same way: readable
+by its user alone, renamed when full. What became of a suggestion stands in the outcome log, under the same session and
+id.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.suggest.completer import CompleteRequest, Kind
+from calomel.suggest.fields import FieldError
+from calomel.suggest.line_log import LOG, LineLog, numbered
+from calomel.suggest.outcome import Outcome
+from calomel.suggest.wire import decode_request, encode_request
+
+# Grows when an older reader would misunderstand a line.
+FORMAT: Final = 1
+# A prompt of 2,048 tokens is about 8,000 bytes: some 5,000 prompts in all, many times what an alignment needs.
+MAX_BYTES: Final = 10_000_000
+KEPT_FILES: Final = 4
+# No prompt of a model that runs beside an editor is longer.
+_LONGEST_LINE: Final = 500_000
+# A suggestion is written down once, whatever becomes of it; more than these are not undecided at a time.
+_REMEMBERED: Final = 512
+_MOST_FILES: Final = 100
+
+Mask = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRecord:
+    """One line.
+
+    Attributes:
+        session, id: of the suggestion, as in the outcome log.
+        kind: `fill` or `edit`.
+        request: what the model was asked, secrets masked, without drafts.
+        text: what was proposed, secrets masked: the text of the hole, or what the region becomes.
+    """
+
+    session: str
+    id: str
+    kind: Kind
+    request: CompleteRequest
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PromptHistory:
+    """What a log holds, oldest first, and how many lines were left out: torn by a crash, or not ours."""
+
+    records: tuple[PromptRecord, ...]
+    bad_lines: int
+
+
+def prompt_log_path(outcomes: Path) -> Path:
+    """Where the prompts lie that belong to an outcome log."""
+    return outcomes.with_name("prompts.jsonl")
+
+
+class PromptLog(LineLog):
+    """Appends prompts to a file. Never raises: what cannot be written is counted, and said once.
+
+    Args:
+        path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
+        session: names the editor window, as in the outcome log.
+        mask: hides secrets, keeping a text's length.
+        max_bytes: of one file.
+        kept_files: the newest included.
+        wall: seconds since 1970.
+        warn: tells the user, once, that prompts cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        session: str,
+        mask: Mask,
+        max_bytes: int = MAX_BYTES,
+        kept_files: int = KEPT_FILES,
+        wall: Callable[[], float] = time.time,
+        warn: Callable[[str], None] = LOG.warning,
+    ) -> None:
+        super().__init__(path, what="Prompts of suggestions", max_bytes=max_bytes, kept_files=kept_files, warn=warn)
+        self._session = session
+        self._mask = mask
+        self._wall = wall
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def record(self, outcome: Outcome) -> None:
+        """Keep the question of a suggestion, the first time that something is said about it."""
+        request = outcome.request
+        if request is None or outcome.id in self._known:
+            return
+        self._known[outcome.id] = None
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        self.write(lambda: self._line(outcome, request))
+
+    def _line(self, outcome: Outcome, request: CompleteRequest) -> bytes | None:
+        try:
+            line = prompt_line(outcome.id, self._session, request, outcome.proposed, time=self._wall(), mask=self._mask)
+        except FieldError:
+            # What is not valid Unicode cannot be asked again.
+            return None
+        return line if len(line) <= _LONGEST_LINE else None
+
+
+def prompt_line(name: str, session: str, request: CompleteRequest, text: str, *, time: float, mask: Mask) -> bytes:
+    """The line of a suggestion, with its end. Raises FieldError where a text is not valid Unicode."""
+    parts = request.parts
+    head = {"format": FORMAT, "time": round(time, 3), "session": session, "id": name, "kind": request.kind}
+    tail = {"text": _masked_between(parts, text, mask)}
+    # Drafts are guesses that nobody saw.
+    asked = encode_request(replace(request, parts=_masked(parts, mask), drafts=(), deadline=None))
+    return b'%b,"request":%b,%b\n' % (_dump(head)[:-1], asked, _dump(tail)[1:])
+
+
+def read_prompts(path: Path) -> PromptHistory:
+    """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
+    records: list[PromptRecord] = []
+    bad = 0
+    for line in (line for number in range(_MOST_FILES, -1, -1) for line in _lines(numbered(path, number))):
+        try:
+            records.append(prompt_of(line))
+        except ValueError:
+            bad += bool(line.strip())
+    return PromptHistory(tuple(records), bad)
+
+
+def prompt_of(line: bytes) -> PromptRecord:
+    """The record of one line. Raises ValueError for a line that is none."""
+    try:
+        values = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(values, dict) or not isinstance(values.get("request"), dict):
+        raise ValueError("not a prompt")  # noqa: TRY004 - a line of a file, not an argument
+    names = [values.get(name) for name in ("session", "id", "text")]
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("a field is missing")
+    request = decode_request(json.dumps(values["request"]))
+    return PromptRecord(*_strings(names[:2]), request.kind, request, str(names[2]))
+
+
+def _strings(values: list[Any]) -> tuple[str, str]:
+    return str(values[0]), str(values[1])
+
+
+def _masked(parts: PromptParts, mask: Mask) -> PromptParts:
+    """What is asked is masked before it is asked; should a way be found around that, it ends here."""
+    region = parts.region
+    return replace(
+        parts,
+        related=tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in parts.related),
+        far=tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in parts.far),
+        edits=tuple(
+            Hunk(each.path, each.start_line, mask(each.before), mask(each.after), each.predicted)
+            for each in parts.edits
+        ),
+        prefix=mask(parts.prefix),
+        suffix=mask(parts.suffix),
+        region=None if region is None else EditRegion(mask(region.text), region.cursor),
+    )
+
+
+def _masked_between(parts: PromptParts, text: str, mask: Mask) -> str:
+    """A proposed text, masked in its line: what stands before it may say that it is a password."""
+    before = parts.prefix[max(parts.prefix.rfind("\n"), parts.prefix.rfind("\r")) + 1 :]
+    behind = parts.suffix.split("\n", 1)[0]
+    return mask(f"{before}{text}{behind}")[len(before) : len(before) + len(text)]
+
+
+def _dump(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb") as opened:
+            while line := opened.readline(2 * _LONGEST_LINE):
+                yield line
+    except FileNotFoundError:
+        return
