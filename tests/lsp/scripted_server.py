@@ -1,9 +1,9 @@
 """The real language server over stdio, with a model that follows a script: started as a program by the tests.
 
 The script is a JSON file named by CALOMEL_TEST_SCRIPT: `{"fill": ..., "edit": ..., "seconds": ..., "error": ...,
-"loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of the prefix to the text.
-`edit` is an object of texts and what they become in the region. What the model was asked is appended to the file
-named by CALOMEL_TEST_ASKED, one JSON object a line.
+"loading_seconds": ..., "log_prob": ...}`. `fill` is the text for every hole, or an object from the end of the prefix to
+the text. `edit` is an object of texts and what they become in the region. What the model was asked is appended to the
+file named by CALOMEL_TEST_ASKED, one JSON object a line.
 """
 
 from __future__ import annotations

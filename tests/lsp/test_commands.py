@@ -29,7 +29,7 @@ async def test_the_status_says_what_was_held_back_and_why(editor: Editor) -> Non
     assert (await editor.command("calomel.status"))["withheld"]["last"] is None
     editor.script.log_prob = -2.0
     editor.open("def add(a, b):\n    \n")
-    assert (await editor.inline(1, 4, kind=2))["items"] == []
+    assert await editor.inline(1, 4, kind=2) is None
     withheld = (await editor.command("calomel.status"))["withheld"]
     assert (withheld["by_reason"], withheld["by_maker"], withheld["typed"]) == (
         {"low_confidence": 1},
