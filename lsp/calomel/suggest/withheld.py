@@ -56,11 +56,12 @@ class Place:
         if change.end < low:
             self.start += len(change.inserted) - len(change.removed)
             return False
-        left, right = max(0, low - change.start), max(0, change.end - high)
-        before, after = change.removed[:left], change.removed[len(change.removed) - right :]
-        self.start -= left
-        self.now = before + self.now + after
-        self.wanted = before + self.wanted + after
+        if change.start < low or change.end > high:
+            left, right = max(0, low - change.start), max(0, change.end - high)
+            before, after = change.removed[:left], change.removed[len(change.removed) - right :]
+            self.start -= left
+            self.now = before + self.now + after
+            self.wanted = before + self.wanted + after
         at = change.start - self.start
         self.now = self.now[:at] + change.inserted + self.now[at + len(change.removed) :]
         return True
