@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from calomel.cli.align import align
 from calomel.cli.bench import bench
 from calomel.cli.calibrator import train_calibrator
 from calomel.cli.context import context
@@ -39,6 +40,7 @@ app.command()(stats)
 app.command()(corpus)
 app.command()(edits)
 app.command()(train)
+app.command()(align)
 app.command()(train_calibrator)
 
 
