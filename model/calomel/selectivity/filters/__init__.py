@@ -50,15 +50,8 @@ FILTERS: Final[dict[str, Filter]] = {
     "unbalanced": unbalanced,
     "unparsable": unparsable,
 }
-# Whoever asks explicitly may want back what went away, or be rid of what has just come.
-_UNASKED: Final = frozenset({"reverts_edit", "reinserts_deleted", "deletes_typed"})
 
 
-def fired(proposal: Proposal, *, asked: bool = False) -> Iterator[str]:
-    """The names of the filters that drop a proposal, one after the other: whoever wants one pays for no more.
-
-    Args:
-        proposal: the suggestion.
-        asked: somebody asked for it explicitly; what the user has just done speaks against nothing then.
-    """
-    return (name for name, drops in FILTERS.items() if not (asked and name in _UNASKED) and drops(proposal))
+def fired(proposal: Proposal) -> Iterator[str]:
+    """The names of the filters that drop a proposal, one after the other: whoever wants one pays for no more."""
+    return (name for name, drops in FILTERS.items() if drops(proposal))

@@ -10,7 +10,7 @@ from typing import Final
 
 LINE_END: Final = re.compile(r"\r\n|\r|\n")
 # Characters. A line beyond this is no line that anybody reads, and what is further away is no neighbour.
-_WINDOW: Final = 4096
+_WINDOW: Final = 1600
 
 
 def split_lines(text: str) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Final
 from calomel.selectivity.filters.around import above, head_of, rest_of, split_lines
 from calomel.selectivity.proposal import Proposal
 
-_WORDLESS: Final = re.compile(r"""\s*(?:#+|//+!?|--|;+|%+|/\*+|\*+/?|<!--|-->|\"{3}|'{3})\s*""")
-_STARTS: Final = ("#", "//", "--", ";", "%", "/*", "*", "<!--", '"""', "'''")
+# A mark that opens or closes a comment of several lines says where it is, even alone.
+_WORDLESS: Final = re.compile(r"\s*(?:#+|//+!?|--+|;+|%+|/\*+\s*\*+/|<!--\s*-->)\s*")
+_STARTS: Final = ("#", "//", "--", ";", "%", "/*", "*", "<!--")
 
 
 def empty_comment(proposal: Proposal) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from calomel.selectivity.filters.around import split_lines
 from calomel.selectivity.filters.letters import letters
 from calomel.selectivity.proposal import Proposal
 
-# Tabby's removeLineEndsWithRepetition: three characters six times, or ten characters four times.
-_LINE_ENDS: Final = (re.compile(r"(.{3,40}?)\1{5,}$"), re.compile(r"(.{10,80}?)\1{3,}$"))
+# From Tabby's removeLineEndsWithRepetition: a piece of three characters six times, one of ten characters four times.
+_SHORT_PIECE: Final = 3
+_SHORT_TIMES: Final = 6
+_LONG_PIECE: Final = 10
+_LONG_TIMES: Final = 4
 # Characters of a line's end that are looked at.
 _LOOKED_AT: Final = 400
 _LINES: Final = 80
@@ -32,10 +34,12 @@ def repeats_itself(proposal: Proposal) -> bool:
 def _ends_in_loop(new: str) -> bool:
     line = new.rstrip()[-_LOOKED_AT:]
     line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
-    # Nothing to look for in a short line, nor in a ruler.
-    if len(line) < 18:  # noqa: PLR2004 (the shortest loop: three characters six times)
-        return False
-    return any((found := loop.search(line)) is not None and letters(found[1]) > 0 for loop in _LINE_ENDS)
+    for size in range(_SHORT_PIECE, len(line) // _LONG_TIMES + 1):
+        # The line's end is the same as what stands one piece before it; the last piece may be cut.
+        same = size * ((_SHORT_TIMES if size < _LONG_PIECE else _LONG_TIMES) - 1)
+        if same + size <= len(line) and line[-same:] == line[-same - size : -size] and letters(line[-size:]) > 0:
+            return True
+    return False
 
 
 def _repeats_lines(new: str) -> bool:
