@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -52,7 +50,7 @@ def _masks(layout: Layout, window: int | None, device: torch.device) -> tuple[Te
     inner = None
     if window is not None:
         visible &= row["positions"] - columns["positions"] < window
-        if count > cast("int", window):
+        if count > window:
             index = torch.arange(count, device=device)
             distance = index[:, None] - index
             inner = (distance >= 0) & (distance < window)

@@ -88,12 +88,12 @@ class Renderer:
             quiet = text == asked.silence
             sides = [(side, weight) for side, weight in enumerate(weights) if weight] or [(1, 0.0)]
             judged += [(ids, bool(side), weight, quiet) for side, weight in sides]
-        quiet = [number for number, each in enumerate(judged) if each[3]]
+        silent = [number for number, each in enumerate(judged) if each[3]]
         return Lesson(
             question=Question.of(context, [each[0] for each in judged], self._canvas[asked.kind]),
             desirable=tuple(each[1] for each in judged),
             weights=tuple(each[2] for each in judged),
-            silence=quiet[0] if quiet else None,
+            silence=silent[0] if silent else None,
             kind=asked.kind,
         )
 

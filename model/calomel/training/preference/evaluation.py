@@ -67,37 +67,35 @@ def to_json(evaluations: dict[str, dict[str, Evaluation]]) -> dict[str, Any]:
 
 
 def _evaluate(pairs: Sequence[tuple[Lesson, Reference]], mode: str) -> Evaluation:
-    taken, rejected, quiet, quiet_wanted = [], [], [], []
-    taken_ratio, rejected_ratio = [], []
+    taken: list[float] = []
+    rejected: list[float] = []
+    above_taken: list[float] = []
+    above_rejected: list[float] = []
+    quiet: list[float] = []
+    quiet_wanted: list[float] = []
     for lesson, reference in pairs:
         scores: Sequence[float] = getattr(reference, mode)
-        silent = lesson.silence
-        answers = lesson.question.answers
-        keep = math.nan if silent is None else scores[silent]
-        silence_key = None if silent is None else answers[silent].key
-        wanted = silent is not None and any(
-            weight and good
-            for answer, weight, good in zip(answers, lesson.weights, lesson.desirable, strict=True)
-            if answer.key == silence_key
-        )
+        silent = None if lesson.silence is None else lesson.question.answers[lesson.silence].key
+        keep = math.nan if lesson.silence is None else scores[lesson.silence]
+        wanted = _silence_wanted(lesson, silent)
         if silent is not None:
             quiet.append(keep)
-            if wanted:
-                quiet_wanted.append(keep)
-        for answer, weight, good, score in zip(answers, lesson.weights, lesson.desirable, scores, strict=True):
+            quiet_wanted += [keep] if wanted else []
+        judged = zip(lesson.question.answers, lesson.weights, lesson.desirable, scores, strict=True)
+        for answer, weight, good, score in judged:
             # Where silence was right, a desirable text is what the person wrote: nobody suggested it.
-            if answer.key == silence_key or not weight or (good and wanted):
+            if answer.key == silent or not weight or (good and wanted):
                 continue
             (taken if good else rejected).append(score)
-            (taken_ratio if good else rejected_ratio).append(score - keep)
-    return Evaluation(
-        _mean(taken),
-        _mean(rejected),
-        _mean(quiet),
-        _mean(quiet_wanted),
-        auroc(taken_ratio, rejected_ratio),
-        len(taken) + len(rejected),
-    )
+            (above_taken if good else above_rejected).append(score - keep)
+    ranked = auroc(above_taken, above_rejected)
+    means = (_mean(each) for each in (taken, rejected, quiet, quiet_wanted))
+    return Evaluation(*means, ranked, len(taken) + len(rejected))
+
+
+def _silence_wanted(lesson: Lesson, silent: str | None) -> bool:
+    judged = zip(lesson.question.answers, lesson.weights, lesson.desirable, strict=True)
+    return any(answer.key == silent and weight > 0 and good for answer, weight, good in judged)
 
 
 def auroc(right: Sequence[float], wrong: Sequence[float]) -> float:

@@ -203,7 +203,7 @@ class _Run:
         for index, layout in zip(batch, layouts, strict=True):
             lesson = self.lessons[index]
             part = self._loss(self._rewards(score(self.model, layout), lesson, epoch), lesson, origins) / count
-            part.backward()  # type: ignore[no-untyped-call]
+            part.backward()
             loss += part.item()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
         optimizer.step()
