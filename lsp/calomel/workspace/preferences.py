@@ -123,7 +123,9 @@ class LogSettings:
         True, "Keep what became of suggestions (no text), to calibrate the filter to you.", user=True
     )
     outcome_text: bool = setting(
-        False, "Also keep their text and what the model was asked, secrets masked: `calomel align` learns from it.", user=True
+        False,
+        "Also keep their text and what the model was asked, secrets masked: `calomel align` learns from it.",
+        user=True,
     )
 
 
