@@ -263,8 +263,8 @@ class Player:
         self._add(question, str(SilenceReason.SUPERSEDED), late)
 
     def _held_back(self, question: _Question) -> Shown | None:
-        """The surest suggestion that the gate saw, if it is about the text as it is."""
-        decision = self._gate.best
+        """The surest suggestion that the gate saw, if it is about the text as it is. The book has all of them."""
+        decision = None if self._book is not None else self._gate.best
         if decision is None or question.document.revision != question.revision:
             return None
         return self._judged(question, decision.signals.edits, decision)[1]

@@ -34,12 +34,17 @@ def common_characters(one: str, other: str) -> int:
 def hunks(before: str, after: str) -> list[tuple[int, int, str]]:
     """The edits from one text to the other by words: start and end in `before`, and the new text."""
     old, new = words(before), words(after)
+    # Ends that are equal make up most of a file, and the comparison's time grows with the square of the rest.
+    most = min(len(old), len(new))
+    head = next((at for at in range(most) if old[at] != new[at]), most)
+    tail = next((at for at in range(most - head) if old[-1 - at] != new[-1 - at]), most - head)
     starts = [0]
     for token in old:
         starts.append(starts[-1] + len(token))
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    changed = new[head : len(new) - tail]
+    matcher = difflib.SequenceMatcher(None, old[head : len(old) - tail], changed, autojunk=False)
     return [
-        (starts[first], starts[last], "".join(new[new_first:new_last]))
+        (starts[head + first], starts[head + last], "".join(changed[new_first:new_last]))
         for tag, first, last, new_first, new_last in matcher.get_opcodes()
         if tag != "equal"
     ]
