@@ -27,7 +27,7 @@ def test_before_the_first_step_every_reward_is_exactly_nothing(
     checkpoint: Path, preferences: list[Preference], settings: AlignConfig, tmp_path: Path
 ) -> None:
     """The policy sees the very masks that the reference saw."""
-    align(preferences, checkpoint, tmp_path / "run", settings)
+    align(preferences, checkpoint, tmp_path / "run", replace(settings, epochs=1))
 
     first = steps(tmp_path / "run")[0]
     for mode in ("canvas", "causal"):
@@ -53,7 +53,7 @@ def test_a_mode_without_weight_is_measured_and_not_trained(
     checkpoint: Path, preferences: list[Preference], settings: AlignConfig, tmp_path: Path
 ) -> None:
     both, canvas = (
-        align(preferences, checkpoint, tmp_path / name, replace(settings, causal=share))
+        align(preferences, checkpoint, tmp_path / name, replace(settings, causal=share, epochs=2))
         for name, share in (("both", 1.0), ("canvas", 0.0))
     )
 
@@ -66,6 +66,7 @@ def test_a_run_that_was_stopped_ends_where_it_would_have_ended(
 ) -> None:
     from calomel.training.preference import run as module
 
+    settings = replace(settings, epochs=2)
     whole = align(preferences, checkpoint, tmp_path / "whole", settings)
     step = module._Run._step
 

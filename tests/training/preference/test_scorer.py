@@ -100,7 +100,7 @@ def test_the_mean_over_masks_is_the_bound(
     expected = Engine(model, tokenizer, context).bound(answer, size)
 
     question = Question.of(context, [answer], size)
-    means = [float(score(model, lay_out(question, marks(model), draws=2, seed=seed)).canvas[0]) for seed in range(200)]
+    means = [float(score(model, lay_out(question, marks(model), draws=2, seed=seed)).canvas[0]) for seed in range(100)]
 
     mean = sum(means) / len(means)
     deviation = (sum((each - mean) ** 2 for each in means) / len(means)) ** 0.5
