@@ -14,13 +14,8 @@ from calomel.suggest.outcome_record import line_of
 
 __all__ = ["KEPT_FILES", "MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
 
-# Ninety minutes of a recorded session, replayed, held back 340 suggestions and showed 68: 0.39 MB. Filters are fitted to
-# what a person does over months; this keeps some 300 hours of editing, which are three months of four hours a day.
-MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
-
-# An hour of typing holds back some 700 suggestions and shows 100, by replays of recorded work, and a line has 400 to
-# 900 bytes: 0.8 MB an hour. Filters are fitted to what a person does over months; this keeps 100 hours of typing, which
-# are two months of those who type for two hours a day.
+# Ninety minutes of a recorded session, replayed, held back 340 suggestions and showed 68: 0.39 MB. Filters are fitted
+# to what a person does over months; this keeps some 300 hours of editing, which are three months of four hours a day.
 MAX_BYTES: Final = 10_000_000
 KEPT_FILES: Final = 8
 
