@@ -19,8 +19,6 @@ def deletes_too_much(proposal: Proposal) -> bool:
     text = proposal.text
     lost = shortened = 0
     for start, end, new in proposal.edits:
-        if start == end:
-            continue
         head, rest = head_of(text, start), rest_of(text, end)
         fewer = _filled(head + text[start:end] + rest) - _filled(head + new + rest)
         if fewer > 0 and new.strip() and not _ends_region(proposal, end):

@@ -22,11 +22,11 @@ def _follows(text: str, at: int, new: str) -> bool:
     rest = rest_of(text, at).strip()
     if not said:
         return False
-    if rest:
+    if rest and LINE_END.search(new.strip(" \t")) is None:
         if said == rest:
             return letters(said) > 0
         return rest.startswith(said) and letters(said) >= _LEAST_LETTERS and not _continues(said, rest[len(said) :])
-    if LINE_END.match(new) is None and head_of(text, at).strip():
+    if head_of(text, at).strip() and LINE_END.match(new) is None:
         return False
     # Whole lines, which the next ones are the same as.
     following = text[at : at + len(new) + 256].strip()

@@ -12,7 +12,7 @@ _MARKERS: Final = (
     # Own ones first, then those of Qwen, StarCoder, CodeLlama, DeepSeek, Codestral, Gemma, Mercury, Zeta and chats.
     *map(re.escape, ALL),
     r"<\|/?[a-zA-Z][\w .-]{0,40}\|>",
-    r"<[｜|][\w▁ ]{2,30}[｜|]>",  # noqa: RUF001 (DeepSeek's own bars)
+    r"<｜[\w▁ ]{2,30}｜>",  # noqa: RUF001 (DeepSeek's own bars)
     r"</?fim[_-](?:prefix|suffix|middle|pad|begin|end|hole)>",
     r"<(?:PRE|SUF|MID|EOT)>",
     r"▁<(?:PRE|SUF|MID|EOT)>",

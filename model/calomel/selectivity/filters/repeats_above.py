@@ -23,7 +23,7 @@ def repeats_above(proposal: Proposal) -> bool:
 
 
 def _repeats(text: str, start: int, end: int, new: str) -> bool:
-    if letters(new) < _LEAST_WRITTEN or rest_of(text, end).strip():
+    if letters(new) < _LEAST_WRITTEN or (new[-1:] not in {"\r", "\n"} and rest_of(text, end).strip()):
         return False
     head = head_of(text, start)
     own = filled(split_lines(head + new))

@@ -13,13 +13,14 @@ _SHORT_PIECE: Final = 3
 _SHORT_TIMES: Final = 6
 _LONG_PIECE: Final = 10
 _LONG_TIMES: Final = 4
+_SEPARATOR: Final = 2
 # Characters of a line's end that are looked at.
 _LOOKED_AT: Final = 400
 _LINES: Final = 80
 # The same line so often, or the same block of lines twice, directly behind each other.
 _LINE_TIMES: Final = 3
-_LEAST_LINE_LETTERS: Final = 4
-_LEAST_BLOCK_LETTERS: Final = 16
+_LEAST_LINE_LETTERS: Final = 3
+_LEAST_BLOCK_LETTERS: Final = 12
 _LARGEST_BLOCK: Final = 12
 
 
@@ -34,9 +35,9 @@ def repeats_itself(proposal: Proposal) -> bool:
 def _ends_in_loop(new: str) -> bool:
     line = new.rstrip()[-_LOOKED_AT:]
     line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
-    for size in range(_SHORT_PIECE, len(line) // _LONG_TIMES + 1):
-        # The line's end is the same as what stands one piece before it; the last piece may be cut.
-        same = size * ((_SHORT_TIMES if size < _LONG_PIECE else _LONG_TIMES) - 1)
+    for size in range(_SHORT_PIECE, (len(line) + _SEPARATOR) // _LONG_TIMES + 1):
+        # The line's end is the same as what stands one piece before it; the last piece may lack its separator.
+        same = size * ((_SHORT_TIMES if size < _LONG_PIECE else _LONG_TIMES) - 1) - _SEPARATOR
         if same + size <= len(line) and line[-same:] == line[-same - size : -size] and letters(line[-size:]) > 0:
             return True
     return False
