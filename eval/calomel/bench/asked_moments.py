@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from calomel.bench.cases import SuiteError
-from calomel.bench.edit_signals import signals_line
 from calomel.bench.moment_row import CALOMEL, DRAFTS, LEFT_TO_RIGHT, REPEAT, Row, Said
+from calomel.bench.moment_sample import moment_sample
 from calomel.bench.moments import Moment
 from calomel.bench.repeat_edit import repeat_last
 from calomel.bench.room import BROKEN, Room, uri_of
@@ -88,7 +86,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
         half=moment.half,
         said=said,
         proposed={maker: tuple(right) for maker, right in proposed.items()},
-        signals=tuple(_signals(moment, room)),
+        samples=tuple(moment_sample(moment, decision) for decision in room.seen),
     )
 
 
@@ -137,14 +135,3 @@ def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
     if result is None or result == moment.text:
         return Said(shown=False, right=moment.silent, reason="nothing")
     return Said(shown=True, right=moment.right(result), maker=maker)
-
-
-def _signals(moment: Moment, room: Room) -> list[Mapping[str, Any]]:
-    about = {"kind": moment.story.kind, "language": moment.story.language, "story": moment.story.id}
-    lines: list[Mapping[str, Any]] = []
-    for decision in room.seen:
-        line = signals_line(decision)
-        if line is not None:
-            right = moment.right(apply(moment.text, decision.signals.edits))
-            lines.append({**line, "right": right, **about, "path": moment.story.path})
-    return lines

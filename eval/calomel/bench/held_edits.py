@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ class HeldOptions:
         device, threads: of the engine.
         seed: of the bootstrap.
         resume: go on where an interrupted run stopped.
-        signals: where to write a line for each candidate that the gate saw; nothing is shown then.
+        samples: where to write every candidate that the gate saw; nothing is shown then.
         json, results: where to write.
     """
 
@@ -54,7 +53,7 @@ class HeldOptions:
     threads: int | None = None
     seed: int = 0
     resume: bool = True
-    signals: Path | None = None
+    samples: Path | None = None
     json: Path | None = None
     results: Path | None = None
 
@@ -74,10 +73,10 @@ def run_held_edits(options: HeldOptions) -> Report:
     rows, info = asyncio.run(_asked(asked, options))
     report = report_of(rows, info, options)
     report.write(json_path=options.json, results=options.results)
-    if options.signals is not None:
-        lines = [json.dumps(line) + "\n" for row in rows for line in row.signals]
-        options.signals.parent.mkdir(parents=True, exist_ok=True)
-        options.signals.write_text("".join(lines), encoding="utf-8")
+    if options.samples is not None:
+        lines = [sample.to_line() for row in rows for sample in row.samples]
+        options.samples.parent.mkdir(parents=True, exist_ok=True)
+        options.samples.write_text("".join(lines), encoding="utf-8")
     return report
 
 
@@ -102,7 +101,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
     notes = [*NOTES, *MAKER_NOTES]
     if "edit" not in info.kinds:
         notes.append(f"{info.id} is not trained for edits: it can only repeat renames.")
-    if options.signals is not None:
+    if options.samples is not None:
         notes.append("Nothing was shown, so that every place was asked about: the first tables say nothing here.")
     silences: dict[str, int] = {}
     for row in rows:
@@ -116,7 +115,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
         tables=held_tables(rows, options.seed),
         notes=tuple(notes),
         provenance=describe_run(),
-        details={"rows": [{**row.to_json(), "signals": len(row.signals)} for row in rows]},
+        details={"rows": [{**row.to_json(), "samples": len(row.samples)} for row in rows]},
     )
 
 
@@ -132,7 +131,7 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
         if options.baselines and isinstance(completer.filler, Filler):
             rival = LeftToRight(completer, completer.filler)
         settings = SuggestSettings(debounce_seconds=0.0, aggressiveness=options.aggressiveness)
-        contenders = Contenders(completer, rival, settings, HideAll() if options.signals else None)
+        contenders = Contenders(completer, rival, settings, HideAll() if options.samples else None)
         journal = Journal(cache_folder(), "edits", _depends_on(options), resume=options.resume)
         try:
             return await ask_moments(moments, contenders, Progress(), journal), info
@@ -153,5 +152,5 @@ def _depends_on(options: HeldOptions) -> dict[str, object]:
         "device": options.device,
         "aggressiveness": options.aggressiveness,
         "baselines": options.baselines,
-        "signals": options.signals is not None,
+        "samples": options.samples is not None,
     }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
+
+from calomel.selectivity.sample import Sample
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
@@ -49,7 +51,7 @@ class Row:
         half: the last change was interrupted.
         said: by contender.
         proposed: by maker, whether each of its proposals was right, its best one first.
-        signals: of each candidate that the gate saw.
+        samples: of each candidate that the gate saw.
     """
 
     id: str
@@ -61,11 +63,11 @@ class Row:
     half: bool
     said: Mapping[str, Said]
     proposed: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
-    signals: tuple[Mapping[str, Any], ...] = ()
+    samples: tuple[Sample, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """By name."""
-        return asdict(self)
+        return {**asdict(replace(self, samples=())), "samples": [sample.to_line() for sample in self.samples]}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Row:
@@ -75,6 +77,6 @@ class Row:
                 **record,
                 "said": {name: Said(**said) for name, said in record["said"].items()},
                 "proposed": {maker: tuple(right) for maker, right in record["proposed"].items()},
-                "signals": tuple(record["signals"]),
+                "samples": tuple(Sample.from_line(line) for line in record["samples"]),
             }
         )

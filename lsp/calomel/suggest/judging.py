@@ -145,13 +145,13 @@ def subject_of(kind: Kind, candidate: Candidate, edits: Sequence[Planned], signa
 
 
 def known_signals(signals: OutcomeSignals) -> dict[str, object]:
-    """By name, without what is not known, rounded as the log rounds: so a fit and its use see the same numbers."""
+    """Numbers and names, without what is not known, rounded as the log rounds: a fit and its use see the same."""
     found: dict[str, object] = {}
     for name, value in asdict(signals).items():
         if isinstance(value, float):
             if math.isfinite(value):
                 found[name] = round(value, 6)
-        elif value is not None:
+        elif isinstance(value, int | str):
             found[name] = value
     return found
 

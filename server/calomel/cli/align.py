@@ -16,8 +16,8 @@ from calomel.cli.errors import InputError
 if TYPE_CHECKING:
     from calomel.selectivity.sample import Sample
     from calomel.suggest.outcome_record import OutcomeRecord
+    from calomel.training.preference.alignment import Alignment
     from calomel.training.preference.judged import Fate, Judged
-    from calomel.training.preference.run import Alignment
 
 # A day of one window is no sign of a day of another: whoever is held out is held out for so long.
 _DAY: Final = 86_400

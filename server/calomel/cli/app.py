@@ -8,7 +8,7 @@ import typer
 
 from calomel.cli.align import align
 from calomel.cli.bench import bench
-from calomel.cli.calibrator import train_calibrator
+from calomel.cli.calibrate import calibrate
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
 from calomel.cli.edits import edits
@@ -41,7 +41,7 @@ app.command()(corpus)
 app.command()(edits)
 app.command()(train)
 app.command()(align)
-app.command()(train_calibrator)
+app.command()(calibrate)
 
 
 def _print_version(wanted: bool) -> None:

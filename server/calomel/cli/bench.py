@@ -166,13 +166,13 @@ def edits(
         bool, typer.Option("--held-out", help="Edits in held-out packages instead of a suite.")
     ] = False,
     baselines: Annotated[
-        bool | None, typer.Option(help="Ask the baselines, too. Default: with --held-out, unless --signals.")
+        bool | None, typer.Option(help="Ask the baselines, too. Default: with --held-out, unless --samples.")
     ] = None,
     stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
     kinds: Annotated[str | None, typer.Option(metavar="KIND,KIND…", help="Only stories of these kinds.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
-    signals: Annotated[
-        Path | None, typer.Option(help="Write what the gate saw, for `calomel train-calibrator`.")
+    samples: Annotated[
+        Path | None, typer.Option(help="Show nothing, and write every candidate, for `calomel calibrate`.")
     ] = None,
     aggressiveness: Annotated[str, typer.Option(help="quiet, balanced, eager, or a probability.")] = "balanced",
     peer: Annotated[str | None, typer.Option(help="Score recorded answers instead of a model: mercury.")] = None,
@@ -204,14 +204,14 @@ def edits(
                     stories=stories,
                     kinds=tuple(filter(None, (kinds or "").split(","))),
                     limit=limit,
-                    baselines=signals is None if baselines is None else baselines,
+                    baselines=samples is None if baselines is None else baselines,
                     aggressiveness=threshold,
                     model=model,
                     device=device,
                     threads=threads,
                     seed=seed,
                     resume=resume,
-                    signals=signals,
+                    samples=samples,
                     json=json,
                     results=results,
                 )

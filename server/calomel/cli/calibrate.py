@@ -1,0 +1,159 @@
+"""`calomel calibrate`: fit how likely suggestions get accepted, from a user's own outcomes or from replays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from calomel.cli.errors import CommandError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from calomel.selectivity.calibrator import Calibrator
+    from calomel.selectivity.sample import Sample
+    from calomel.suggest.completer import ModelInfo
+    from calomel.training.fit_calibrator import Fit
+
+_KINDS = ("fill", "edit")
+
+
+def calibrate(
+    samples: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE...", help="What `calomel replay --samples` wrote. Default: your outcome log."),
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="Another outcome log than yours.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write. Default: where the editors look for your own calibrator.")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start from nothing, not from what the model has.")] = False,
+    wanted: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=0.99, help="Find the smallest threshold with this share accepted, 90 % sure."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it is worth, write nothing.")] = False,
+) -> None:
+    """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
+    from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
+    from calomel.suggest.model_info import describe
+    from calomel.training.fit_calibrator import TooFewError, fit, usable
+
+    if samples and log is not None:
+        raise InputError("name --samples or --log, not both")
+    try:
+        info = describe(model)
+        known = Calibrator() if fresh else _known(info)
+    except (OSError, CalibratorError, ValueError) as error:
+        raise InputError(str(error)) from error
+    found = _read(samples or [], log, info)
+    console = _console()
+    fits: dict[str, Fit] = {}
+    for kind in _KINDS:
+        chosen = usable(found, kind)
+        start: KindCalibrator | None = known.kinds.get(kind)
+        try:
+            fits[kind] = fit(chosen, start)
+        except TooFewError as error:
+            console.print(f"{kind}: not fitted. {error}.", markup=False)
+            continue
+        _show(console, kind, fits[kind])
+    if wanted is not None:
+        _promise(console, [(usable(found, kind), made) for kind, made in fits.items()], wanted)
+    if not fits:
+        raise CommandError("nothing was fitted; the calibrator that is there stays in use")
+    if not dry_run:
+        path = _path(out, info)
+        kinds = {**known.kinds, **{kind: made.calibrator for kind, made in fits.items()}}
+        Calibrator(kinds, info.weights if out is None else "").write(path)
+        console.print(f"written to {path}", markup=False)
+
+
+def _known(info: ModelInfo) -> Calibrator:
+    """What lies beside the weights: a user's own fit starts there each time, so that no outcome counts twice."""
+    from calomel.selectivity.calibrator import Calibrator
+
+    return Calibrator() if info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
+
+
+def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
+    from calomel.selectivity.sample import SampleError, read_samples
+    from calomel.suggest.outcome_log import outcome_log_path
+    from calomel.suggest.outcome_reader import read_outcomes
+    from calomel.suggest.outcome_samples import outcome_samples
+
+    try:
+        if paths:
+            return list(read_samples(paths))
+        path = log or outcome_log_path()
+        if log is not None and not log.exists():
+            raise InputError(f"{log} does not exist")
+        return outcome_samples(read_outcomes(path).records, info.id)
+    except SampleError as error:
+        raise InputError(str(error)) from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"the samples cannot be read: {error}") from error
+
+
+def _path(out: Path | None, info: ModelInfo) -> Path:
+    from calomel.selectivity.calibrator import CALIBRATOR_FILE
+    from calomel.suggest.calibrators import user_calibrator_path
+
+    if out is None:
+        return user_calibrator_path(info.weights)
+    return out / CALIBRATOR_FILE if out.is_dir() else out
+
+
+def _show(console: Console, kind: str, made: Fit) -> None:
+    from rich.table import Table
+
+    console.print(
+        f"{kind}: {made.samples:,} suggestions of {made.groups} days or packages, {made.accepted:,} accepted; "
+        "figures of outcomes that were not fitted to",
+        markup=False,
+    )
+    table = Table("", "ECE", "AUROC", "log-loss")
+    for name, quality in (("before", made.before), ("after", made.after)):
+        table.add_row(name, f"{quality.ece:.4f}", f"{quality.auroc:.4f}", f"{quality.log_loss:.4f}")
+    console.print(table)
+    bins: Sequence[Mapping[str, Any]] = made.calibrator.report["reliability"]
+    rows = Table("said", "count", "accepted")
+    for each in bins:
+        rows.add_row(f"{each['probability']:.2f}", f"{each['count']:,}", f"{each['accepted']:.2f}")
+    console.print(rows)
+
+
+def _promise(console: Console, fits: Sequence[tuple[Sequence[Sample], Fit]], wanted: float) -> None:
+    from calomel.selectivity.risk import needed, smallest_threshold
+
+    probabilities = [each for _, made in fits for each in made.probabilities]
+    accepted = [sample.accepted for found, _ in fits for sample in found]
+    promise = smallest_threshold(probabilities, accepted, wanted)
+    if promise is not None:
+        console.print(
+            f"From {promise.threshold:.2f} on, at least {wanted:.0%} get accepted, 90 % sure: {promise.accepted} of "
+            f"{promise.shown}. To use it: suggest.aggressiveness = {promise.threshold:.2f}",
+            markup=False,
+        )
+        return
+    best = max(probabilities, default=0.0)
+    sure = [taken for probability, taken in zip(probabilities, accepted, strict=True) if probability >= wanted]
+    rate = sum(sure) / len(sure) if sure else 0.0
+    count = needed(wanted, rate)
+    why = (
+        f"of {len(sure)} that were given {wanted:.0%} or more, {rate:.0%} were"
+        if sure
+        else f"none was given more than {best:.0%}"
+    )
+    more = f"; at this rate {count:,} of them would prove it" if count is not None else ""
+    console.print(f"No threshold is proven to get {wanted:.0%} accepted: {why}{more}.", markup=False)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
