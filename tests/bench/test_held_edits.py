@@ -92,13 +92,12 @@ async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -
     assert Row.from_json(json.loads(json.dumps(row.to_json()))) == row
 
 
-async def test_signals_say_what_the_gate_saw_and_what_was_right(story: Story) -> None:
+async def test_samples_say_what_the_gate_saw_and_what_was_right(story: Story) -> None:
     row = await ask_moment(middle(story), Contenders(Scripted(new="sum")))
-    assert {(line["maker"] == "canvas", line["right"]) for line in row.signals} == {(True, False), (False, True)}
-    first = row.signals[0]
-    assert (first["story"], first["kind"], first["language"]) == (story.id, "rename", "python")
-    assert first["path"] == "shop/bill.py"
-    assert {"log_prob", "keep_log_prob", "tokens", "support", "rows", "inserted", "removed"} < first.keys()
+    assert {(sample.maker == "canvas", sample.accepted) for sample in row.samples} == {(True, False), (False, True)}
+    first = row.samples[0]
+    assert (first.kind, first.language, first.group) == ("edit", "python", "shop")
+    assert {"log_prob", "keep_log_prob", "tokens", "support", "distance", "characters_inserted"} < first.signals.keys()
 
 
 async def test_where_nothing_is_shown_every_place_is_asked_about(story: Story) -> None:
@@ -106,7 +105,7 @@ async def test_where_nothing_is_shown_every_place_is_asked_about(story: Story) -
     shown = await ask_moment(middle(story), Contenders(Scripted()))
     assert not row.said["calomel"].shown
     assert row.said["calomel"].probability == shown.said["calomel"].probability
-    assert len(row.signals) >= len(shown.signals)
+    assert len(row.samples) >= len(shown.samples)
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:

@@ -49,11 +49,11 @@ def test_held_out_options_reach_the_bench(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(held_edits, "run_held_edits", fake)
     words = ("--kinds", "rename,typo_fixed", "--limit", 20, "--aggressiveness", "0.4", "--json", "out.json")
     assert run("bench", "edits", "--held-out", *words).status == 0
-    signals = tmp_path / "signals.jsonl"
-    run("bench", "edits", "--held-out", "--signals", signals, "--stories", "train.zst")
+    samples = tmp_path / "samples.jsonl"
+    run("bench", "edits", "--held-out", "--samples", samples, "--stories", "train.zst")
     assert asked == [
         HeldOptions(kinds=("rename", "typo_fixed"), limit=20, aggressiveness=0.4, json=Path("out.json")),
-        HeldOptions(signals=signals, stories=Path("train.zst"), baselines=False),
+        HeldOptions(samples=samples, stories=Path("train.zst"), baselines=False),
     ]
 
 
@@ -70,23 +70,3 @@ def test_held_out_options_that_cannot_be_are_refused(run: Run, words: tuple[str,
     result = run("bench", "edits", *words)
     assert result.status in {1, 2}
     assert named in result.err
-
-
-def test_a_calibrator_is_fitted_and_written(run: Run, tmp_path: Path) -> None:
-    lines = [
-        {
-            "log_prob": -1.0,
-            "keep_log_prob": -1.0 - number % 7,
-            "right": number % 7 > 3 and number % 5 > 0,
-            "path": f"p{number % 6}/a.py",
-            "story": str(number),
-        }
-        for number in range(210)
-    ]
-    signals = tmp_path / "signals.jsonl"
-    signals.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    result = run("train-calibrator", signals, "--out", tmp_path / "calibrator.json")
-    assert result.status == 0
-    assert "before" in result.out
-    assert json.loads((tmp_path / "calibrator.json").read_text(encoding="utf-8"))["edit"]["weights"]["ratio"] > 0
-    assert run("train-calibrator", tmp_path / "none", "--out", tmp_path).status == 2
