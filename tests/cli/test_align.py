@@ -19,11 +19,11 @@ from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.wire import encode_request
 from calomel.training.preference import judged as judged_module
 from calomel.training.preference import run as run_module
+from calomel.training.preference.alignment import Alignment
 from calomel.training.preference.balance import Balance
 from calomel.training.preference.config import AlignConfig
 from calomel.training.preference.evaluation import Evaluation
 from calomel.training.preference.preference import Preference
-from calomel.training.preference.run import Alignment
 
 Run = Callable[..., Any]
 

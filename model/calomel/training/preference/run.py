@@ -7,7 +7,7 @@ import json
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,10 +20,11 @@ from calomel.engine.checkpoint import WEIGHTS_FILE, load_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.interruption import on_signals
-from calomel.training.preference.balance import Balance, balance
+from calomel.training.preference.alignment import Alignment
+from calomel.training.preference.balance import balance
 from calomel.training.preference.config import AlignConfig
 from calomel.training.preference.dataset import Lesson, Renderer, split
-from calomel.training.preference.evaluation import MODES, Evaluation, evaluate, to_json
+from calomel.training.preference.evaluation import MODES, evaluate
 from calomel.training.preference.export import export
 from calomel.training.preference.kto import Figures, figures, losses
 from calomel.training.preference.layout import Layout, Marks, lay_out
@@ -36,34 +37,7 @@ REPORT: Final = "alignment.json"
 # The pass whose masks the held-out answers are scored with; those of the epochs count from 0.
 _EVALUATION: Final = 1 << 20
 
-Evaluations = dict[str, dict[str, Evaluation]]
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Alignment:
-    """What an alignment did.
-
-    Attributes:
-        checkpoint: folder of the aligned weights.
-        before, after: what the weights think of held-out answers; empty when nothing is held out. `after` is of the
-            weights as they were written.
-        steps: optimizer steps, all sessions together.
-        questions, answers: learned from.
-        left_out: answers that are too long.
-        balance: the weights of the two sides.
-        seconds_per_answer: of training, reference scores apart; NaN when there was no step in this session.
-    """
-
-    checkpoint: Path
-    before: Evaluations
-    after: Evaluations
-    steps: int
-    questions: int
-    answers: int
-    left_out: int
-    balance: Balance
-    seconds_per_answer: float
 
 
 def align(
@@ -273,16 +247,10 @@ class _Run:
             seconds_per_answer=seconds_per_answer,
         )
         told = {
-            "steps": alignment.steps,
+            **alignment.to_json(),
             "seconds": round(counters.seconds, 1),
-            "questions": alignment.questions,
-            "answers": alignment.answers,
-            "left_out": alignment.left_out,
             "held_out_questions": len(self.held_out),
-            "balance": asdict(self.balance),
             "settings": asdict(self.config),
-            "before": to_json(alignment.before),
-            "after": to_json(alignment.after),
         }
         (self.out / REPORT).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
         return alignment
