@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.selectivity.proposal import Recent
 from calomel.suggest.checks.blank import changes_only_space, is_blank
-from calomel.suggest.checks.just_deleted import brings_back, takes_back
 from calomel.suggest.checks.line_rest import is_inert, line_rest, splits_word, within_line
 from calomel.suggest.checks.masked import has_mask, touches_masked
 from calomel.suggest.checks.overlap import without_overlap
 from calomel.suggest.checks.repeated import repeats_above, repeats_below
-from calomel.suggest.planned import Planned
 from calomel.suggest.suggestion import TextEdit
 
 
@@ -105,20 +102,3 @@ def test_a_masked_value_in_an_answer_is_seen_and_a_banner_is_not() -> None:
     assert has_mask("https://user:********@host")
     assert not has_mask("/**********************")
     assert not has_mask("f(**kwargs)")
-
-
-def test_what_was_just_deleted_is_not_brought_back() -> None:
-    deleted = [Recent(4, 4, "foo", "")]
-    assert brings_back([Planned(4, 4, "foo(bar)", "")], deleted)
-    assert brings_back([Planned(4, 4, "fo", "")], deleted)
-    assert not brings_back([Planned(4, 4, "bar", "")], deleted)
-    assert not brings_back([Planned(9, 9, "foo(bar)", "")], deleted)
-
-
-def test_what_was_just_written_is_not_taken_back() -> None:
-    written = [Recent(4, 7, "", "foo")]
-    assert takes_back([Planned(4, 7, "", "foo")], written)
-    assert not takes_back([Planned(4, 10, "", "foobar")], written)
-    replaced = [Recent(4, 7, "old", "new")]
-    assert takes_back([Planned(4, 7, "old", "new")], replaced)
-    assert not takes_back([Planned(4, 7, "newer", "new")], replaced)

@@ -161,7 +161,7 @@ async def test_another_version_is_stale() -> None:
     [
         ("x = 1\ny = 2\n", "no_change"),
         ("x = 1\ny  =  2\n", "whitespace_only"),
-        ("x = \ny = 2\n", "just_deleted"),
+        ("x = \ny = 2\n", "deletes_typed"),
         ("", "empty"),
         ("x = 1\ny = '********'\n", "secret"),
     ],

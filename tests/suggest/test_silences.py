@@ -226,7 +226,7 @@ async def test_what_was_just_deleted_does_not_come_back() -> None:
         editor.backspace()
         editor.backspace()
         editor.backspace()
-        assert reason(await editor.inline()) == "just_deleted"
+        assert reason(await editor.inline()) == "reinserts_deleted"
         assert isinstance(await editor.inline(Trigger.EXPLICIT), Suggestion)
 
 

@@ -100,6 +100,7 @@ class SampleBook:
             signals=known_signals(signals_of(found.candidate, found.edits, found.signals)),
             filters=found.signals.filters,
             saved_characters=verdict.saved_characters,
+            judged_ms=round(found.judged_seconds * 1e3, 4),
             shown=False,
             text=found.candidate.text if keep else None,
             wanted=_wanted(asked, verdict) if keep and kind == "fill" else None,

@@ -21,6 +21,7 @@ class Found:
         signals: what the gate knew.
         truncated: the model had more to say.
         request: what the model was asked, secrets masked.
+        judged_seconds: that filters and calibrator took for it.
     """
 
     edits: tuple[Planned, ...]
@@ -29,6 +30,7 @@ class Found:
     signals: Signals
     truncated: bool = False
     request: CompleteRequest | None = field(default=None, repr=False)
+    judged_seconds: float = 0.0
 
     @property
     def maker(self) -> str:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.features import Subject
-from calomel.selectivity.filters import fired
+from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.calibrators import calibrator_for
-from calomel.suggest.checks.just_deleted import brings_back, takes_back
-from calomel.suggest.checks.masked import touches_masked
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.diff import row_of, rows_between
 from calomel.suggest.found import Found, Held
-from calomel.suggest.gate import Gate, Hide, Signals
+from calomel.suggest.gate import Gate, Hide, Show, Signals
 from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.question import Question
@@ -82,38 +82,34 @@ class Judging:
 
     def judge(self, kind: Kind, question: Question, proposed: Proposed) -> Found | Held | SilenceReason:
         """What becomes of one proposal."""
+        began = time.perf_counter()
         edits = proposed.edits
         if not edits:
             return SilenceReason.NO_CHANGE
         if not all(edit.fits(question.text) for edit in edits):
             return SilenceReason.SECRET
         signals = self._signals(kind, question, proposed)
-        refused = self._refused(kind, question, proposed)
         likely = self.calibrator.probability(subject_of(kind, proposed.candidate, edits, signals))
-        signals = replace(signals, likely=likely, filters=refused)
-        verdict = self.gate.decide(proposed.candidate, signals)
+        proposal = _proposal(kind, question, proposed)
+        refused = tuple(fired(proposal)) if self.watch is not None else tuple(islice(fired(proposal, QUICK), 1))
+        verdict = self.gate.decide(proposed.candidate, replace(signals, likely=likely))
+        if isinstance(verdict, Show) and not refused:
+            # What takes a parse is asked only about what would be shown otherwise.
+            refused = tuple(islice(fired(proposal, THOROUGH), 1))
         reason = SilenceReason(refused[0]) if refused else verdict.reason if isinstance(verdict, Hide) else None
-        found = Found(edits, proposed.candidate, verdict.probability, signals, proposed.truncated, proposed.request)
+        found = Found(
+            edits=edits,
+            candidate=proposed.candidate,
+            probability=verdict.probability,
+            signals=replace(signals, likely=likely, filters=refused),
+            truncated=proposed.truncated,
+            request=proposed.request,
+            judged_seconds=time.perf_counter() - began,
+        )
         answer = found if reason is None else Held(reason, found)
         if self.watch is not None:
             self.watch(answer)
         return answer
-
-    def _refused(self, kind: Kind, question: Question, proposed: Proposed) -> tuple[str, ...]:
-        """The filters that drop it: the first, or all when somebody watches."""
-        edits = proposed.edits
-        names: list[str] = []
-        if touches_masked(edits_of(edits), question.text, question.situation.text):
-            names.append(SilenceReason.SECRET)
-        if question.trigger is not Trigger.EXPLICIT and (
-            brings_back(edits, question.recent) or (kind == "edit" and takes_back(edits, question.recent))
-        ):
-            names.append(SilenceReason.JUST_DELETED)
-        if names and self.watch is None:
-            return tuple(names[:1])
-        every = fired(_proposal(kind, question, proposed))
-        found = tuple(every) if self.watch is not None else tuple(name for name in (next(every, None),) if name)
-        return (*names, *found)
 
     def _signals(self, kind: Kind, question: Question, proposed: Proposed) -> Signals:
         accepted, rejected = question.decisions

@@ -37,7 +37,6 @@ class SilenceReason(StrEnum):
     WHITESPACE_ONLY = "whitespace_only"
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix"
     REPEATED = "repeated"
-    JUST_DELETED = "just_deleted"
     CUT_OFF = "cut_off"
     TOO_LARGE = "too_large"
     WRONG_REGION = "wrong_region"
@@ -92,7 +91,6 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.WHITESPACE_ONLY: "The suggestion was only white space.",
     SilenceReason.DUPLICATE_OF_SUFFIX: "The suggestion repeats what already follows the cursor.",
     SilenceReason.REPEATED: "The suggestion repeats a neighbouring line.",
-    SilenceReason.JUST_DELETED: "The suggestion brings back what was just deleted, or removes what was just written.",
     SilenceReason.CUT_OFF: "The model's answer was cut off at its limit before a whole line of it was there.",
     SilenceReason.TOO_LARGE: "The suggestion has more lines than anybody reads.",
     SilenceReason.WRONG_REGION: "The suggestion changes other lines than those it was asked for.",

@@ -33,6 +33,7 @@ class Sample:
         signals: `OutcomeSignals` by name.
         filters: hard filters that drop it.
         saved_characters: that it saved whoever accepted it.
+        judged_ms: milliseconds that filters and calibrator took for it.
         shown: it was on the screen; a log tells only of such what the person did about it.
         text: the maker's own text; None where texts are not kept.
         wanted: what the person wrote there instead; None where nobody knows.
@@ -49,6 +50,7 @@ class Sample:
     signals: Mapping[str, Any] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     saved_characters: int = 0
+    judged_ms: float = 0.0
     shown: bool = True
     text: str | None = None
     wanted: str | None = None

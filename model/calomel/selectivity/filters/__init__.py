@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from calomel.selectivity.filters.cut_off import cut_off
@@ -52,6 +52,11 @@ FILTERS: Final[dict[str, Filter]] = {
 }
 
 
-def fired(proposal: Proposal) -> Iterator[str]:
+# One that parses; all others look at a few lines.
+THOROUGH: Final = ("unparsable",)
+QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
+
+
+def fired(proposal: Proposal, names: Iterable[str] = tuple(FILTERS)) -> Iterator[str]:
     """The names of the filters that drop a proposal, one after the other: whoever wants one pays for no more."""
-    return (name for name, drops in FILTERS.items() if drops(proposal))
+    return (name for name in names if FILTERS[name](proposal))
