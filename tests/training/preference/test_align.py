@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 from calomel.engine.checkpoint import load_checkpoint
 from calomel.prompts.parts import PromptParts
 from calomel.training.preference.config import AlignConfig
+from calomel.training.preference.export import rounded
 from calomel.training.preference.preference import AlignmentError, Preference
 from calomel.training.preference.run import align
 
@@ -97,6 +98,19 @@ def test_the_checkpoint_keeps_its_abilities_its_tokenizer_and_its_licences(
     assert not (found.checkpoint / "MODEL_CARD.md").exists()
     changed = load_checkpoint(found.checkpoint).state_dict()
     assert any(not torch.equal(changed[name], each) for name, each in load_checkpoint(checkpoint).state_dict().items())
+
+
+def test_a_change_that_is_too_small_for_the_file_is_kept_in_the_mean() -> None:
+    old = torch.full((40_000,), 0.05).bfloat16().float()
+    step = 2.0**-12  # between two neighbours of bfloat16 there
+    assert torch.equal((old + step / 8).bfloat16().float(), old)
+
+    written = rounded(old + step / 8, torch.Generator().manual_seed(0))
+
+    assert torch.equal(written.bfloat16().float(), written)
+    assert float((written - old).mean()) == pytest.approx(step / 8, rel=0.05)
+    assert torch.equal(rounded(old, torch.Generator().manual_seed(0)), old)
+    assert torch.equal(rounded(-old, torch.Generator().manual_seed(0)), -old)
 
 
 def test_saturation_margins_and_accuracy_are_logged(

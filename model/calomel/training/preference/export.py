@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import torch
+from torch import Tensor
 
 from calomel.engine.checkpoint import CONFIG_FILE, save_checkpoint
 from calomel.engine.transformer import Transformer
@@ -16,14 +17,30 @@ from calomel.engine.transformer import Transformer
 _COPIED: Final = ("tokenizer.json", "calibrator.json", "NOTICE", "LICENSE")
 
 
-def export(model: Transformer, source: Path, folder: Path, dtype: torch.dtype) -> None:
+def export(model: Transformer, source: Path, folder: Path, seed: int) -> None:
     """Write `model` to `folder`, with what the checkpoint `source` says it was trained for, its tokenizer and licences.
 
-    The calibrator is the old one: `calomel calibrate` fits it anew to what the new weights say.
+    Its parameters become what was written. The calibrator is the old one: `calomel calibrate` fits it anew to what the
+    new weights say.
     """
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(rounded(parameter.cpu(), generator))
     said = json.loads((source / CONFIG_FILE).read_text(encoding="utf-8"))
     known = model.config.to_dict()
-    save_checkpoint(model, folder, dtype=dtype, abilities={name: said[name] for name in said if name not in known})
+    save_checkpoint(model, folder, abilities={name: said[name] for name in said if name not in known})
     for name in _COPIED:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
+
+
+def rounded(weights: Tensor, generator: torch.Generator) -> Tensor:
+    """Float32 weights as bfloat16 can hold them: up or down by chance, so that in the mean nothing changes.
+
+    An alignment moves most weights by less than half of what tells two neighbours in bfloat16 apart. Rounded to the
+    nearest, they would stay where they were, and half of what was learned would be lost (measured on nano, 11 steps).
+    """
+    bits = weights.detach().float().contiguous().view(torch.int32)
+    chance = torch.randint(0, 1 << 16, bits.shape, generator=generator, dtype=torch.int32)
+    return ((bits + chance) & ~0xFFFF).view(torch.float32)

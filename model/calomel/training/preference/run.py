@@ -227,7 +227,7 @@ class _Run:
     def _finish(self, counters: Counters, seconds_per_answer: float) -> Alignment:
         """Write the weights, and ask them, as they were written, about the held-out answers."""
         folder = self.out / "checkpoint"
-        export(self.model, self.source, folder, torch.bfloat16)
+        export(self.model, self.source, folder, self.config.seed)
         before = [self.references.get(_keys(lesson), _EVALUATION) for lesson in self.held_out]
         known = [each for each in before if each is not None]
         after: list[Reference] = []
