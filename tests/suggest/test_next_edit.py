@@ -179,7 +179,7 @@ async def test_a_rewriting_that_was_cut_off_deletes_nothing() -> None:
         editor.model.reply = lambda request: region(request)[:-30]
         editor.model.finish_reason = "length"
         editor.type("y")
-        assert reason(await editor.next_edit()) == "deletes_too_much"
+        assert reason(await editor.next_edit()) == "cut_off"
 
 
 async def test_a_document_with_other_line_ends_keeps_them() -> None:

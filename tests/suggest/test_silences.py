@@ -211,8 +211,8 @@ async def test_the_aggressiveness_moves_the_threshold(aggressiveness: Aggressive
         ("x = |\n", "", "empty"),
         ("x = |\n", " \n ", "whitespace_only"),
         ("f(|, value)\n", ", value", "duplicate_of_suffix"),
-        ("|\ntotal = compute(values)\n", "total = compute(values)", "repeated"),
-        ("total = compute()\ntot|\n", "al = compute()", "repeated"),
+        ("|\ntotal = compute(values)\n", "total = compute(values)", "repeats_below"),
+        ("total = compute()\ntot|\n", "al = compute()", "repeats_above"),
         ("key = |\n", '"**********"', "secret"),
     ],
 )

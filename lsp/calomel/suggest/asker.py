@@ -85,11 +85,10 @@ class Asker:
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
-            if _is_secret(original, offset, filled.text, question.mask):
-                best = better(best, SilenceReason.SECRET)
-                continue
             edit = TextEdit(situation.offset, situation.offset, filled.text)
             if selected is not None:
+                if not filled.text.strip():
+                    continue  # the item alone is no suggestion
                 edit = TextEdit(selected.start, selected.end, selected.text + filled.text)
             agreeing, rivals = _company(candidate, answer)
             proposed = Proposed(
@@ -97,6 +96,7 @@ class Asker:
                 plan(question.text, [edit]),
                 cut=filled.cut,
                 truncated=filled.truncated,
+                cut_off=filled.cut_off,
                 agreeing=agreeing,
                 rivals=rivals,
                 request=request,
@@ -128,15 +128,13 @@ class Asker:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
-            if any(_is_secret(question.text, edit.start, edit.text, question.mask) for edit in edits):
-                best = better(best, SilenceReason.SECRET)
-                continue
             agreeing, rivals = _company(candidate, answer, situation.text[start:end])
             found = Proposed(
                 candidate,
                 edits,
                 region=(start, end),
                 truncated=candidate.finish_reason != "stop",
+                cut_off=candidate.finish_reason != "stop",
                 support=support.get((candidate.text, candidate.maker), 0),
                 agreeing=agreeing,
                 rivals=rivals,
@@ -225,10 +223,3 @@ def _company(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | None 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:
     """Tokens of prompt: what the settings say, or what the model is quick with; never more than fit with the answer."""
     return max(1, min(wanted or info.default_context, info.max_context - answer_tokens))
-
-
-def _is_secret(text: str, offset: int, inserted: str, mask: Callable[[str], str]) -> bool:
-    """Whether what is inserted at `offset` would be masked, seen together with the line before it."""
-    line_start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-    before = text[max(line_start, offset - 400) : offset]
-    return mask(before + inserted)[len(before) :] != inserted

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from typing import Final
 
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.features import Subject
@@ -29,6 +30,10 @@ from calomel.suggest.trigger import Trigger
 Watch = Callable[[Found | Held], None]
 
 
+# What nobody could ever have accepted, or may ever see: it is not followed any further.
+_NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
+
+
 @dataclass(frozen=True, slots=True)
 class Proposed:
     """One candidate, read.
@@ -39,6 +44,7 @@ class Proposed:
         region: that the model was asked to rewrite; None for a fill.
         cut: characters that were left out of its text.
         truncated: the model had more to say.
+        cut_off: what it said ends within a line for that.
         support: how many of the last edits agree with a draft.
         agreeing: other candidates with the same text.
         rivals: other candidates with another text.
@@ -50,6 +56,7 @@ class Proposed:
     region: tuple[int, int] | None = None
     cut: int = 0
     truncated: bool = False
+    cut_off: bool = False
     support: int = 0
     agreeing: int = 0
     rivals: int = 0
@@ -109,7 +116,7 @@ class Judging:
         answer = found if reason is None else Held(reason, found)
         if self.watch is not None:
             self.watch(answer)
-        return answer
+        return reason if reason in _NOTHING else answer
 
     def _signals(self, kind: Kind, question: Question, proposed: Proposed) -> Signals:
         accepted, rejected = question.decisions
@@ -172,6 +179,7 @@ def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
         # Whoever asks may want back what was deleted.
         recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
         masked=question.situation.text,
-        cut_off=proposed.truncated,
+        mask=question.mask,
+        cut_off=proposed.cut_off,
         errors=errors,
     )

@@ -36,7 +36,6 @@ class SilenceReason(StrEnum):
     LOW_CONFIDENCE = "low_confidence"
     WHITESPACE_ONLY = "whitespace_only"
     DUPLICATE_OF_SUFFIX = "duplicate_of_suffix"
-    REPEATED = "repeated"
     CUT_OFF = "cut_off"
     TOO_LARGE = "too_large"
     WRONG_REGION = "wrong_region"
@@ -90,7 +89,6 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.LOW_CONFIDENCE: "The model was not sure enough.",
     SilenceReason.WHITESPACE_ONLY: "The suggestion was only white space.",
     SilenceReason.DUPLICATE_OF_SUFFIX: "The suggestion repeats what already follows the cursor.",
-    SilenceReason.REPEATED: "The suggestion repeats a neighbouring line.",
     SilenceReason.CUT_OFF: "The model's answer was cut off at its limit before a whole line of it was there.",
     SilenceReason.TOO_LARGE: "The suggestion has more lines than anybody reads.",
     SilenceReason.WRONG_REGION: "The suggestion changes other lines than those it was asked for.",

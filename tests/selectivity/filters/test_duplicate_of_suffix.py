@@ -14,6 +14,10 @@ DROPPED = {
     "two lines": "x = 1├\ny = value()\nreturn y┤\ny = value()\nreturn y\n\n",
     "the next line of an edit": "⌈a = 1‸\n├b = call()\n┤b = call()\n⌉",
     "one of two edits": "⌈├a→b┤‸\nf(├name┤name)\n⌉",
+    "a bracket that stands there": "f(1├)┤)\n",
+    "a quote and a bracket that stand there": "f('a├')┤')\n",
+    "the rest and the next line": "foo(├)\nreturn bar┤)\nreturn bar\n",
+    "a short line": "f()├\nb┤\nb\n",
     "letters beyond ASCII": "x = ├größe┤größe + 1\n",
     "all of a file": "├import os\n┤import os",
 }

@@ -1,1 +1,1 @@
-"""What a suggestion must pass before its confidence is looked at: each check a pure function in a file of its own."""
+"""How an answer is trimmed to what fits its place; whether it is worth anything, filters decide elsewhere."""

@@ -32,7 +32,8 @@ def unbalanced(proposal: Proposal) -> bool:
     code = behind_string(text, start, language_id)
     if code is None or code > first or loose(text[code:first], language_id).long:
         return False
-    parts, at = [], code
+    parts: list[str] = []
+    at = code
     for edit_start, edit_end, new in proposal.edits:
         parts += (text[at:edit_start], new)
         at = edit_end
