@@ -89,8 +89,9 @@ def _evaluate(pairs: Sequence[tuple[Lesson, Reference]], mode: str) -> Evaluatio
             (taken if good else rejected).append(score)
             (above_taken if good else above_rejected).append(score - keep)
     ranked = auroc(above_taken, above_rejected)
-    means = (_mean(each) for each in (taken, rejected, quiet, quiet_wanted))
-    return Evaluation(*means, ranked, len(taken) + len(rejected))
+    return Evaluation(
+        _mean(taken), _mean(rejected), _mean(quiet), _mean(quiet_wanted), ranked, len(taken) + len(rejected)
+    )
 
 
 def _silence_wanted(lesson: Lesson, silent: str | None) -> bool:

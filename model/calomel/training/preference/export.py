@@ -39,7 +39,8 @@ def rounded(weights: Tensor, generator: torch.Generator) -> Tensor:
     """Float32 weights as bfloat16 can hold them: up or down by chance, so that in the mean nothing changes.
 
     An alignment moves most weights by less than half of what tells two neighbours in bfloat16 apart. Rounded to the
-    nearest, they stay where they were: of nano's margin behind 11 steps 57 % was left, and 99 % of it rounded by chance.
+    nearest, they stay where they were: of nano's margin behind 11 steps 57 % was left; by chance,
+    99 %.
     """
     bits = weights.detach().float().contiguous().view(torch.int32)
     chance = torch.randint(0, 1 << 16, bits.shape, generator=generator, dtype=torch.int32)
