@@ -21,7 +21,8 @@ class AlignConfig:
     """An alignment.
 
     Attributes:
-        learning_rate: of AdamW, behind the warm-up.
+        learning_rate: of AdamW, behind the warm-up. On nano 2e-4 makes all answers less likely within six steps, and
+            3e-5 none.
         epochs: how often every answer is seen; each time with other masks.
         batch: questions in a minibatch; each has two answers or three.
         draws: masks of an answer in each epoch.
@@ -29,7 +30,8 @@ class AlignConfig:
         scale: rewards are sums over an answer's tokens (`sum`; a long answer saturates first: its reward is many
             times a short one's), or means (`token`; length tells nothing, but a token of a short answer counts more).
         canvas: weight of the loss on canvases.
-        causal: weight of the loss on exact likelihoods, by which drafts and edits are judged.
+        causal: weight of the loss on exact likelihoods, by which drafts and edits are judged. Behind six steps on nano
+            their margin is 1.6 nats with it and 0.6 without, that of canvases the same.
         desirable, undesirable: weights of the two kinds of answers; None for balance.
         warmup: share of the steps on which the learning rate rises.
         weight_decay: of AdamW.
@@ -44,7 +46,7 @@ class AlignConfig:
         checkpoint_minutes: how often the state is saved.
     """
 
-    learning_rate: float = 1e-5
+    learning_rate: float = 3e-5
     epochs: int = 2
     batch: int = 8
     draws: int = 4
