@@ -33,7 +33,8 @@ def calibrator_for(info: ModelInfo) -> Calibrator:
     own = _read(user_calibrator_path(info.weights))
     if own is None or own.model != info.weights:
         return shipped or Calibrator()
-    return Calibrator({**(shipped.kinds if shipped else {}), **own.kinds}, own.model)
+    kinds = {**(shipped.kinds if shipped else {}), **own.kinds}
+    return Calibrator(kinds, own.thresholds or (shipped.thresholds if shipped else {}), own.model)
 
 
 def _read(path: Path) -> Calibrator | None:

@@ -1,4 +1,4 @@
-"""Whether a candidate is worth showing. A threshold now; the interface is that of a calibrated filter."""
+"""Whether a candidate is worth showing: a threshold on how likely it gets accepted."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from calomel.suggest.surroundings import Surroundings
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.preferences import Aggressiveness
 
-# The probability of being accepted that a suggestion must reach.
-THRESHOLDS: Final[dict[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
+# The probability of being accepted that a suggestion must reach, where no calibrator says what the names come to.
+THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,7 @@ class Signals:
         place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
         around: numbers about the place and the words.
         likely: that it gets accepted, calibrated, 0 to 1; None where that is not known.
+        thresholds: what the names of thresholds come to for this model.
         filters: the hard filters that drop it; the first one alone unless somebody watches.
     """
 
@@ -56,6 +57,7 @@ class Signals:
     place: str = ""
     around: Surroundings | None = None
     likely: float | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
 
 
@@ -98,14 +100,19 @@ class ThresholdGate:
     aggressiveness: Aggressiveness = "balanced"
     by_language: Mapping[str, Aggressiveness] = field(default_factory=dict)
 
-    def threshold(self, language_id: str = "") -> float:
+    def threshold(self, language_id: str = "", named: Mapping[str, float] = THRESHOLDS) -> float:
         """The number behind the name that a language has; an unknown name counts as `balanced`."""
         wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
-        return THRESHOLDS.get(wanted, THRESHOLDS["balanced"]) if isinstance(wanted, str) else wanted
+        if not isinstance(wanted, str):
+            return wanted
+        names = {**THRESHOLDS, **named}
+        return names.get(wanted, names["balanced"])
 
     def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
         """Whoever asked explicitly gets an answer, sure or not."""
         probability = math.exp(min(0.0, candidate.mean_log_prob)) if signals.likely is None else signals.likely
-        if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold(signals.language_id):
+        if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold(
+            signals.language_id, signals.thresholds
+        ):
             return Show(probability)
         return Hide(SilenceReason.LOW_CONFIDENCE, probability)

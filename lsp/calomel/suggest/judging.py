@@ -138,6 +138,7 @@ class Judging:
             agreeing=proposed.agreeing,
             rivals=proposed.rivals,
             place=question.place,
+            thresholds=self.calibrator.thresholds,
             around=surroundings(question.text, question.situation.offset, proposed.edits),
         )
 

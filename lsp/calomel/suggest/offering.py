@@ -115,7 +115,8 @@ def hold_back(
         request=found.request,
         proposed=found.candidate.text,
     )
-    threshold = gate.threshold(language) if isinstance(gate, ThresholdGate) else None
+    named = found.signals.thresholds
+    threshold = gate.threshold(language, named) if isinstance(gate, ThresholdGate) else None
     session.ledger.held_back.hold(outcome, chosen, text, threshold)
 
 

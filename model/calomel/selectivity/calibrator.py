@@ -62,10 +62,12 @@ class Calibrator:
 
     Attributes:
         kinds: by `fill` and `edit`.
+        thresholds: what `quiet`, `balanced` and `eager` come to, as `calomel.selectivity.thresholds` says.
         model: short hash of the weights that it was fitted for; empty where it lies beside them.
     """
 
     kinds: Mapping[str, KindCalibrator] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
     model: str = ""
 
     def probability(self, subject: Subject) -> float:
@@ -83,6 +85,7 @@ class Calibrator:
         found = {
             "format": FORMAT,
             "model": self.model,
+            "thresholds": dict(self.thresholds),
             "kinds": {kind: fitted.to_dict() for kind, fitted in sorted(self.kinds.items())},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,23 +95,26 @@ class Calibrator:
     def read(cls, path: Path) -> Calibrator:
         """The one in a file. Raises CalibratorError."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["format"] != FORMAT:
-                raise CalibratorError(f"{path} has the format {found['format']!r}, this version reads {FORMAT}")
-            kinds = {
-                str(kind): KindCalibrator(
-                    {str(name): _finite(weight) for name, weight in fitted["weights"].items()},
-                    _finite(fitted["bias"]),
-                    frozenset(map(str, fitted.get("hopeless", ()))),
-                    dict(fitted.get("report", {})),
-                )
-                for kind, fitted in found["kinds"].items()
-            }
-            return cls(kinds, str(found.get("model", "")))
-        except CalibratorError:
-            raise
+            return cls._from_dict(json.loads(path.read_text(encoding="utf-8")))
         except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
-            raise CalibratorError(f"{path} is no calibrator file: {type(error).__name__}") from error
+            why = f" ({error})" if isinstance(error, CalibratorError) else f": {type(error).__name__}"
+            raise CalibratorError(f"{path} is no calibrator file{why}") from error
+
+    @classmethod
+    def _from_dict(cls, found: Any) -> Calibrator:
+        if found["format"] != FORMAT:
+            raise CalibratorError(f"format {found['format']!r}, this version reads {FORMAT}")
+        kinds = {
+            str(kind): KindCalibrator(
+                {str(name): _finite(weight) for name, weight in fitted["weights"].items()},
+                _finite(fitted["bias"]),
+                frozenset(map(str, fitted.get("hopeless", ()))),
+                dict(fitted.get("report", {})),
+            )
+            for kind, fitted in found["kinds"].items()
+        }
+        thresholds = {str(name): _finite(value) for name, value in found.get("thresholds", {}).items()}
+        return cls(kinds, thresholds, str(found.get("model", "")))
 
     @classmethod
     def of_folder(cls, folder: Path) -> Calibrator:

@@ -116,7 +116,8 @@ def _names(subject: Subject) -> Iterator[tuple[str, float]]:
             yield f"{name}:{value}", 1.0
     yield f"maker:{subject.maker or 'canvas'}", 1.0
     if subject.language:
-        yield f"language:{subject.language}", 0.5
+        # A tenth: a language takes a hundred times as much evidence as a maker, since few packages stand for it.
+        yield f"language:{subject.language}", 0.1
 
 
 def _bent(name: str, value: float, size: float) -> Iterator[tuple[str, float]]:

@@ -18,10 +18,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.selectivity.calibrator import KindCalibrator
+from calomel.selectivity.calibrator import Calibrator, KindCalibrator
 from calomel.selectivity.features import features
 from calomel.selectivity.risk import upper_bound
 from calomel.selectivity.sample import Sample
+from calomel.selectivity.thresholds import named_thresholds
 
 Numbers = NDArray[np.float64]
 
@@ -34,6 +35,8 @@ _STEPS: Final = 60
 BINS: Final = 10
 # Fewer accepted or not accepted ones than that prove nothing about either.
 FEWEST: Final = 20
+# For two numbers, scale and offset, alone.
+FEWEST_TOGETHER: Final = 8
 FEWEST_GROUPS: Final = 3
 # A maker is hopeless when, with 95 % confidence, less than this share of what it proposes is accepted.
 HOPELESS: Final = 0.02
@@ -120,13 +123,13 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     )  # fmt: skip
 
 
-def check_enough(accepted: int, all_of_them: int, groups: int) -> None:
-    """Raises TooFewError with what is missing."""
+def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEWEST) -> None:
+    """Raises TooFewError with what is missing to `fewest` of either outcome."""
     missing = []
-    if accepted < FEWEST:
-        missing.append(f"{FEWEST - accepted} more accepted ones")
-    if all_of_them - accepted < FEWEST:
-        missing.append(f"{FEWEST - (all_of_them - accepted)} more that were not accepted")
+    if accepted < fewest:
+        missing.append(f"{fewest - accepted} more accepted ones")
+    if all_of_them - accepted < fewest:
+        missing.append(f"{fewest - (all_of_them - accepted)} more that were not accepted")
     if groups < FEWEST_GROUPS:
         missing.append(f"{FEWEST_GROUPS - groups} more days or packages")
     if missing:
@@ -152,7 +155,7 @@ def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
 
 
 def reliability(probabilities: Numbers, truth: Numbers) -> list[dict[str, float]]:
-    """By tenths of the probability: how many, their mean probability, and the share accepted. Empty ones are left out."""
+    """By tenths of the probability: how many, their mean probability, the share accepted; empty ones are left out."""
     bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
     found = []
     for number in sorted(set(bins.tolist())):
@@ -270,3 +273,55 @@ def _sigmoid(scores: Numbers) -> Numbers:
 
 def _digest(group: str) -> str:
     return hashlib.sha256(group.encode()).hexdigest()
+
+
+def personal(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
+    """A person's own calibrator, from the shipped one and the person's outcomes.
+
+    Kinds with too few outcomes for a fit of their own share one correction of scale and offset, if all of them
+    together are enough.
+
+    Raises:
+        TooFewError: even all together are too few.
+    """
+    kinds = dict(shipped.kinds)
+    left: list[Sample] = []
+    chosen: list[Sample] = []
+    probabilities: list[float] = []
+    for kind in sorted({sample.kind for sample in samples}):
+        found = usable(samples, kind)
+        try:
+            made = fit(found, shipped.kinds.get(kind))
+        except TooFewError:
+            left += found
+            continue
+        kinds[kind] = made.calibrator
+        chosen += found
+        probabilities += made.probabilities
+    if not chosen:
+        return corrected_together(left, shipped)
+    return Calibrator(kinds, named_thresholds(chosen, probabilities) or shipped.thresholds, shipped.model)
+
+
+def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
+    """The shipped calibrator with one scale and one offset for all kinds. Raises TooFewError."""
+    truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
+    check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
+    sums = np.asarray([_logit(shipped.probability(sample.subject)) for sample in samples])
+    inputs = np.stack((sums, np.ones_like(sums)), axis=1)
+    scale, offset = _newton(inputs, truth, np.asarray([_LIGHT, 1e-6]), sums).tolist()
+    kinds = {
+        kind: KindCalibrator(
+            {name: (1 + scale) * weight for name, weight in fitted.weights.items()},
+            (1 + scale) * fitted.bias + offset,
+            fitted.hopeless,
+            {"samples": len(samples), "accepted": int(truth.sum()), "scale": 1 + scale, "offset": offset},
+        )
+        for kind, fitted in shipped.kinds.items()
+    }
+    return Calibrator(kinds, shipped.thresholds, shipped.model)
+
+
+def _logit(probability: float) -> float:
+    kept = min(max(probability, 1e-9), 1 - 1e-9)
+    return math.log(kept / (1 - kept))

@@ -237,6 +237,31 @@ def edits(
             raise CommandError(str(error)) from error
 
 
+@bench.command()
+def selectivity(
+    samples: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What `calomel replay --samples` wrote.")],
+    personal: Annotated[
+        bool, typer.Option("--personal", help="Also fit to the first half of each file, and judge on the second.")
+    ] = False,
+    model: Model = None,
+    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """The filter: ranking, calibration, what each threshold and each hard filter costs, on samples of replays."""
+    from calomel.bench.selectivity import SelectivityOptions, run_selectivity
+    from calomel.selectivity.calibrator import CalibratorError
+    from calomel.selectivity.sample import SampleError
+
+    try:
+        options = SelectivityOptions(tuple(samples), model, personal, seed, json, results)
+        print(run_selectivity(options).to_markdown())
+    except (SampleError, CalibratorError) as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
 def _aggressiveness(text: str) -> Literal["quiet", "balanced", "eager"] | float:
     """A name or a probability; raises InputError for something else."""
     if text in {"quiet", "balanced", "eager"}:

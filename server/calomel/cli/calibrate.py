@@ -40,6 +40,7 @@ def calibrate(
 ) -> None:
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
     from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
+    from calomel.selectivity.thresholds import named_thresholds
     from calomel.suggest.model_info import describe
     from calomel.training.fit_calibrator import TooFewError, fit, usable
 
@@ -69,7 +70,12 @@ def calibrate(
     if not dry_run:
         path = _path(out, info)
         kinds = {**known.kinds, **{kind: made.calibrator for kind, made in fits.items()}}
-        Calibrator(kinds, info.weights if out is None else "").write(path)
+        chosen = [sample for kind in fits for sample in usable(found, kind)]
+        probabilities = [each for made in fits.values() for each in made.probabilities]
+        thresholds = named_thresholds(chosen, probabilities) or known.thresholds
+        Calibrator(kinds, thresholds, info.weights if out is None else "").write(path)
+        for name, threshold in sorted(thresholds.items(), key=lambda each: -each[1]):
+            console.print(f"{name}: {threshold:.3f}", markup=False)
         console.print(f"written to {path}", markup=False)
 
 

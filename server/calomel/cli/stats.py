@@ -118,9 +118,18 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
                 **_share("precision", each.wanted, each.shown),
                 **_share("loss", each.missed, each.wanted + each.missed),
             }
-            for each in what_if(found)
+            for each in what_if(found, _named())
         ],
     }
+
+
+def _named() -> Mapping[str, float]:
+    """What the names of thresholds come to with the shipped model, or with the user's own fit for it."""
+    from calomel.suggest.calibrators import calibrator_for
+    from calomel.suggest.gate import THRESHOLDS
+    from calomel.suggest.model_info import describe
+
+    return {**THRESHOLDS, **calibrator_for(describe(None)).thresholds}
 
 
 def _fields(figures: Figures) -> dict[str, Any]:

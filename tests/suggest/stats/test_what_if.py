@@ -47,4 +47,4 @@ def test_a_higher_threshold_would_have_lost_some() -> None:
 def test_every_setting_with_a_name_is_there_in_its_place() -> None:
     found = what_if([])
     assert {each.name: each.threshold for each in found if each.name} == {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
-    assert [each.threshold for each in found] == [0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    assert [each.threshold for each in found] == [0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]

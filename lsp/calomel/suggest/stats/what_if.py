@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from calomel.suggest.gate import THRESHOLDS
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stats.story import Story
 
-STEPS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+STEPS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,21 @@ class WhatIf:
     of: int
 
 
-def what_if(found: Sequence[Story]) -> tuple[WhatIf, ...]:
+def what_if(found: Sequence[Story], named: Mapping[str, float] = THRESHOLDS) -> tuple[WhatIf, ...]:
     """Each threshold, lowest first, over what a threshold decides about.
 
     Neither what the user asked for by hand, which is shown at any, nor what was held back for another reason.
+
+    Args:
+        found: suggestions of a log.
+        named: what the names of thresholds come to.
     """
     decided = [
         (story.probability, story.wanted)
         for story in found
         if not story.explicit and (story.shown or story.reason == SilenceReason.LOW_CONFIDENCE)
     ]
-    names = {threshold: name for name, threshold in THRESHOLDS.items()}
+    names = {threshold: name for name, threshold in named.items()}
     return tuple(_at(each, names.get(each, ""), decided) for each in sorted({*STEPS, *names}))
 
 
