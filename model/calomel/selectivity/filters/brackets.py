@@ -40,7 +40,7 @@ def _scanner(notable: str, skipped: tuple[str, ...], long: str, quotes: str) -> 
     """
     return re.compile(
         rf"[^()\[\]{{}}{notable}]*+"
-        rf"(?:{'|'.join(skipped)}|(?P<bracket>[()\[\]{{}}])|(?P<long>{long})|(?P<quote>{quotes})|[{notable}])",
+        rf"(?:{'|'.join(skipped)}|(?P<bracket>[()\[\]{{}}])|(?P<long>{long})|(?P<quote>{quotes})|[{notable}]|\Z)",
         re.DOTALL,
     )
 
@@ -67,7 +67,7 @@ _SCANNERS: Final = {
 }
 # Strings of several lines whose beginning and end look the same, and heads of definitions.
 _MARKS: Final = {
-    "python": (('"""', "'''"), ("\ndef ", "\nclass ")),
+    "python": (('"""', "'''"), ("\n    def ", "\ndef ", "\nclass ")),
     "go": (("`",), ("\nfunc ", "\ntype ")),
 }
 _LONGEST_STRING: Final = 20_000
@@ -102,17 +102,17 @@ def knows(language_id: str) -> bool:
     return language_id in _SCANNERS
 
 
-def loose(text: str, language_id: str, *, whole: bool = False) -> Loose:
+def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | None = None) -> Loose:
     """What has no counterpart in some lines of a language that the scanner knows.
 
     Args:
         text: the lines.
         language_id: of the document.
         whole: nothing stands above them that could have opened what they close.
+        before: of the lines directly above, which are counted in.
     """
-    waiting: list[str] = []
-    opening = closing = quotes = 0
-    long = False
+    opening, closing, quotes, open_above, long = before or (0, 0, 0, (), False)
+    waiting = list(open_above)
     for found in _SCANNERS[language_id].finditer(text):
         kind = found.lastgroup
         if kind == "bracket":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from calomel.selectivity.filters.around import head_of
 from calomel.selectivity.filters.brackets import behind_string, knows, loose
 from calomel.selectivity.filters.openings import ends_open
 from calomel.selectivity.proposal import Proposal
@@ -14,7 +15,8 @@ _ABOVE: Final = 1600
 _BELOW: Final = 800
 # In a text beyond this, nobody counts where strings of several lines begin.
 _LONGEST: Final = 1_000_000
-_NOTABLE: Final = re.compile(r"""[()\[\]{}"'`#]|/[*/]|\*/""")
+# What makes strings and comments of other text.
+_CHANGING: Final = re.compile(r"""["'`#/*]""")
 
 
 def unbalanced(proposal: Proposal) -> bool:
@@ -24,22 +26,26 @@ def unbalanced(proposal: Proposal) -> bool:
     has to be balanced.
     """
     text, language_id = proposal.text, proposal.language_id
-    if not knows(language_id) or len(text) > _LONGEST or _evidently_balanced(proposal):
+    if not proposal.edits or not knows(language_id) or len(text) > _LONGEST or _evidently_balanced(proposal):
         return False
     first, last = proposal.edits[0][0], proposal.edits[-1][1]
+    line = first - len(head_of(text, first))
     start = text.rfind("\n", 0, max(0, first - _ABOVE)) + 1
     end = text.find("\n", min(len(text), last + _BELOW)) + 1 or len(text)
     code = behind_string(text, start, language_id)
-    if code is None or code > first or loose(text[code:first], language_id).long:
+    if code is None or code > line:
+        return False
+    above = loose(text[code:line], language_id, whole=code == 0)
+    if above.long or loose(text[line:first], language_id).long:
         return False
     parts: list[str] = []
-    at = code
+    at = line
     for edit_start, edit_end, new in proposal.edits:
         parts += (text[at:edit_start], new)
         at = edit_end
     parts.append(text[at:end])
-    before = loose(text[code:end], language_id, whole=code == 0)
-    after = loose("".join(parts), language_id, whole=code == 0)
+    before = loose(text[line:end], language_id, whole=code == 0, before=above)
+    after = loose("".join(parts), language_id, whole=code == 0, before=above)
     if ends_open(proposal):
         return after.closing + after.quotes > before.closing + before.quotes
     if end == len(text) and len(after.waiting) > len(before.waiting):
@@ -48,7 +54,12 @@ def unbalanced(proposal: Proposal) -> bool:
 
 
 def _evidently_balanced(proposal: Proposal) -> bool:
-    """Whether neither the new texts nor the old ones have anything that a counterpart could be missing of."""
-    return not any(
-        _NOTABLE.search(piece) for start, end, new in proposal.edits for piece in (new, proposal.text[start:end])
-    )
+    """Whether each new and each old piece is balanced by itself, and makes no string and no comment."""
+    for start, end, new in proposal.edits:
+        for piece in (new, proposal.text[start:end]):
+            if _CHANGING.search(piece):
+                return False
+            alone = loose(piece, proposal.language_id, whole=True)
+            if alone.total or alone.waiting:
+                return False
+    return True
