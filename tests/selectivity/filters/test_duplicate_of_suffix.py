@@ -27,6 +27,7 @@ KEPT = {
     "a value of a table": "x = [├0, ┤0, 0]\n",
     "none of a table": "x = [├None, ┤None, None]\n",
     "a bracket that closes": "f(g(├)┤)\n",
+    "one of three quotes": 'def f():\n    ├"┤""\n',
     "the value of the next line": "x = ├compute()┤\ncompute()\n",
     "a line that is the beginning of the next": "├return x\n┤return x + 1\n",
     "nothing behind": "x = ├1┤",

@@ -27,7 +27,7 @@ def proposals(lines: int) -> list[Proposal]:
     text = "\n".join(rows)
     starts = list(accumulate((len(line) + 1 for line in rows), initial=0))
     drawn = random.Random(0)
-    made = []
+    made: list[Proposal] = []
     while len(made) < PROPOSALS:
         row = drawn.randrange(10, lines - 10)
         if len(rows[row].strip()) < 8:

@@ -37,7 +37,10 @@ def _follows_on_line(text: str, at: int, said: str) -> bool:
     if said == rest and letters(said) > 0:
         return True
     if set(said) <= _CLOSERS:
-        return _balanced(head_of(text, at) + rest)
+        head = head_of(text, at)
+        quote = said[0]
+        of_three = quote in _QUOTES and (head.endswith(quote) or rest.startswith(quote * 2))
+        return not of_three and _balanced(head + rest)
     return letters(said) >= _LEAST_LETTERS and not _continues(said, rest[len(said) :])
 
 
