@@ -52,7 +52,7 @@ async def look_around(
     extended = session.state(uri).extended
     session.state(uri).extended = False
     found = await session.asker.rewrite(question, situation, extended=extended, drafts=proposed)
-    if isinstance(found, Found) or found in _FINAL:
+    if isinstance(found, Found) or (isinstance(found, SilenceReason) and found in _FINAL):
         return found
     bounds = question.region.extended() if extended else question.region
     asked = [region_around(question.text, situation.offset, bounds)]
