@@ -82,7 +82,7 @@ def _edited(old: str, new: str, at: int, chance: random.Random) -> Iterator[Stro
     removed = len(old) - tail - head
     if removed:
         yield Stroke(Edit(at + head, at + head + removed, ""), LINE_SECONDS)
-    yield from _typed(new[head : len(new) - tail], at + head, chance)
+    yield from typed(new[head : len(new) - tail], at + head, chance)
 
 
 def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
@@ -92,10 +92,10 @@ def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
     opened = indent + line[len(content) :]
     if opened:
         yield Stroke(Edit(at, at, opened), LINE_SECONDS)
-    yield from _typed(content[len(indent) :], at + len(indent), chance)
+    yield from typed(content[len(indent) :], at + len(indent), chance)
 
 
-def _typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+def typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
     """Key by key: whoever waits for a pause has to see none within a word that is typed in one go."""
     wait = 0.0
     for piece in _pieces(text, chance):

@@ -12,16 +12,16 @@ from calomel.replay.log_file import LogText, parse_object, read_text
 _KNOWN = "recordings of Visual Studio Code, keystroke traces, outcome logs with text, txtar scenarios and .md examples"
 
 _LOOKED_AT = 100
-# Stories of edits, as `calomel edits` writes them.
-STORIES: Final = ".jsonl.zst"
+# Stories of edits, as `calomel edits` writes them, and files, as `calomel corpus` does.
+PACKED: Final = ".jsonl.zst"
 
 
 def read_logs(path: Path) -> list[ReplayLog]:
-    """The logs in a file: one, but of a file of stories one for each. Raises LogError."""
-    if path.name.endswith(STORIES):
-        from calomel.replay.story_log import read_story_logs
+    """The logs in a file: one, but of stories of edits or of a corpus of files one for each. Raises LogError."""
+    if path.name.endswith(PACKED):
+        from calomel.replay.packed_logs import read_packed_logs
 
-        return read_story_logs(path)
+        return read_packed_logs(path)
     return [read_log(path)]
 
 
