@@ -15,6 +15,11 @@ _OPEN: Final = re.compile(
 )
 
 
+def may_go_on(proposal: Proposal) -> bool:
+    """Whether it is text at the cursor with nothing behind it on the line: whoever takes it types on from there."""
+    return proposal.kind == "fill" and all(not rest_of(proposal.text, end).strip() for _, end, _ in proposal.edits[-1:])
+
+
 def ends_open(proposal: Proposal) -> bool:
     """Whether the last line that it writes ends in something that has to go on, with no word behind it."""
     if not proposal.edits:

@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from calomel.selectivity.filters.around import head_of
-from calomel.selectivity.filters.brackets import behind_string, knows, loose
-from calomel.selectivity.filters.openings import ends_open
+from calomel.selectivity.filters.brackets import Loose, behind_string, knows, loose
+from calomel.selectivity.filters.openings import ends_open, may_go_on
 from calomel.selectivity.proposal import Proposal
 
 # Characters of the text above and below that a counterpart is looked for in.
@@ -22,8 +22,9 @@ _CHANGING: Final = re.compile(r"""["'`#/*]""")
 def unbalanced(proposal: Proposal) -> bool:
     """Whether more of them are surely alone behind it than before.
 
-    What opens at the end of its line wants more lines, and may stay open. Inside of a string of several lines nothing
-    has to be balanced.
+    What opens at the end of its line wants more lines, and may stay open; so may what opens in a text at the cursor
+    with nothing behind it, for half of a line is often taken. Inside of a string of several lines nothing has to be
+    balanced.
     """
     text, language_id = proposal.text, proposal.language_id
     if not proposal.edits or not knows(language_id) or len(text) > _LONGEST or _evidently_balanced(proposal):
@@ -46,11 +47,15 @@ def unbalanced(proposal: Proposal) -> bool:
     parts.append(text[at:end])
     before = loose(text[line:end], language_id, whole=code == 0, before=above)
     after = loose("".join(parts), language_id, whole=code == 0, before=above)
+    return _is_worse(proposal, before, after, to_end=end == len(text))
+
+
+def _is_worse(proposal: Proposal, before: Loose, after: Loose, *, to_end: bool) -> bool:
+    if may_go_on(proposal):
+        return after.closing > before.closing
     if ends_open(proposal):
         return after.closing + after.quotes > before.closing + before.quotes
-    if end == len(text) and len(after.waiting) > len(before.waiting):
-        return True
-    return after.total > before.total
+    return after.total > before.total or (to_end and len(after.waiting) > len(before.waiting))
 
 
 def _evidently_balanced(proposal: Proposal) -> bool:
