@@ -63,7 +63,7 @@ class SuggestSettings:
     in_strings: bool = setting(True, "Suggest inside of strings.")
     aggressiveness: Aggressiveness = setting(
         "balanced",
-        "How sure the model must be: quiet (0.5), balanced (0.3), eager (0.15), or a probability of your own.",
+        "How likely accepted: balanced loses one in twenty, eager one in a hundred, quiet shows likely ones alone; or a number.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,

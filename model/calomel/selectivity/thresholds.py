@@ -3,8 +3,7 @@
 * `balanced` shows as little as it can while it loses at most one in twenty of those that would have been accepted.
   (T-Bank's filter for code completion was built under the same bound.)
 * `eager` loses at most one in a hundred.
-* `quiet` gets at least every second one accepted, with 90 % confidence (`risk.py`); 0.5 where no threshold is proven
-  to.
+* `quiet` shows what is more likely accepted than not.
 
 One number for all kinds: with one scale of probability, that shows least for what it loses.
 """
@@ -16,12 +15,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from calomel.selectivity.risk import smallest_threshold
 from calomel.selectivity.sample import Sample
 
 BALANCED_LOSS: Final = 0.05
 EAGER_LOSS: Final = 0.01
-QUIET_ACCEPTANCE: Final = 0.5
+QUIET: Final = 0.5
 
 
 def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) -> dict[str, float]:
@@ -30,12 +28,8 @@ def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) 
     taken = sorted(probability for sample, probability in best if sample.accepted)
     if not taken:
         return {}
-    promise = smallest_threshold(
-        [probability for _, probability in best], [sample.accepted for sample, _ in best], QUIET_ACCEPTANCE
-    )
     balanced = losing(taken, BALANCED_LOSS)
-    quiet = QUIET_ACCEPTANCE if promise is None else promise.threshold
-    return {"quiet": max(balanced, quiet), "balanced": balanced, "eager": min(balanced, losing(taken, EAGER_LOSS))}
+    return {"quiet": max(balanced, QUIET), "balanced": balanced, "eager": min(balanced, losing(taken, EAGER_LOSS))}
 
 
 def losing(taken: Sequence[float], share: float) -> float:
