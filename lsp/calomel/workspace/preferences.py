@@ -63,7 +63,7 @@ class SuggestSettings:
     in_strings: bool = setting(True, "Suggest inside of strings.")
     aggressiveness: Aggressiveness = setting(
         "balanced",
-        "How likely accepted: balanced loses one in twenty, eager one in a hundred, quiet shows likely ones alone; or a number.",
+        "balanced loses one in 20 that you would take, eager one in 100, quiet shows likely ones; or a number.",
         choices=AGGRESSIVENESS,
         low=0.0,
         high=1.0,
