@@ -9,15 +9,10 @@ give way to other ones, and lines that are begun and deleted again. At the end t
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import random
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
-
-import zstandard
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from calomel.replay.events import (
     Changed,
@@ -52,18 +47,21 @@ _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
 _LONGEST_WORD: Final = 24
 
 
-def read_writing_logs(path: Path) -> list[ReplayLog]:
-    """A log of each file of a corpus that has enough blocks. Raises LogError."""
+def read_writing_logs(rows: Iterable[Mapping[str, Any]], name: str) -> list[ReplayLog]:
+    """A log of each file of a corpus that has enough blocks. Raises LogError.
+
+    Args:
+        rows: of the corpus: `path`, `text`, and the `package` where there is one.
+        name: of the corpus, for the error.
+    """
     found: list[ReplayLog] = []
     try:
-        with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
-            for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"):
-                row = json.loads(line)
-                log = writing_log(str(row["path"]), str(row["text"]), str(row.get("package", "")))
-                if log is not None:
-                    found.append(log)
-    except (OSError, zstandard.ZstdError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
-        raise LogError(f"{path} is no corpus of files: {error!r}") from error
+        for row in rows:
+            log = writing_log(str(row["path"]), str(row["text"]), str(row.get("package", "")))
+            if log is not None:
+                found.append(log)
+    except KeyError as error:
+        raise LogError(f"{name} holds neither stories of edits nor files: {error} is missing.") from error
     return found
 
 
