@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from calomel.replay.events import LogError, ReplayLog
-from calomel.replay.story_log import read_story_logs
 from calomel.replay.writing_log import read_writing_logs
 
 
@@ -14,6 +13,7 @@ def read_packed_logs(path: Path) -> list[ReplayLog]:
     try:
         from calomel.bench.heldout import BenchDataError
         from calomel.bench.packed import packed_rows
+        from calomel.replay.story_log import read_story_logs
     except ModuleNotFoundError as error:
         message = f"{path} is packed with zstandard, which is not installed: pip install 'calomel[bench]'."
         raise LogError(message) from error
