@@ -103,8 +103,9 @@ def replay_logs(
         ReplayError: Ray is not installed.
     """
     options = _with_threads(options, jobs, ray=ray)
-    notes = Notes(folder or cache_folder(), _digest_of_run(options, open_model))
     digests = [_digest(log) for log in logs]
+    # Two runs at once, of other logs, must not share a journal: the first to end would take it from the other.
+    notes = Notes(folder or cache_folder(), _digest_of_run(options, open_model, digests))
     if not resume:
         _forget(notes, digests)
     with notes.results() as journal:
@@ -262,9 +263,9 @@ def _digest(log: ReplayLog) -> str:
     return hashlib.sha256(repr((log.name, log.kind, list(log.events))).encode(errors="surrogatepass")).hexdigest()[:24]
 
 
-def _digest_of_run(options: ReplayOptions, open_model: OpenModel) -> str:
-    """Of the options, the model's weights and the code: what results depend on besides their log."""
-    digest = hashlib.sha256(repr((asdict(options), open_model.__module__, open_model.__qualname__)).encode())
+def _digest_of_run(options: ReplayOptions, open_model: OpenModel, logs: Sequence[str]) -> str:
+    """Of the options, the model's weights, the code and the logs: what all results of a run depend on."""
+    digest = hashlib.sha256(repr((asdict(options), open_model.__module__, open_model.__qualname__, *logs)).encode())
     for folder in sorted(map(str, _code_folders())):
         for path in sorted(Path(folder).rglob("*.py")):
             digest.update(path.read_bytes())
