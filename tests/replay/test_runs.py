@@ -77,12 +77,13 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     assert list(tmp_path.glob("*.jsonl")) == []
 
 
-def test_another_model_or_other_options_do_not_go_on_with_what_was_left(tmp_path: Path) -> None:
+def test_other_options_or_other_logs_do_not_go_on_with_what_was_left() -> None:
     digests = {
-        runs._digest_of_run(options, open_scripted)
+        runs._digest_of_run(options, open_scripted, logs)
         for options in (OPTIONS, ReplayOptions(latency=0.06), ReplayOptions(latency=0.05, seed=1))
+        for logs in (["a"], ["a", "b"])
     }
-    assert len(digests) == 3
+    assert len(digests) == 6
 
 
 def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
