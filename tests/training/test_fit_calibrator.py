@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.selectivity.made import TRUTH, drawn, sample
+
+from calomel.selectivity.calibrator import Calibrator, KindCalibrator
+from calomel.selectivity.features import features
+from calomel.selectivity.sample import Sample
+from calomel.training.fit_calibrator import (
+    FEWEST,
+    FEWEST_TOGETHER,
+    TooFewError,
+    auroc,
+    corrected_together,
+    fit,
+    hopeless_makers,
+    personal,
+    quality_of,
+    reliability,
+    usable,
+)
+
+# One penalty is enough where the choice is not the matter.
+ONE = (1.0,)
+
+
+def distance(one: KindCalibrator, other: KindCalibrator, samples: list[Sample]) -> float:
+    """Mean difference of what two calibrators say."""
+    subjects = [each.subject for each in samples]
+    return sum(abs(one.probability(each) - other.probability(each)) for each in subjects) / len(subjects)
+
+
+def test_a_fit_finds_the_rule_that_outcomes_were_drawn_with() -> None:
+    samples = drawn(800)
+    made = fit(samples, penalties=(1.0, 10.0))
+    assert distance(made.calibrator, TRUTH, drawn(300, seed=9)) < 0.07
+    assert made.after.ece < 0.06 < made.before.ece
+    assert made.after.auroc > 0.7 > made.before.auroc
+    assert made.after.log_loss < made.before.log_loss == pytest.approx(math.log(2))
+    assert made.calibrator.weights["maker:canvas"] > 0 > made.calibrator.weights["maker:seeded"]
+    assert (made.samples, made.groups, made.accepted) == (800, 10, sum(each.accepted for each in samples))
+    assert len(made.probabilities) == 800
+    report = made.calibrator.report
+    assert report["makers"]["seeded"]["samples"] + report["makers"]["canvas"]["samples"] == 800
+    assert sum(each["count"] for each in report["reliability"]) == 800
+
+
+def test_a_fit_is_where_the_slope_is_zero() -> None:
+    samples = drawn(200)
+    found = fit(samples, penalties=ONE).calibrator
+    for name in ("mean_log_prob", "maker:seeded", "distance", "distance*mean_log_prob"):
+        slope = sum(
+            (found.probability(each.subject) - each.accepted) * features(each.subject).get(name, 0.0)
+            for each in samples
+        )
+        assert slope + found.weights.get(name, 0.0) == pytest.approx(0.0, abs=5e-3)
+
+
+def test_the_same_samples_give_the_same_fit_in_any_order() -> None:
+    samples = drawn(120)
+    one, other = fit(samples, penalties=ONE), fit(samples[::-1], penalties=ONE)
+    assert one.calibrator.weights == pytest.approx(other.calibrator.weights, abs=1e-4)
+    assert one.probabilities == pytest.approx(other.probabilities[::-1], abs=1e-6)
+
+
+def test_no_sample_is_judged_by_a_fit_that_saw_its_group() -> None:
+    # Within a group all have one fate, and a signal names the group: whoever has seen it knows all.
+    samples = [
+        sample(number, "accepted" if number % 12 < 6 else "rejected", signals={"place": f"p{number % 12}"})
+        for number in range(240)
+    ]
+    whole = [replace(each, group=each.signals["place"]) for each in samples]
+    torn = [replace(each, group=f"g{number // 24}") for number, each in enumerate(samples)]
+    assert fit(torn, penalties=ONE).after.auroc == 1.0
+    assert fit(whole, penalties=ONE).after.auroc < 0.6
+
+
+def test_the_penalty_is_chosen_by_what_it_is_worth_elsewhere() -> None:
+    chance = random.Random(2)
+    noise = [
+        sample(number, chance.choice(("accepted", "rejected")), signals={"place": f"p{chance.randrange(30)}"})
+        for number in range(100)
+    ]
+    made = fit(noise, penalties=(0.001, 300.0))
+    assert made.penalty == made.calibrator.report["penalty"] == 300.0
+    assert max(map(abs, made.calibrator.weights.values())) < 0.05
+
+
+def test_few_outcomes_stay_near_the_fit_they_start_from() -> None:
+    others = drawn(200, seed=99)
+    near, fresh = [], []
+    for seed in (20, 22, 23, 24, 25):
+        few = drawn(70, seed=seed)
+        near.append(distance(fit(few, TRUTH, penalties=ONE).calibrator, TRUTH, others))
+        fresh.append(distance(fit(few, penalties=ONE).calibrator, TRUTH, others))
+    assert max(near) < 0.1
+    assert sum(near) < 0.9 * sum(fresh)
+
+
+def test_a_start_that_says_too_much_is_corrected() -> None:
+    boastful = KindCalibrator({name: 2 * weight for name, weight in TRUTH.weights.items()}, 2 * TRUTH.bias + 2)
+    made = fit(drawn(300), boastful, penalties=(30.0,))
+    others = drawn(200, seed=7)
+    assert distance(made.calibrator, TRUTH, others) < 0.1 < distance(boastful, TRUTH, others)
+    assert made.after.ece < made.before.ece
+
+
+@pytest.mark.parametrize(
+    ("accepted", "rejected", "groups", "words"),
+    [
+        (3, 200, 9, [f"{FEWEST - 3} more accepted ones"]),
+        (50, 1, 9, [f"{FEWEST - 1} more"]),
+        (50, 50, 1, ["2 more days or packages"]),
+        (0, 0, 1, [f"{FEWEST} more accepted ones", "more days or packages"]),
+    ],
+)
+def test_too_few_outcomes_are_refused_with_what_is_missing(
+    accepted: int, rejected: int, groups: int, words: list[str]
+) -> None:
+    samples = [
+        sample(number, "accepted" if number < accepted else "rejected", group=f"g{number % groups}")
+        for number in range(accepted + rejected)
+    ]
+    with pytest.raises(TooFewError) as refused:
+        fit(samples)
+    for each in (*words, f"{accepted + rejected} suggestions", f"{accepted} of them accepted"):
+        assert each in str(refused.value)
+
+
+def test_what_filters_drop_and_what_nobody_could_decide_about_is_not_fitted_to() -> None:
+    outcomes = ("accepted", "partly", "rejected", "too_short", "superseded")
+    samples = [sample(number, outcome) for number, outcome in enumerate(outcomes)]
+    samples += [sample(9, filters=("secret",)), sample(10, kind="edit")]
+    assert [each.outcome for each in usable(samples, "fill")] == ["accepted", "partly", "rejected"]
+    assert usable(samples, "edit") == [samples[-1]]
+    assert usable(samples, "poem") == []
+
+
+def test_a_maker_is_hopeless_once_enough_of_its_proposals_came_to_nothing() -> None:
+    def proposed(count: int, accepted: int = 0) -> list[Sample]:
+        return [sample(number, "accepted" if number < accepted else "rejected") for number in range(count)]
+
+    assert hopeless_makers(proposed(149)) == {"canvas"}
+    assert hopeless_makers(proposed(140)) == hopeless_makers(proposed(149, 1)) == hopeless_makers([]) == frozenset()
+    good = [sample(number, maker="rename") for number in range(30)]
+    assert hopeless_makers([*proposed(400), *good]) == {"canvas"}
+    partly = [sample(number, "partly") for number in range(400)]
+    assert hopeless_makers(partly) == {"canvas"}
+
+
+def test_a_fit_names_hopeless_makers() -> None:
+    hopeless = [sample(number, "rejected", maker="verified", group=f"day{number % 4}") for number in range(160)]
+    assert fit([*drawn(120), *hopeless], penalties=ONE).calibrator.hopeless == {"verified"}
+
+
+def test_figures_of_probabilities_are_those_of_the_books() -> None:
+    truth = np.asarray([1.0, 1.0, 0.0, 0.0])
+    perfect = quality_of(np.asarray([1.0, 1.0, 0.0, 0.0]), truth)
+    assert (perfect.ece, perfect.auroc) == (0.0, 1.0)
+    assert perfect.log_loss == pytest.approx(0.0, abs=1e-9)
+    even = quality_of(np.full(4, 0.5), truth)
+    assert (even.ece, even.auroc, even.log_loss) == (0.0, 0.5, pytest.approx(math.log(2)))
+    assert quality_of(np.full(4, 0.9), truth).ece == pytest.approx(0.4)
+    assert auroc(np.asarray([0.9, 0.2, 0.5, 0.1]), truth) == pytest.approx(0.75)
+    assert math.isnan(auroc(np.asarray([0.9]), np.asarray([1.0])))
+    assert reliability(np.asarray([0.05, 0.07, 1.0]), np.asarray([0.0, 1.0, 1.0])) == [
+        {"count": 2, "probability": 0.06, "accepted": 0.5},
+        {"count": 1, "probability": 1.0, "accepted": 1.0},
+    ]
+
+
+SHIPPED = Calibrator(
+    {"fill": TRUTH, "edit": KindCalibrator({"mean_log_prob": 1.0}, -1.0, frozenset({"canvas"}))},
+    {"quiet": 0.5, "balanced": 0.2, "eager": 0.1},
+    "abc",
+)
+
+
+def test_a_person_with_many_outcomes_gets_a_fit_of_each_kind_and_thresholds_of_their_own() -> None:
+    own = personal(drawn(150), SHIPPED)
+    assert own.kinds["edit"] == SHIPPED.kinds["edit"]
+    assert own.kinds["fill"] != TRUTH
+    assert own.kinds["fill"].report["samples"] == 150
+    assert distance(own.kinds["fill"], TRUTH, drawn(100, seed=8)) < 0.15
+    assert own.thresholds.keys() == {"quiet", "balanced", "eager"}
+    assert own.thresholds != SHIPPED.thresholds
+    assert own.model == "abc"
+
+
+def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> None:
+    # Of both kinds too few, together enough.
+    rule = KindCalibrator(TRUTH.weights, TRUTH.bias - 2)
+    samples = [*drawn(45, rule, seed=21), *drawn(10, rule, seed=4, kind="edit")]
+    own = personal(samples, SHIPPED)
+    report = own.kinds["fill"].report
+    assert (report["samples"], report["accepted"]) == (55, sum(each.accepted for each in samples))
+    # The order of suggestions stays as it was: one scale for all weights.
+    ratios = [own.kinds["fill"].weights[name] / weight for name, weight in TRUTH.weights.items()]
+    assert ratios == pytest.approx([report["scale"]] * 3)
+    assert own.kinds["edit"].weights["mean_log_prob"] == pytest.approx(report["scale"])
+    assert own.kinds["edit"].hopeless == {"canvas"}
+    others = drawn(100, rule, seed=6)
+    assert distance(own.kinds["fill"], rule, others) < distance(TRUTH, rule, others)
+    assert own == corrected_together(samples, SHIPPED)
+
+
+def test_a_person_with_next_to_nothing_is_told_what_is_missing() -> None:
+    accepted = [sample(number) for number in range(FEWEST_TOGETHER - 2)]
+    rejected = [sample(20 + number, "rejected") for number in range(30)]
+    with pytest.raises(TooFewError, match="2 more accepted ones"):
+        personal([*accepted, *rejected], SHIPPED)
+    with pytest.raises(TooFewError, match="more accepted ones"):
+        personal([], SHIPPED)
+    # What filters dropped does not count.
+    dropped = [sample(60 + number, filters=("secret",)) for number in range(30)]
+    with pytest.raises(TooFewError, match=f"{FEWEST_TOGETHER - 2} of them accepted"):
+        personal([*accepted, *rejected, *dropped], SHIPPED)
