@@ -9,9 +9,9 @@ from typing import Final
 
 from calomel.prompts.region import region_around
 from calomel.suggest.checks.line_rest import is_inert, line_rest
+from calomel.suggest.company import company_of
 from calomel.suggest.completer import (
     OWN_MAKERS,
-    Candidate,
     CompleteAnswer,
     Completer,
     CompleteRequest,
@@ -90,15 +90,13 @@ class Asker:
                 if not filled.text.strip():
                     continue  # the item alone is no suggestion
                 edit = TextEdit(selected.start, selected.end, selected.text + filled.text)
-            agreeing, rivals = _company(candidate, answer)
             proposed = Proposed(
                 candidate,
                 plan(question.text, [edit]),
                 cut=filled.cut,
                 truncated=filled.truncated,
                 cut_off=filled.cut_off,
-                agreeing=agreeing,
-                rivals=rivals,
+                company=company_of(candidate, answer),
                 request=request,
             )
             best = better(best, self.judging.judge("fill", question, proposed))
@@ -128,7 +126,6 @@ class Asker:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
-            agreeing, rivals = _company(candidate, answer, situation.text[start:end])
             found = Proposed(
                 candidate,
                 edits,
@@ -136,8 +133,7 @@ class Asker:
                 truncated=candidate.finish_reason != "stop",
                 cut_off=candidate.finish_reason != "stop",
                 support=support.get((candidate.text, candidate.maker), 0),
-                agreeing=agreeing,
-                rivals=rivals,
+                company=company_of(candidate, answer, situation.text[start:end]),
                 request=request,
             )
             best = better(best, self.judging.judge("edit", question, found))
@@ -211,13 +207,6 @@ class Asker:
             await ended(timer)
         self.model_id = answer.model or self.model_id
         return request, answer
-
-
-def _company(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | None = None) -> tuple[int, int]:
-    """How many other candidates say the same, and how many say something else; silence is not counted."""
-    others = [other.text for other in answer.candidates if other is not candidate and other.text not in ("", as_it_is)]
-    agreeing = others.count(candidate.text)
-    return agreeing, len(others) - agreeing
 
 
 def context_tokens(info: ModelInfo, wanted: int | None, answer_tokens: int) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from calomel.suggest.company import Company
 from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.lately import Lately
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.surroundings import Surroundings
@@ -33,8 +35,8 @@ class Signals:
         rejected: of them.
         cut: characters that the checks took from the candidate's text.
         support: how many of the last edits agree with a draft; 0 for the model's own words.
-        agreeing: other candidates of the same answer with the same text.
-        rivals: other candidates of the same answer with another text.
+        company: the other candidates of the same answer.
+        lately: what the user did in the last minute.
         place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
         around: numbers about the place and the words.
         likely: that it gets accepted, calibrated, 0 to 1; None where that is not known.
@@ -52,8 +54,8 @@ class Signals:
     rejected: int = 0
     cut: int = 0
     support: int = 0
-    agreeing: int = 0
-    rivals: int = 0
+    company: Company = field(default_factory=Company)
+    lately: Lately = field(default_factory=Lately)
     place: str = ""
     around: Surroundings | None = None
     likely: float | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -14,10 +14,12 @@ from calomel.selectivity.features import Subject
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.calibrators import calibrator_for
+from calomel.suggest.company import Company
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.diff import row_of, rows_between
 from calomel.suggest.found import Found, Held
 from calomel.suggest.gate import Gate, Hide, Show, Signals
+from calomel.suggest.lately import lately
 from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.question import Question
@@ -46,8 +48,7 @@ class Proposed:
         truncated: the model had more to say.
         cut_off: what it said ends within a line for that.
         support: how many of the last edits agree with a draft.
-        agreeing: other candidates with the same text.
-        rivals: other candidates with another text.
+        company: the other candidates of the answer.
         request: what the model was asked.
     """
 
@@ -58,8 +59,7 @@ class Proposed:
     truncated: bool = False
     cut_off: bool = False
     support: int = 0
-    agreeing: int = 0
-    rivals: int = 0
+    company: Company = field(default_factory=Company)
     request: CompleteRequest | None = None
 
 
@@ -135,8 +135,8 @@ class Judging:
             rejected=rejected,
             cut=proposed.cut,
             support=proposed.support,
-            agreeing=proposed.agreeing,
-            rivals=proposed.rivals,
+            company=proposed.company,
+            lately=lately(question.recent),
             place=question.place,
             thresholds=self.calibrator.thresholds,
             around=surroundings(question.text, question.situation.offset, proposed.edits),

@@ -40,6 +40,13 @@ class OutcomeSignals:
         support: how many of the last edits agree with a draft.
         agreeing: other candidates of the same answer with the same text.
         rivals: other candidates of the same answer with another text.
+        margin: nats by which it is likelier than the likeliest of them.
+        recent_edits: of the document in the last minute, keystrokes in a row being one.
+        recent_replacements: of them, those that removed and inserted.
+        recent_inserted: characters in all.
+        recent_removed: characters in all.
+        last_inserted: characters, of the last one.
+        last_removed: characters, of the last one.
         place: `code`, `comment` or `string`; empty where nobody can tell.
         line_before: characters before the cursor on its line, without indentation.
         line_after: characters behind it on its line, without white space.
@@ -74,6 +81,13 @@ class OutcomeSignals:
     support: int | None = None
     agreeing: int | None = None
     rivals: int | None = None
+    margin: float | None = None
+    recent_edits: int | None = None
+    recent_replacements: int | None = None
+    recent_inserted: int | None = None
+    recent_removed: int | None = None
+    last_inserted: int | None = None
+    last_removed: int | None = None
     place: str | None = None
     line_before: int | None = None
     line_after: int | None = None
@@ -94,6 +108,7 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
     """
     mean = candidate.mean_log_prob
     around = None if known is None else known.around
+    company, lately = (None, None) if known is None else (known.company, known.lately)
     return OutcomeSignals(
         tokens=len(candidate.log_probs),
         mean_log_prob=mean if math.isfinite(mean) else None,
@@ -117,8 +132,15 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         support=None if known is None else known.support,
-        agreeing=None if known is None else known.agreeing,
-        rivals=None if known is None else known.rivals,
+        agreeing=None if company is None else company.agreeing,
+        rivals=None if company is None else company.rivals,
+        margin=None if company is None else company.margin,
+        recent_edits=None if lately is None else lately.edits,
+        recent_replacements=None if lately is None else lately.replacements,
+        recent_inserted=None if lately is None else lately.inserted,
+        recent_removed=None if lately is None else lately.removed,
+        last_inserted=None if lately is None else lately.last_inserted,
+        last_removed=None if lately is None else lately.last_removed,
         place=None if known is None else known.place or None,
         line_before=None if around is None else around.line_before,
         line_after=None if around is None else around.line_after,
