@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from calomel.selectivity.features import Subject, features
+from calomel.suggest.company import Company
 from calomel.suggest.completer import Candidate
 from calomel.suggest.gate import Signals
 from calomel.suggest.judging import subject_of
@@ -42,8 +43,7 @@ KNOWN = Signals(
     rejected=4,
     cut=1,
     support=2,
-    agreeing=1,
-    rivals=2,
+    company=Company(1, 2, 1.0 / 7),
     place="code",
     around=surroundings(TEXT, 22, EDITS),
 )
@@ -67,6 +67,7 @@ def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> Non
     assert found["judged"] == 1.0
     assert found["place:code"] == found["maker:seeded"] == found["before:word"] == 1.0
     assert found["ratio"] == pytest.approx((-2 / 3 + 4.1) / 10, abs=1e-5)
+    assert found["margin"] == pytest.approx(1 / 70, abs=1e-5)
     # What was chosen by the likelihood that judges it is no draft.
     assert "ratio of a draft" not in found
 

@@ -42,6 +42,8 @@ from calomel.workspace.preferences import SuggestSettings
 OURS: Final = "calomel"
 # A silence that nobody had time to notice is no missed opportunity.
 _NOTICED: Final = 0.25
+# What somebody does within half an hour is alike: samples of it stay together.
+_SITTING: Final = 1800.0
 # After the end of the log, for the last answers.
 _AFTER_END: Final = 30.0
 # Logs of questions: only what they ask for is asked.
@@ -236,7 +238,7 @@ class Player:
     def _about(self, question: _Question) -> Asked:
         return Asked(
             log=self._log.name,
-            group=self._log.metadata.get("group", self._log.name),
+            group=self._log.metadata.get("group", f"{self._log.name}#{int(self.time.now // _SITTING)}"),
             entry=question.entry,
             document=question.name,
             language_id=question.document.language_id,

@@ -129,6 +129,7 @@ class Commands:
         return {"path": str(self._log)}
 
     async def _reload(self, _: Arguments) -> dict[str, Any]:
+        self._suggester.recalibrate()
         return {"problems": await self._configuration.reload()}
 
 

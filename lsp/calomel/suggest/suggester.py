@@ -106,6 +106,10 @@ class Suggester:
             lambda ticket: answering.next_edit(self._session, ticket, version, offset, diagnostics, trigger),
         )
 
+    def recalibrate(self) -> None:
+        """Read the calibrator anew before the next question: it may have been fitted again."""
+        self._session.asker.judging.forget()
+
     def watch(self, watch: Watch | None) -> None:
         """Tell somebody of every candidate that is judged, shown or not; filters then say all that they have to say."""
         self._session.asker.judging.watch = watch

@@ -39,8 +39,9 @@ def calibrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it is worth, write nothing.")] = False,
 ) -> None:
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
+    from dataclasses import replace
+
     from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
-    from calomel.selectivity.thresholds import named_thresholds
     from calomel.suggest.model_info import describe
     from calomel.training.fit_calibrator import TooFewError, fit, usable
 
@@ -65,18 +66,33 @@ def calibrate(
         _show(console, kind, fits[kind])
     if wanted is not None:
         _promise(console, [(usable(found, kind), made) for kind, made in fits.items()], wanted)
-    if not fits:
-        raise CommandError("nothing was fitted; the calibrator that is there stays in use")
+    made = _made(found, fits, known, console)
+    for name, threshold in sorted(made.thresholds.items(), key=lambda each: -each[1]):
+        console.print(f"{name}: {threshold:.3f}", markup=False)
     if not dry_run:
         path = _path(out, info)
+        replace(made, model=info.weights if out is None else "").write(path)
+        console.print(f"written to {path}", markup=False)
+
+
+def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator, console: Console) -> Calibrator:
+    """What the fits come to; where there is none, the known one, its scale and offset corrected for all kinds."""
+    from calomel.selectivity.calibrator import Calibrator
+    from calomel.selectivity.thresholds import named_thresholds
+    from calomel.training.fit_calibrator import TooFewError, corrected_together, usable
+
+    if fits:
         kinds = {**known.kinds, **{kind: made.calibrator for kind, made in fits.items()}}
         chosen = [sample for kind in fits for sample in usable(found, kind)]
         probabilities = [each for made in fits.values() for each in made.probabilities]
-        thresholds = named_thresholds(chosen, probabilities) or known.thresholds
-        Calibrator(kinds, thresholds, info.weights if out is None else "").write(path)
-        for name, threshold in sorted(thresholds.items(), key=lambda each: -each[1]):
-            console.print(f"{name}: {threshold:.3f}", markup=False)
-        console.print(f"written to {path}", markup=False)
+        return Calibrator(kinds, named_thresholds(chosen, probabilities) or known.thresholds)
+    try:
+        made = corrected_together([sample for kind in known.kinds for sample in usable(found, kind)], known)
+    except TooFewError as error:
+        message = f"nothing was fitted, the calibrator that is there stays in use: {error}"
+        raise CommandError(message) from error
+    console.print("Scale and offset of the shipped calibrator were corrected for all kinds together.", markup=False)
+    return made
 
 
 def _known(info: ModelInfo) -> Calibrator:
