@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from dataclasses import dataclass, field, replace
+
+import pytest
+from tests.replay.scripted import INFO, Scripted, log_of, typed
+
+from calomel.replay.events import Changed, Edit, Event, ReplayLog
+from calomel.replay.options import ReplayOptions
+from calomel.replay.runs import replay_log
+from calomel.replay.samples import to_lines
+from calomel.selectivity.sample import Sample
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.wire import decode_request
+
+SAMPLES = ReplayOptions(latency=0.05, samples=True)
+PROMPTS = replace(SAMPLES, prompts=True)
+
+
+@dataclass
+class Several(Scripted):
+    """Answers with several candidates: texts with their makers."""
+
+    several: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        self.requests.append(request)
+        await asyncio.sleep(0)
+        ends = [end for end in self.several if request.parts.prefix.endswith(end)]
+        found = self.several[max(ends, key=len)] if ends else ()
+        log_prob = math.log(0.9)
+        return CompleteAnswer(
+            tuple(Candidate(text, (log_prob,), (0.1,), log_prob, maker=maker) for text, maker in found),
+            model="scripted",
+        )
+
+    async def info(self) -> ModelInfo:
+        return INFO
+
+
+def writing(name: str = "log") -> ReplayLog:
+    """Somebody writes a call, and something else much later."""
+    return log_of(*typed("x = ", 0, 1.0), *typed("compute(1)\n", 4, 4.0, entry=5), *later(), name=name)
+
+
+def later() -> list[Event]:
+    return typed("y", 15, 80.0, entry=20)
+
+
+def model() -> Several:
+    return Several(
+        {}, several={"x = ": (("compute(1)", "canvas"), ("forget(2)", "seeded"), ("f(a]", "canvas"), ("c", "seeded"))}
+    )
+
+
+def played(log: ReplayLog, answers: Scripted, options: ReplayOptions = SAMPLES) -> list[Sample]:
+    result = replay_log(log, answers, options)
+    assert not result.error
+    assert result.text_right
+    return result.samples
+
+
+def test_every_candidate_of_a_question_is_there_with_what_the_person_would_have_done() -> None:
+    found = played(writing(), model())
+    assert [(each.maker, each.outcome) for each in found] == [
+        ("canvas", "accepted"),
+        ("seeded", "rejected"),
+        ("canvas", "rejected"),
+        ("seeded", "too_short"),
+    ]
+    assert {each.question for each in found} == {"log:4:fill"}
+    accepted, _, unbalanced, _ = found
+    assert (accepted.saved_characters, accepted.filters, accepted.language) == (9, (), "python")
+    assert "unbalanced" in unbalanced.filters
+    assert accepted.signals["characters_inserted"] == 10
+    assert accepted.signals["mean_log_prob"] == pytest.approx(math.log(0.9), abs=1e-6)
+    assert accepted.signals["rivals"] == 3
+    assert not any(each.shown for each in found)
+    assert accepted.judged_ms > 0
+    assert 1.3 < accepted.time < 2.0
+
+
+def test_nothing_is_shown_and_so_nothing_hides_the_next_place() -> None:
+    slowly = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 4.0, gap=1.0, entry=5))
+    answers = Several({}, several={"x = ": (("compute(1)", "canvas"),), "comp": (("ile_all()", "canvas"),)})
+    result = replay_log(slowly, answers, SAMPLES)
+    assert not any(each.shown for each in result.opportunities)
+    assert all(each.candidate is None for each in result.opportunities)
+    # Asked again within what would have been accepted.
+    assert [(each.question, each.outcome) for each in result.samples] == [
+        ("log:4:fill", "accepted"),
+        ("log:8:fill", "rejected"),
+    ]
+
+
+def test_typing_along_is_not_counted_twice() -> None:
+    script = {"x = " + "compute(1)"[:n]: (("compute(1)"[n:], "canvas"),) for n in range(4)}
+    log = log_of(*typed("x = ", 0, 1.0), *typed("com", 4, 4.0, gap=2.0, entry=5))
+    answers = Several({}, several=script)
+    assert [each.question for each in played(log, answers)] == ["log:4:fill"]
+    assert len(answers.requests) > 1
+    # Another maker, or another text, is another sample.
+    script["x = c"] = (("ompute(1)", "seeded"), ("ount(2)", "canvas"))
+    found = played(log, Several({}, several=script))
+    assert [(each.question, each.maker) for each in found][:3] == [
+        ("log:4:fill", "canvas"),
+        ("log:5:fill", "seeded"),
+        ("log:5:fill", "canvas"),
+    ]
+
+
+def test_two_candidates_of_one_maker_with_one_text_are_one_sample() -> None:
+    answers = Several({}, several={"x = ": (("compute(1)", "canvas"), ("compute(1)", "canvas"))})
+    (found,) = played(writing(), answers)
+    assert found.signals["agreeing"] == 1
+
+
+def test_texts_and_prompts_are_kept_only_when_they_are_asked_for() -> None:
+    for each in played(writing(), model()):
+        assert (each.text, each.wanted, each.request) == (None, None, None)
+        assert "compute" not in each.to_line()
+    accepted, rejected, *_ = played(writing(), model(), PROMPTS)
+    assert (accepted.text, accepted.wanted) == ("compute(1)", "compute(1)")
+    assert (rejected.text, rejected.wanted) == ("forget(2)", "compute(1)")
+    assert accepted.request is not None
+    assert "x = " in str(accepted.request)
+
+
+def test_a_prompt_is_what_the_model_was_asked() -> None:
+    answers = model()
+    found = played(writing(), answers, PROMPTS)[0]
+    request = decode_request(json.dumps(found.request).encode())
+    assert request.parts == answers.requests[0].parts
+    assert request.kind == "fill"
+
+
+def test_what_the_person_wrote_instead_is_unknown_where_the_line_became_another_one() -> None:
+    rewritten = log_of(
+        *typed("x = ", 0, 1.0),
+        Changed(5, 4.0, "a.py", (Edit(0, 4, "return 1"),)),
+        *typed(";", 8, 90.0, entry=6),
+    )
+    found = played(rewritten, model(), PROMPTS)[0]
+    assert (found.outcome, found.wanted) == ("rejected", None)
+
+
+def test_what_comes_too_late_is_no_sample() -> None:
+    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 2.0, entry=5))
+    late = replace(SAMPLES, latency=0.9, debounce_seconds=0.1)
+    assert played(log, model(), late) == []
+    assert played(log, model(), replace(late, latency=0.1))[0].question == "log:4:fill"
+
+
+def test_samples_survive_the_journal_and_the_file() -> None:
+    result = replay_log(writing(), model(), PROMPTS)
+    assert type(result).from_json(result.to_json()).samples == result.samples
+    lines = to_lines(result.samples).splitlines()
+    assert [Sample.from_line(line) for line in lines] == result.samples
+
+
+def test_what_belongs_together_has_one_group() -> None:
+    log = writing("monday")
+    log.metadata["group"] = "package"
+    assert {each.group for each in played(log, model())} == {"package"}
+    assert {each.group.split("#")[0] for each in played(writing("monday"), model())} == {"monday"}
+
+
+def test_without_samples_a_replay_keeps_none() -> None:
+    assert played(writing(), model(), ReplayOptions(latency=0.05)) == []
