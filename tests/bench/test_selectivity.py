@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.selectivity.made import TRUTH, drawn, sample
+
+from calomel.bench.selectivity import SelectivityOptions, run_selectivity
+from calomel.bench.selectivity_figures import SelectivityFigures, halves
+from calomel.bench.stats import Interval
+from calomel.replay import resampling
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, KindCalibrator
+from calomel.selectivity.sample import Sample, SampleError
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds are not the matter here."""
+    monkeypatch.setattr(resampling, "ROUNDS_OF_STATISTICS", 20)
+
+
+def right(count: int = 40) -> list[Sample]:
+    """Every second one is accepted, and a signal tells which."""
+    return [
+        sample(
+            number,
+            "accepted" if number % 2 else "rejected",
+            signals={"support": 10 if number % 2 else 0},
+            time=60.0 * number,
+            saved_characters=6 if number % 2 else 0,
+        )
+        for number in range(count)
+    ]
+
+
+PERFECT = Calibrator({"fill": KindCalibrator({"support": 20.0}, -20.0)})
+USELESS = Calibrator({"fill": KindCalibrator({}, 0.0)})
+WRONG = Calibrator({"fill": KindCalibrator({"support": -20.0}, 20.0)})
+
+
+def value(interval: Interval | None) -> float:
+    assert interval is not None
+    return interval.value
+
+
+def ranked(calibrator: Calibrator) -> dict[str, float]:
+    return {name: value(each) for name, each in SelectivityFigures(right(), calibrator).ranking().items()}
+
+
+def test_a_perfect_calibrator_ranks_and_tells_the_truth() -> None:
+    found = ranked(PERFECT)
+    assert found["auroc"] == 1.0
+    assert (found["ece"], found["brier"]) == pytest.approx((0.0, 0.0), abs=1e-6)
+    # Of the surest half nothing is wrong; then ever more of what is shown.
+    assert found["aurc"] == pytest.approx(sum(1 - 20 / max(20, k) for k in range(1, 41)) / 40)
+
+
+def test_a_useless_calibrator_ranks_nothing_and_a_wrong_one_the_wrong_way() -> None:
+    found = ranked(USELESS)
+    assert (found["auroc"], found["brier"], found["aurc"]) == (0.5, 0.25, 0.5)
+    # It says even odds, and even odds are right.
+    assert found["ece"] == pytest.approx(0.0)
+    wrong = ranked(WRONG)
+    assert wrong["auroc"] == 0.0
+    assert wrong["ece"] == pytest.approx(1.0)
+
+
+def test_a_kind_and_a_rival_are_ranked_apart() -> None:
+    figures = SelectivityFigures([*right(), sample(90, "accepted", kind="edit")], PERFECT)
+    assert value(figures.ranking("fill")["auroc"]) == 1.0
+    assert value(figures.ranking("fill", USELESS)["auroc"]) == 0.5
+    # Of a kind with one outcome alone nobody can rank; of one that is not there nothing is known.
+    assert figures.ranking("edit")["auroc"] is None
+    assert set(figures.ranking("poem").values()) == {None}
+
+
+def test_a_threshold_is_measured_against_showing_everything() -> None:
+    figures = SelectivityFigures(right(), PERFECT)
+    assert (figures.questions, figures.accepted) == (40, 20)
+    half = figures.threshold(0.5)
+    assert half.shown == 20
+    assert (value(half.fewer), value(half.lost), value(half.acceptance), value(half.characters)) == (0.5, 0.0, 1.0, 1.0)
+    everything = figures.threshold(0.0)
+    assert everything.shown == 40
+    assert (value(everything.fewer), value(everything.lost), value(everything.acceptance)) == (0.0, 0.0, 0.5)
+    nothing = figures.threshold(1.1)
+    assert nothing.shown == 0
+    assert (value(nothing.fewer), value(nothing.lost), nothing.acceptance) == (1.0, 1.0, None)
+    assert value(nothing.characters) == 0.0
+    # Of all there is no spread, so that the bound is Wilson's.
+    assert half.acceptance is not None
+    assert half.acceptance.low == pytest.approx(0.839, abs=1e-3)
+
+
+def test_of_a_question_only_the_surest_candidate_is_shown() -> None:
+    same = {"question": "log:1:fill", "time": 0.0}
+    sure = sample(1, "rejected", signals={"support": 10}, **same)
+    right_one = sample(1, "accepted", signals={"support": 1}, saved_characters=9, **same)
+    figures = SelectivityFigures([sure, right_one], PERFECT)
+    assert (figures.questions, figures.accepted, figures.threshold(0.0).shown) == (1, 0, 1)
+    assert figures.surest(5) == (0, 0)
+    # A filter that drops the surest lets the next one through.
+    filtered = SelectivityFigures(
+        [sample(1, "rejected", signals={"support": 10}, filters=("secret",), **same), right_one], PERFECT
+    )
+    assert filtered.accepted == 0
+    shown = filtered.threshold(0.0)
+    assert (shown.shown, value(shown.acceptance)) == (1, 1.0)
+    assert filtered.surest(5) == (1, 9)
+
+
+def test_each_filter_has_its_price() -> None:
+    samples = [
+        sample(1, "accepted"),
+        sample(2, "accepted", filters=("unbalanced", "secret")),
+        sample(3, "rejected", filters=("secret",)),
+        sample(4, "rejected", filters=("too_large",)),
+        sample(5, "too_short", filters=("too_large",)),
+    ]
+    figures = SelectivityFigures(samples, USELESS)
+    assert [(each.name, each.dropped, each.accepted) for each in figures.filters()] == [
+        ("secret", 2, 1),
+        ("unbalanced", 1, 1),
+        ("too_large", 1, 0),
+    ]
+    assert [value(each.of) for each in figures.filters()] == [0.5, 0.5, 0.0]
+    assert figures.undecided == 1
+    # What they drop is not ranked, and is lost whatever the threshold is.
+    assert figures.ranking()["ece"] is not None
+    assert value(figures.threshold(0.0).lost) == 0.5
+
+
+def test_judging_time_is_that_of_all_candidates() -> None:
+    samples = [sample(number, judged_ms=float(number)) for number in range(101)]
+    figures = SelectivityFigures(samples, USELESS)
+    assert figures.time(50) == pytest.approx(50.5, abs=1.0)
+    assert figures.time(99) == pytest.approx(99, abs=1.5)
+    assert SelectivityFigures(right(), USELESS).time(50) is None
+
+
+def test_nothing_at_all_has_no_figures() -> None:
+    figures = SelectivityFigures([], PERFECT)
+    assert (figures.questions, figures.accepted, figures.filters(), figures.surest(3)) == (0, 0, [], (0, 0))
+    assert set(figures.ranking().values()) == {None}
+    found = figures.threshold(0.5)
+    assert (found.shown, found.fewer, found.lost, found.acceptance) == (0, None, None, None)
+
+
+def test_the_first_half_of_a_log_is_what_came_first() -> None:
+    samples = right()
+    first, second = halves(samples[::-1])
+    assert len(first) == len(second) == 20
+    assert max(each.time for each in first) < min(each.time for each in second)
+    # Candidates of one question came at one time, and stay together.
+    together = [sample(number // 3, time=float(number // 3)) for number in range(9)]
+    first, second = halves(together)
+    assert {each.question for each in first}.isdisjoint({each.question for each in second})
+    assert halves([]) == ([], [])
+
+
+def written(path: Path, samples: list[Sample]) -> Path:
+    path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    Calibrator({"fill": TRUTH}, {"quiet": 0.7, "balanced": 0.25, "eager": 0.1}).write(
+        tmp_path / "model" / CALIBRATOR_FILE
+    )
+    return tmp_path / "model"
+
+
+def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_path: Path) -> None:
+    one = written(tmp_path / "one.jsonl", [*drawn(30), sample(99, "accepted", filters=("unbalanced",), judged_ms=0.5)])
+    two = written(tmp_path / "two.jsonl", drawn(20, seed=2))
+    report = run_selectivity(SelectivityOptions((one, two), model, json=tmp_path / "r.json", results=tmp_path / "out"))
+    flat = json.loads((tmp_path / "r.json").read_text())
+    assert (flat["one.questions"], flat["one.candidates"], flat["two.candidates"]) == (31, 31, 20)
+    assert (flat["one.judging_ms_p50"], flat["two.judging_ms_p50"]) == (0.5, None)
+    assert flat["one.all.auroc"] == flat["one.fill.auroc"] > 0.6
+    assert flat["one.edit.auroc"] is None
+    assert flat["one.at_balanced.threshold"] == 0.25
+    assert flat["one.at_eager.shown"] >= flat["one.at_balanced.shown"] >= flat["one.at_quiet.shown"]
+    assert flat["one.filter.unbalanced.accepted"] == 1
+    page = (tmp_path / "out" / "bench-selectivity.md").read_text()
+    assert page == report.to_markdown()
+    for words in (
+        "one: thresholds against everything",
+        "two: hard filters",
+        "balanced (0.250)",
+        "all, raw",
+        "unbalanced",
+    ):
+        assert words in page
+
+
+def test_half_of_a_log_teaches_about_the_other(model: Path, tmp_path: Path) -> None:
+    boastful = KindCalibrator({name: -weight for name, weight in TRUTH.weights.items()}, 3.0)
+    Calibrator({"fill": boastful}, {"balanced": 0.5}).write(model / CALIBRATOR_FILE)
+    path = written(tmp_path / "log.jsonl", drawn(160))
+    flat = run_selectivity(SelectivityOptions((path,), model, personal=True)).flat
+    own, shipped = flat["log.own.auroc"], flat["log.shipped.auroc"]
+    assert isinstance(own, float)
+    assert isinstance(shipped, float)
+    assert own > 0.65 > shipped + 0.2
+    accepted = flat["log.own.accepted"], flat["log.shipped.accepted"]
+    assert isinstance(accepted[0], int)
+    assert isinstance(accepted[1], int)
+    assert accepted[0] >= accepted[1]
+
+
+def test_too_little_for_a_fit_of_ones_own_is_said_in_its_table(model: Path, tmp_path: Path) -> None:
+    path = written(tmp_path / "few.jsonl", drawn(12))
+    report = run_selectivity(SelectivityOptions((path,), model, personal=True))
+    table = next(each for each in report.tables if "judged on the second" in each.title)
+    assert len(table.rows) == 1
+    assert table.rows[0][0].startswith("refused: 6 suggestions")
+    assert "more accepted ones" in table.rows[0][0]
+    assert len(table.rows[0]) == len(table.columns)
+    assert "few.own.auroc" not in report.flat
+
+
+def test_what_cannot_be_read_is_named(model: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text(sample().to_line() + "{\n")
+    with pytest.raises(SampleError, match=r"torn\.jsonl, line 2"):
+        run_selectivity(SelectivityOptions((torn,), model))
+    (model / CALIBRATOR_FILE).write_text("[]")
+    with pytest.raises(CalibratorError, match=CALIBRATOR_FILE):
+        run_selectivity(SelectivityOptions((torn,), model))
