@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +57,17 @@ def log(path: Path, suggestions: Sequence[Sample], model: str = "my-model") -> N
     """The outcomes of a person, a day for each group."""
     days = sorted({each.group for each in suggestions})
     for day, group in enumerate(days):
-        made = OutcomeLog(path, session=f"{day:04x}", wall=lambda day=day: time.time() - (day + 1) * 86_400.0)
+        made = OutcomeLog(path, session=f"{day:04x}", wall=partial(_days_ago, day + 1))
         for number, each in enumerate(suggestions):
             if each.group == group:
                 whole = _outcome(number, each, model)
                 made.record(whole)
                 made.record(replace(whole, outcome="accepted" if each.accepted else "rejected"))
         made.close()
+
+
+def _days_ago(days: int) -> float:
+    return time.time() - days * 86_400.0
 
 
 def _outcome(number: int, each: Sample, model: str) -> Outcome:

@@ -97,7 +97,9 @@ def test_nothing_is_shown_and_so_nothing_hides_the_next_place() -> None:
 
 
 def test_typing_along_is_not_counted_twice() -> None:
-    script = {"x = " + "compute(1)"[:n]: (("compute(1)"[n:], "canvas"),) for n in range(4)}
+    script: dict[str, tuple[tuple[str, str], ...]] = {
+        "x = " + "compute(1)"[:n]: (("compute(1)"[n:], "canvas"),) for n in range(4)
+    }
     log = log_of(*typed("x = ", 0, 1.0), *typed("com", 4, 4.0, gap=2.0, entry=5))
     answers = Several({}, several=script)
     assert [each.question for each in played(log, answers)] == ["log:4:fill"]

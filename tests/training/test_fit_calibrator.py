@@ -164,7 +164,7 @@ def test_figures_of_probabilities_are_those_of_the_books() -> None:
     assert (perfect.ece, perfect.auroc) == (0.0, 1.0)
     assert perfect.log_loss == pytest.approx(0.0, abs=1e-9)
     even = quality_of(np.full(4, 0.5), truth)
-    assert (even.ece, even.auroc, even.log_loss) == (0.0, 0.5, pytest.approx(math.log(2)))
+    assert (even.ece, even.auroc, even.log_loss) == pytest.approx((0.0, 0.5, math.log(2)))
     assert quality_of(np.full(4, 0.9), truth).ece == pytest.approx(0.4)
     assert auroc(np.asarray([0.9, 0.2, 0.5, 0.1]), truth) == pytest.approx(0.75)
     assert math.isnan(auroc(np.asarray([0.9]), np.asarray([1.0])))
