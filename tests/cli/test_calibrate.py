@@ -202,7 +202,7 @@ def test_too_few_of_each_kind_correct_the_shipped_calibrator_as_a_whole(
     few = written(tmp_path / "few.jsonl", [*drawn(45, rule, seed=21), *drawn(10, rule, seed=4, kind="edit")])
     done = run("calibrate", "--samples", few, "--model", model)
     assert done.status == 0, done.err
-    assert "Scale and offset" in done.out
+    assert "scale and offset corrected together" in done.out
     assert done.out.count("not fitted") == 2
     own = Calibrator.read(user_calibrator_path(describe(model).weights))
     scales = {kind: fitted.report["scale"] for kind, fitted in own.kinds.items()}
@@ -233,7 +233,7 @@ def test_an_empty_log_is_refused_too(run: Runner, model: Path) -> None:
         (("--log", "missing.jsonl"), "missing.jsonl does not exist"),
         (("--samples", "missing.jsonl"), "missing.jsonl"),
         (("--samples", "{torn}"), "torn.jsonl, line 2"),
-        (("--samples", "{binary}"), "cannot be read"),
+        (("--samples", "{binary}"), "is no sample"),
         (("--samples", "{samples}", "--wanted", "2"), "--wanted"),
         (("--samples", "{samples}", "--model", "nowhere"), "nowhere"),
     ],

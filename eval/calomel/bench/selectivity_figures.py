@@ -187,9 +187,15 @@ def _log(sample: Sample) -> str:
 
 
 def halves(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
-    """What a person did first, and what later: by time, logs and questions whole."""
-    ordered = sorted(samples, key=lambda sample: sample.time)
-    if not ordered:
-        return [], []
-    middle = ordered[len(ordered) // 2].time
-    return [each for each in ordered if each.time < middle], [each for each in ordered if each.time >= middle]
+    """Of each log what the person did first, and what later."""
+    logs: dict[str, list[Sample]] = {}
+    for sample in samples:
+        logs.setdefault(_log(sample), []).append(sample)
+    first: list[Sample] = []
+    second: list[Sample] = []
+    for found in logs.values():
+        ordered = sorted(found, key=lambda sample: sample.time)
+        middle = ordered[len(ordered) // 2].time
+        first += [sample for sample in ordered if sample.time < middle]
+        second += [sample for sample in ordered if sample.time >= middle]
+    return first, second

@@ -19,6 +19,9 @@ def read_packed_logs(path: Path) -> list[ReplayLog]:
         raise LogError(message) from error
     try:
         first = next(packed_rows(path), {})
-        return read_story_logs(path) if "changes" in first else read_writing_logs(packed_rows(path), str(path))
+        found = read_story_logs(path) if "changes" in first else read_writing_logs(packed_rows(path), str(path))
     except BenchDataError as error:
         raise LogError(str(error)) from error
+    if not found:
+        raise LogError(f"{path} holds nothing that can be played: no story, and no file with blocks to write.")
+    return found

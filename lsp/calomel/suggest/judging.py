@@ -100,7 +100,7 @@ class Judging:
         proposal = _proposal(kind, question, proposed)
         refused = tuple(fired(proposal)) if self.watch is not None else tuple(islice(fired(proposal, QUICK), 1))
         verdict = self.gate.decide(proposed.candidate, replace(signals, likely=likely))
-        if isinstance(verdict, Show) and not refused:
+        if isinstance(verdict, Show) and not refused and self.watch is None:
             # What takes a parse is asked only about what would be shown otherwise.
             refused = tuple(islice(fired(proposal, THOROUGH), 1))
         reason = SilenceReason(refused[0]) if refused else verdict.reason if isinstance(verdict, Hide) else None

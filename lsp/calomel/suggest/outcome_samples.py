@@ -42,13 +42,12 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
         key = (record.session, record.id)
         if record.signals:
             signals.setdefault(key, record.signals)
-        story = stories.get(key)
-        if story is None:
-            story = stories[key] = Story(record.time, record.language, record.kind, record.maker, explicit=False)
+        story = stories.get(key) or Story(record.time, record.language, record.kind, record.maker, explicit=False)
         try:
             story.add(record)
         except KeyError:
             continue  # an outcome of a later version
+        stories[key] = story
     return [_sample(key, story, signals[key]) for key, story in stories.items() if key in signals]
 
 

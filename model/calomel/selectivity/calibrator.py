@@ -102,8 +102,8 @@ class Calibrator:
 
     @classmethod
     def _from_dict(cls, found: Any) -> Calibrator:
-        if found["format"] != FORMAT:
-            raise CalibratorError(f"format {found['format']!r}, this version reads {FORMAT}")
+        if found.get("format") != FORMAT:
+            raise CalibratorError(f"format {found.get('format')!r}, this version reads {FORMAT}")
         kinds = {
             str(kind): KindCalibrator(
                 {str(name): _finite(weight) for name, weight in fitted["weights"].items()},

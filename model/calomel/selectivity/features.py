@@ -16,6 +16,8 @@ from typing import Any, Final
 _OWN: Final = frozenset({"canvas", "seeded", "verified"})
 # Nats; further apart makes no difference any more.
 _FURTHEST: Final = 30.0
+# Beyond that a number in a log is a mistake.
+_LARGEST: Final = 1e9
 # Where a straight line may bend. Nats a token, nats in all, nats of a ratio, characters.
 _BENDS: Final[Mapping[str, tuple[float, ...]]] = {
     "mean_log_prob": (-0.15, -0.4, -1.0),
@@ -50,9 +52,15 @@ class Subject:
     signals: Mapping[str, Any] = field(default_factory=dict)
 
     def number(self, name: str, default: float = 0.0) -> float:
-        """A signal as a finite number."""
+        """A signal as a number that sums can stand; what is not known, or no number, is the default."""
         value = self.signals.get(name)
-        return float(value) if isinstance(value, int | float) and math.isfinite(value) else default
+        if not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
+            return default
+        return float(value)
+
+    def count(self, name: str) -> float:
+        """A signal that cannot be negative."""
+        return max(0.0, self.number(name))
 
 
 def features(subject: Subject) -> dict[str, float]:
@@ -66,7 +74,7 @@ def features(subject: Subject) -> dict[str, float]:
 
 
 def _of_the_model(subject: Subject) -> Iterator[tuple[str, float]]:
-    number, signals = subject.number, subject.signals
+    number, count, signals = subject.number, subject.count, subject.signals
     mean = max(-_FURTHEST, number("mean_log_prob", -_FURTHEST if subject.maker else 0.0))
     yield from _bent("mean_log_prob", mean, 1.0)
     yield from _bent("min_log_prob", max(-_FURTHEST, number("min_log_prob")), 3.0)
@@ -83,48 +91,48 @@ def _of_the_model(subject: Subject) -> Iterator[tuple[str, float]]:
     yield "max_entropy", min(8.0, number("max_entropy")) / 3
     yield "end_log_prob", max(-10.0, number("end_log_prob")) / 3
     yield "no end", float(signals.get("end_log_prob") is None)
-    yield "steps", math.log1p(number("steps")) / 2
-    yield "support", math.log1p(number("support"))
-    yield "agreeing", math.log1p(number("agreeing"))
-    yield "rivals", math.log1p(number("rivals"))
+    yield "steps", math.log1p(count("steps")) / 2
+    yield "support", math.log1p(count("support"))
+    yield "agreeing", math.log1p(count("agreeing"))
+    yield "rivals", math.log1p(count("rivals"))
     if signals.get("margin") is not None:
         yield from _bent("margin", max(-_FURTHEST, min(_FURTHEST, number("margin"))), 10.0)
 
 
 def _of_the_change(subject: Subject) -> Iterator[tuple[str, float]]:
-    number = subject.number
+    number, count = subject.number, subject.count
     yield from _bent("inserted", min(200.0, number("characters_inserted")), 20.0)
-    yield "log inserted", math.log1p(number("characters_inserted")) / 3
-    yield "log removed", math.log1p(number("characters_removed")) / 3
+    yield "log inserted", math.log1p(count("characters_inserted")) / 3
+    yield "log removed", math.log1p(count("characters_removed")) / 3
     yield "only removes", float(not number("characters_inserted"))
     yield "only inserts", float(not number("characters_removed"))
     yield "lines_inserted", min(5.0, number("lines_inserted")) / 2
     yield "lines_removed", min(5.0, number("lines_removed")) / 2
     yield "edits", math.log1p(max(0.0, number("edits") - 1))
-    yield "cut", math.log1p(number("cut")) / 3
+    yield "cut", math.log1p(count("cut")) / 3
     yield "known_words", number("known_words")
     yield "no words", float(subject.signals.get("known_words") is None)
-    yield "repeats", math.log1p(number("repeats"))
+    yield "repeats", math.log1p(count("repeats"))
 
 
 def _of_the_moment(subject: Subject) -> Iterator[tuple[str, float]]:
-    number = subject.number
-    yield "distance", math.log1p(number("distance")) / 3
-    yield "line_before", math.log1p(number("line_before")) / 3
+    number, count = subject.number, subject.count
+    yield "distance", math.log1p(count("distance")) / 3
+    yield "line_before", math.log1p(count("line_before")) / 3
     yield "line is empty", float(not number("line_before") and not number("line_after"))
-    yield "line_after", math.log1p(number("line_after")) / 3
+    yield "line_after", math.log1p(count("line_after")) / 3
     yield "at line end", float(not number("line_after"))
-    yield "word_before", math.log1p(number("word_before")) / 2
-    yield "since_edit", math.log1p(min(60.0, number("since_edit"))) / 3
-    yield "recent edits", math.log1p(number("recent_edits"))
-    yield "recent replacements", math.log1p(number("recent_replacements"))
-    yield "recent inserted", math.log1p(number("recent_inserted")) / 3
-    yield "recent removed", math.log1p(number("recent_removed")) / 3
-    yield "last inserted", math.log1p(number("last_inserted")) / 3
-    yield "last removed", math.log1p(number("last_removed")) / 3
+    yield "word_before", math.log1p(count("word_before")) / 2
+    yield "since_edit", math.log1p(min(60.0, count("since_edit"))) / 3
+    yield "recent edits", math.log1p(count("recent_edits"))
+    yield "recent replacements", math.log1p(count("recent_replacements"))
+    yield "recent inserted", math.log1p(count("recent_inserted")) / 3
+    yield "recent removed", math.log1p(count("recent_removed")) / 3
+    yield "last inserted", math.log1p(count("last_inserted")) / 3
+    yield "last removed", math.log1p(count("last_removed")) / 3
     yield "last only inserts", float(bool(number("last_inserted")) and not number("last_removed"))
-    decided = number("accepted") + number("rejected")
-    yield "accepted lately", (number("accepted") + 1) / (decided + 2) - 0.5
+    decided = count("accepted") + count("rejected")
+    yield "accepted lately", (count("accepted") + 1) / (decided + 2) - 0.5
 
 
 def _names(subject: Subject) -> Iterator[tuple[str, float]]:

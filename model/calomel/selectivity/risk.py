@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 CONFIDENCE: Final = 0.9
@@ -57,21 +57,20 @@ def smallest_threshold(
             at += 1
         if at < FEWEST:
             continue
-        bound = lower_bound(taken, at, confidence)
-        if bound < wanted:
+        if not _proves(taken, at, wanted, confidence):
             break
-        best = Promise(threshold, at, taken, bound)
-    return best
+        best = Promise(threshold, at, taken, wanted)
+    return None if best is None else replace(best, bound=lower_bound(best.accepted, best.shown, confidence))
 
 
-def needed(wanted: float, rate: float, confidence: float = CONFIDENCE, most: int = 100_000) -> int | None:
+def needed(wanted: float, rate: float, confidence: float = CONFIDENCE, most: int = 10_000) -> int | None:
     """How many shown suggestions would prove `wanted`, if `rate` of them are accepted; None when no number does."""
     if rate <= wanted:
         return None
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2
-        if lower_bound(int(rate * middle), middle, confidence) >= wanted:
+        if _proves(int(rate * middle), middle, wanted, confidence):
             high = middle
         else:
             low = middle + 1
@@ -88,6 +87,11 @@ def lower_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> 
 def upper_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
     """The one-sided upper bound of Clopper and Pearson for a share."""
     return 1.0 - lower_bound(trials - successes, trials, confidence) if trials > 0 else 1.0
+
+
+def _proves(successes: int, trials: int, wanted: float, confidence: float) -> bool:
+    """Whether the lower bound is at least `wanted`, without computing it."""
+    return at_least(successes, trials, wanted) <= 1 - confidence
 
 
 def at_least(successes: int, trials: int, share: float) -> float:

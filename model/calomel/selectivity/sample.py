@@ -87,6 +87,10 @@ class Sample:
         if not isinstance(known.get("signals", {}), dict) or known["outcome"] not in OUTCOMES:
             message = "its signals are no object, or its outcome is not known"
             raise ValueError(message)
+        for name in ("time", "saved_characters", "judged_ms"):
+            if not isinstance(known.get(name, 0), int | float):
+                message = f"its {name} is no number"
+                raise ValueError(message)  # noqa: TRY004 - a line of a file, not an argument
         return cls(**{**known, "filters": tuple(known.get("filters", ()))})
 
 
@@ -96,11 +100,11 @@ _NAMES: Final = tuple(each.name for each in fields(Sample))
 def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
     """All samples of some files, in their order. Raises SampleError, OSError."""
     for path in paths:
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
                 try:
-                    yield Sample.from_line(line)
-                except (ValueError, TypeError) as error:
+                    yield Sample.from_line(line.decode("utf-8"))
+                except (ValueError, TypeError, RecursionError) as error:
                     raise SampleError(f"{path}, line {number}, is no sample: {error}") from error

@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,8 @@ FOLDS: Final = 5
 PENALTIES: Final = (0.3, 1.0, 3.0, 10.0, 30.0)
 # Those of scale and offset of the sum that is there already.
 _LIGHT: Final = 0.1
+# Of the scale where few outcomes correct a whole calibrator: it moves when some hundred say so, the offset at once.
+_HEAVY: Final = 100.0
 _STEPS: Final = 60
 BINS: Final = 10
 # Fewer accepted or not accepted ones than that prove nothing about either.
@@ -278,38 +280,43 @@ def _digest(group: str) -> str:
 def personal(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
     """A person's own calibrator, from the shipped one and the person's outcomes.
 
-    Kinds with too few outcomes for a fit of their own share one correction of scale and offset, if all of them
-    together are enough.
+    Kinds with too few outcomes for a fit of their own share one correction of scale and offset, if they have enough
+    together; otherwise they stay as they are.
 
     Raises:
-        TooFewError: even all together are too few.
+        TooFewError: nothing could be fitted.
     """
-    kinds = dict(shipped.kinds)
+    fitted: dict[str, KindCalibrator] = {}
     left: list[Sample] = []
-    chosen: list[Sample] = []
-    probabilities: list[float] = []
-    for kind in sorted({sample.kind for sample in samples}):
+    for kind in shipped.kinds:
         found = usable(samples, kind)
         try:
-            made = fit(found, shipped.kinds.get(kind))
+            fitted[kind] = fit(found, shipped.kinds[kind]).calibrator
         except TooFewError:
             left += found
-            continue
-        kinds[kind] = made.calibrator
-        chosen += found
-        probabilities += made.probabilities
-    if not chosen:
-        return corrected_together(left, shipped)
-    return Calibrator(kinds, named_thresholds(chosen, probabilities) or shipped.thresholds, shipped.model)
+    rest = Calibrator({kind: each for kind, each in shipped.kinds.items() if kind not in fitted})
+    try:
+        fitted |= corrected_together(left, rest).kinds
+    except TooFewError:
+        if not fitted:
+            raise
+    return with_thresholds(Calibrator({**shipped.kinds, **fitted}, shipped.thresholds, shipped.model), samples)
+
+
+def with_thresholds(calibrator: Calibrator, samples: Sequence[Sample]) -> Calibrator:
+    """The same with names of thresholds that keep their promises on these samples."""
+    chosen = [sample for kind in calibrator.kinds for sample in usable(samples, kind)]
+    named = named_thresholds(chosen, [calibrator.probability(sample.subject) for sample in chosen])
+    return replace(calibrator, thresholds=named or calibrator.thresholds)
 
 
 def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
-    """The shipped calibrator with one scale and one offset for all kinds. Raises TooFewError."""
+    """The shipped calibrator with one scale and one offset for all its kinds. Raises TooFewError."""
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
     check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
     sums = np.asarray([_logit(shipped.probability(sample.subject)) for sample in samples])
     inputs = np.stack((sums, np.ones_like(sums)), axis=1)
-    scale, offset = _newton(inputs, truth, np.asarray([_LIGHT, 1e-6]), sums).tolist()
+    scale, offset = _newton(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
     kinds = {
         kind: KindCalibrator(
             {name: (1 + scale) * weight for name, weight in fitted.weights.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,8 +40,6 @@ def calibrate(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it is worth, write nothing.")] = False,
 ) -> None:
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
-    from dataclasses import replace
-
     from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
     from calomel.suggest.model_info import describe
     from calomel.training.fit_calibrator import TooFewError, fit, usable
@@ -76,23 +75,27 @@ def calibrate(
 
 
 def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator, console: Console) -> Calibrator:
-    """What the fits come to; where there is none, the known one, its scale and offset corrected for all kinds."""
+    """What the fits come to; kinds without one have scale and offset corrected together, where that is possible."""
     from calomel.selectivity.calibrator import Calibrator
     from calomel.selectivity.thresholds import named_thresholds
-    from calomel.training.fit_calibrator import TooFewError, corrected_together, usable
+    from calomel.training.fit_calibrator import TooFewError, corrected_together, usable, with_thresholds
 
-    if fits:
-        kinds = {**known.kinds, **{kind: made.calibrator for kind, made in fits.items()}}
-        chosen = [sample for kind in fits for sample in usable(found, kind)]
-        probabilities = [each for made in fits.values() for each in made.probabilities]
-        return Calibrator(kinds, named_thresholds(chosen, probabilities) or known.thresholds)
+    kinds = {kind: made.calibrator for kind, made in fits.items()}
+    rest = Calibrator({kind: each for kind, each in known.kinds.items() if kind not in fits})
     try:
-        made = corrected_together([sample for kind in known.kinds for sample in usable(found, kind)], known)
+        left = [sample for kind in rest.kinds for sample in usable(found, kind)]
+        kinds |= corrected_together(left, rest).kinds
+        console.print(f"{', '.join(sorted(rest.kinds))}: scale and offset corrected together.", markup=False)
     except TooFewError as error:
-        message = f"nothing was fitted, the calibrator that is there stays in use: {error}"
-        raise CommandError(message) from error
-    console.print("Scale and offset of the shipped calibrator were corrected for all kinds together.", markup=False)
-    return made
+        if not fits:
+            message = f"nothing was fitted, the calibrator that is there stays in use: {error}"
+            raise CommandError(message) from error
+    made = Calibrator({**known.kinds, **kinds}, known.thresholds)
+    if set(fits) != set(made.kinds):
+        return with_thresholds(made, found)
+    chosen = [sample for kind in fits for sample in usable(found, kind)]
+    probabilities = [each for fitted in fits.values() for each in fitted.probabilities]
+    return replace(made, thresholds=named_thresholds(chosen, probabilities) or known.thresholds)
 
 
 def _known(info: ModelInfo) -> Calibrator:
