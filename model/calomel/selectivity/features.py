@@ -30,8 +30,7 @@ _BENDS: Final[Mapping[str, tuple[float, ...]]] = {
 # On held-out packages products of these took the AUROC of edits from 0.80 to 0.88.
 _OF_MAKERS: Final = ("ratio", "support", "distance", "log inserted")
 _PAIRED: Final = (
-    *_OF_MAKERS, "log removed", "repeats", "rivals", "agreeing", "known_words", "mean_log_prob", "recent inserted",
-    "recent replacements", "last inserted", "last removed",
+    *_OF_MAKERS, "log removed", "repeats", "rivals", "agreeing", "known_words", "mean_log_prob",
 )  # fmt: skip
 
 
