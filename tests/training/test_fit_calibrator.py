@@ -154,8 +154,16 @@ def test_a_maker_is_hopeless_once_enough_of_its_proposals_came_to_nothing() -> N
 
 
 def test_a_fit_names_hopeless_makers() -> None:
-    hopeless = [sample(number, "rejected", maker="verified", group=f"day{number % 4}") for number in range(160)]
-    assert fit([*drawn(120), *hopeless], penalties=ONE).calibrator.hopeless == {"verified"}
+    hopeless = [sample(number, "rejected", maker="rule", group=f"day{number % 4}") for number in range(160)]
+    assert fit([*drawn(120), *hopeless], penalties=ONE).calibrator.hopeless == {"rule"}
+
+
+def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_one() -> None:
+    own = [sample(number, "rejected", maker=("canvas", "seeded", "verified")[number % 3]) for number in range(900)]
+    right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("verified", "rename")]
+    assert hopeless_makers([*own, *right]) == {"canvas", "seeded", "verified"}
+    alone = [sample(number, maker="verified") for number in range(900, 930)]
+    assert hopeless_makers([*own, *alone]) == frozenset()
 
 
 def test_figures_of_probabilities_are_those_of_the_books() -> None:

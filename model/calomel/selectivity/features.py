@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any, Final
 
 # The model's own proposals for an edit were chosen by the likelihood that then judges them: theirs is too good by that.
-_OWN: Final = frozenset({"canvas", "seeded", "verified"})
+OWN: Final = frozenset({"canvas", "seeded", "verified"})
 # Nats; further apart makes no difference any more.
 _FURTHEST: Final = 30.0
 # Beyond that a number in a log is a mistake.
@@ -82,7 +82,7 @@ def _of_the_model(subject: Subject) -> Iterator[tuple[str, float]]:
         yield from _bent("log_prob", max(-_FURTHEST, number("log_prob")), 10.0)
         ratio = max(-_FURTHEST, min(_FURTHEST, number("log_prob") - number("keep_log_prob")))
         yield from _bent("ratio", ratio, 10.0)
-        yield "ratio of a draft", 0.0 if subject.maker in _OWN else ratio / 10
+        yield "ratio of a draft", 0.0 if subject.maker in OWN else ratio / 10
         yield "keep_log_prob", max(-_FURTHEST, number("keep_log_prob")) / 10
     else:
         yield from _bent("log_prob", max(-_FURTHEST, mean * (number("tokens") + 1)), 10.0)

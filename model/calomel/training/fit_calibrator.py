@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.selectivity.features import features
+from calomel.selectivity.features import OWN, features
 from calomel.selectivity.risk import upper_bound
 from calomel.selectivity.sample import Sample
 from calomel.selectivity.thresholds import named_thresholds
@@ -40,7 +40,7 @@ FEWEST: Final = 20
 # For two numbers, scale and offset, alone.
 FEWEST_TOGETHER: Final = 8
 FEWEST_GROUPS: Final = 3
-# A maker is hopeless when, with 95 % confidence, less than this share of what it proposes is accepted.
+# A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
 HOPELESS: Final = 0.02
 
 
@@ -142,10 +142,24 @@ def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEW
 
 
 def hopeless_makers(samples: Sequence[Sample]) -> frozenset[str]:
-    """Makers of whose proposals next to none were accepted."""
-    proposed = Counter(sample.maker for sample in samples)
-    taken = Counter(sample.maker for sample in samples if sample.accepted)
-    return frozenset(maker for maker, count in proposed.items() if upper_bound(taken[maker], count, 0.95) < HOPELESS)
+    """Makers that add next to nothing: hardly any of their proposals was accepted where nobody else's was.
+
+    The model's own makers are asked together or not at all, so they count as one.
+    """
+    taken: dict[str, set[str]] = {}
+    for sample in samples:
+        if sample.accepted:
+            taken.setdefault(sample.question, set()).add(_family(sample))
+    proposed = Counter(_family(sample) for sample in samples)
+    added = Counter(
+        _family(sample) for sample in samples if sample.accepted and taken[sample.question] == {_family(sample)}
+    )
+    hopeless = {family for family, count in proposed.items() if upper_bound(added[family], count, 0.95) < HOPELESS}
+    return frozenset(sample.maker for sample in samples if _family(sample) in hopeless)
+
+
+def _family(sample: Sample) -> str:
+    return "own" if sample.maker in OWN else sample.maker
 
 
 def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
