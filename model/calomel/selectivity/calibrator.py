@@ -17,6 +17,8 @@ from typing import Any, Final
 from calomel.selectivity.features import Subject, features
 
 CALIBRATOR_FILE: Final = "calibrator.json"
+# A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
+HOPELESS: Final = 0.02
 # Grows when an older reader would misunderstand a file.
 FORMAT: Final = 2
 
@@ -44,7 +46,9 @@ class KindCalibrator:
     def probability(self, subject: Subject) -> float:
         """Of being accepted, 0 to 1."""
         weights = self.weights
-        return sigmoid(self.bias + sum(weights.get(name, 0.0) * value for name, value in features(subject).items()))
+        sums = self.bias + sum(weights.get(name, 0.0) * value for name, value in features(subject).items())
+        # Few examples say what the few right ones of a hopeless maker have in common, and each has many features.
+        return sigmoid(sums) * (HOPELESS if subject.maker in self.hopeless else 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """What stands in the file."""

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.selectivity.calibrator import Calibrator, KindCalibrator
+from calomel.selectivity.calibrator import HOPELESS, Calibrator, KindCalibrator
 from calomel.selectivity.features import OWN, features
 from calomel.selectivity.risk import upper_bound
 from calomel.selectivity.sample import Sample
@@ -40,8 +40,6 @@ FEWEST: Final = 20
 # For two numbers, scale and offset, alone.
 FEWEST_TOGETHER: Final = 8
 FEWEST_GROUPS: Final = 3
-# A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
-HOPELESS: Final = 0.02
 
 
 class TooFewError(Exception):
