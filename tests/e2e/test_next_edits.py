@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 UNABLE: Final[dict[str, str]] = {
     "parameter added and call sites followed": "the argument `r` at the first call counts as the beginning of `route`",
     "field added and constructor followed": "the line to change is found, but the model is not sure enough of it",
-    "import added": "nothing looks at the imports for a module that no other open file imports",
 }
 
 # A person who makes two edits at once makes one.

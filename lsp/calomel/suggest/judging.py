@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Final
 
@@ -27,6 +27,8 @@ from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import apply
 from calomel.suggest.surroundings import surroundings
 from calomel.suggest.trigger import Trigger
+
+_SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
 
 # Told of everything that was judged, shown or not.
 Watch = Callable[[Found | Held], None]
@@ -151,7 +153,8 @@ def subject_of(kind: Kind, candidate: Candidate, edits: Sequence[Planned], signa
 def known_signals(signals: OutcomeSignals) -> dict[str, object]:
     """Numbers and names, without what is not known, rounded as the log rounds: a fit and its use see the same."""
     found: dict[str, object] = {}
-    for name, value in asdict(signals).items():
+    for name in _SIGNALS:
+        value = getattr(signals, name)
         if isinstance(value, float):
             if math.isfinite(value):
                 found[name] = round(value, 6)
