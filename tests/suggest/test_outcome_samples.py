@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from calomel.selectivity.features import features
+from calomel.selectivity.fit import usable
 from calomel.selectivity.sample import Sample
 from calomel.suggest.outcome_record import OutcomeRecord
 from calomel.suggest.outcome_samples import outcome_samples
-from calomel.training.fit_calibrator import usable
 
 DAY = 86_400.0
 SIGNALS = {"mean_log_prob": -0.3, "tokens": 4, "characters_inserted": 12}

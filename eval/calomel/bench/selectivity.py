@@ -140,7 +140,7 @@ def _filters(name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> 
 
 def _personal(name: str, samples: Sequence[Sample], shipped: Calibrator, flat: dict[str, Value]) -> Table:
     """What the first half of somebody's log teaches about the second."""
-    from calomel.training.fit_calibrator import TooFewError, personal
+    from calomel.selectivity.fit import TooFewError, personal
 
     first, second = halves(samples)
     columns = ("calibrator", "ECE", "AUROC", "shown", "accepted", "characters saved")

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from calomel.selectivity.calibrator import Calibrator
+    from calomel.selectivity.fit import Fit
     from calomel.selectivity.sample import Sample
     from calomel.suggest.completer import ModelInfo
-    from calomel.training.fit_calibrator import Fit
 
 _KINDS = ("fill", "edit")
 
@@ -41,8 +41,8 @@ def calibrate(
 ) -> None:
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
     from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
+    from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.model_info import describe
-    from calomel.training.fit_calibrator import TooFewError, fit, usable
 
     if samples and log is not None:
         raise InputError("name --samples or --log, not both")
@@ -77,8 +77,8 @@ def calibrate(
 def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator, console: Console) -> Calibrator:
     """What the fits come to; kinds without one have scale and offset corrected together, where that is possible."""
     from calomel.selectivity.calibrator import Calibrator
+    from calomel.selectivity.fit import TooFewError, corrected_together, usable, with_thresholds
     from calomel.selectivity.thresholds import named_thresholds
-    from calomel.training.fit_calibrator import TooFewError, corrected_together, usable, with_thresholds
 
     kinds = {kind: made.calibrator for kind, made in fits.items()}
     rest = Calibrator({kind: each for kind, each in known.kinds.items() if kind not in fits})

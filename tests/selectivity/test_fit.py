@@ -10,8 +10,7 @@ from tests.selectivity.made import TRUTH, drawn, sample
 
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
 from calomel.selectivity.features import features
-from calomel.selectivity.sample import Sample
-from calomel.training.fit_calibrator import (
+from calomel.selectivity.fit import (
     FEWEST,
     FEWEST_TOGETHER,
     TooFewError,
@@ -24,6 +23,7 @@ from calomel.training.fit_calibrator import (
     reliability,
     usable,
 )
+from calomel.selectivity.sample import Sample
 
 # One penalty is enough where the choice is not the matter.
 ONE = (1.0,)
