@@ -87,7 +87,8 @@ def test_several_edits_are_parsed_as_one() -> None:
     errors, parsed = counting((0, 0))
     question = asked("a = old\nb = 1\nc = old|, 2\n", errors=errors)
     edits = plan(question.text, [TextEdit(4, 7, "new"), TextEdit(18, 21, "new")])
-    answer = judging().judge("edit", question, Proposed(Candidate("…", (-0.1,)), edits, region=(0, 25)))
+    # A fill, for only those are parsed: an edit is one step of several.
+    answer = judging().judge("fill", question, Proposed(Candidate("…", (-0.1,)), edits))
     assert isinstance(answer, Found)
     assert answer.signals.distance == 0
     assert parsed == ["new\nb = 1\nc = new"]
