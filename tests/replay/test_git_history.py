@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import texts
 
@@ -192,6 +192,7 @@ _LINES = st.lists(
 
 
 @settings(deadline=None)
+@example(["def a(b):\n", "last", "last"], ["def a(b):\n", "last", "last", "x = é😀\r\n"], 0)
 @given(_LINES, _LINES, st.integers(0, 3))
 def test_typing_all_hunks_gives_the_other_text(old: list[str], new: list[str], turn: int) -> None:
     before, after = "".join(old), "".join(new)

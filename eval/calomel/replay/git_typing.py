@@ -26,7 +26,7 @@ LINE_SECONDS: Final = 0.5
 PAUSE_SECONDS: Final = (0.4, 2.0)
 # Share of places of weight 1 that somebody pauses at: within a word, once in 40 letters.
 _SHARE: Final = 0.025
-_PIECE: Final = re.compile(r"\w+|[ \t]+|[^\w \t]")
+_PIECE: Final = re.compile(r"\r\n|\w+|[ \t]+|[^\w \t]")
 _OPENING, _CLOSING, _OPERATORS = ",;:([{", ")]}", "+-*/%=<>!&|^~.?"
 # Lines that are more alike than this are edited, others are written anew.
 _ALIKE: Final = 50.0
@@ -99,16 +99,16 @@ def typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
     """Key by key: whoever waits for a pause has to see none within a word that is typed in one go."""
     wait = 0.0
     for piece in _pieces(text, chance):
-        for character in piece:
-            yield Stroke(Edit(at, at, character), wait + KEY_SECONDS)
-            at += 1
+        for key in (piece,) if piece == "\r\n" else piece:
+            yield Stroke(Edit(at, at, key), wait + KEY_SECONDS)
+            at += len(key)
             wait = 0.0
         wait = chance.uniform(*PAUSE_SECONDS) if chance.random() < _SHARE * _weight(piece) else 0.0
 
 
 def _pieces(text: str, chance: random.Random) -> Iterator[str]:
     """Words and marks; now and then somebody stops within a word."""
-    for found in _PIECE.finditer(text.replace("\r\n", "\n")):
+    for found in _PIECE.finditer(text):
         piece = found[0]
         cut = next((place for place in range(1, len(piece)) if chance.random() < _SHARE), None)
         if piece[0].isalnum() and cut is not None:
