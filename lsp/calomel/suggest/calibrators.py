@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from calomel.selectivity.calibrator import Calibrator, CalibratorError
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError
 from calomel.suggest.completer import ModelInfo
 
 LOG: Final = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ def calibrator_for(info: ModelInfo) -> Calibrator:
 
     A damaged file is said once in the log, and not used.
     """
-    shipped = Calibrator() if info.tokenizer is None else _read(Path(info.tokenizer).parent / "calibrator.json")
+    shipped = Calibrator() if info.tokenizer is None else _read(Path(info.tokenizer).parent / CALIBRATOR_FILE)
     own = _read(user_calibrator_path(info.weights))
     if own is None or own.model != info.weights:
         return shipped or Calibrator()

