@@ -125,7 +125,7 @@ def open_client(make_app: Callable[..., FastAPI]) -> Iterator[Callable[..., Test
             client = TestClient(app, base_url="http://127.0.0.1:8017", headers=headers, raise_server_exceptions=True)
             stack.enter_context(client)
             if ready:
-                until(lambda: app.state.loader.state == "ready")
+                until(lambda: app.state.door.loader.state == "ready")
             return client
 
         yield open_
@@ -143,7 +143,7 @@ def _listening(app: FastAPI) -> Iterator[str]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            until(lambda: app.state.loader.state == "ready")
+            until(lambda: app.state.door.loader.state == "ready")
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True

@@ -50,7 +50,7 @@ def filler(filler: Any) -> Any:
 
 def learned(client: TestClient, *kinds: Kind) -> None:
     """The model of the door says that it was trained for `kinds`."""
-    loader = client.app.state.loader  # type: ignore[attr-defined]
+    loader = client.app.state.door.loader  # type: ignore[attr-defined]
     loader._info = replace(loader.info(), kinds=kinds)
 
 
@@ -164,7 +164,7 @@ def test_a_body_that_is_not_declared_as_json_is_refused(client: TestClient) -> N
 
 def test_a_full_server_says_so(open_client: Callable[..., TestClient]) -> None:
     client = open_client(max_requests=1)
-    with client.app.state.admission.place():  # type: ignore[attr-defined]
+    with client.app.state.door.admission.place(""):  # type: ignore[attr-defined]
         answer = ask(client)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "engine_overloaded")
 
@@ -174,13 +174,13 @@ def test_a_client_that_hangs_up_cancels_the_work(live: SimpleNamespace, filler: 
     with httpx.Client(base_url=live.url, headers=live.headers, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
         client.post(COMPLETE_PATH, content=encode_request(QUESTION), headers=JSON)
     assert filler.cancelled.wait(10)
-    live.until(lambda: live.app.state.admission.taken == 0)
+    live.until(lambda: live.app.state.door.admission.taken == 0)
 
 
 def test_the_log_has_counts_and_no_text(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", logger="calomel")
     ask(client, CompleteRequest("fill", PromptParts(path=f"{SECRET}.py", prefix=SECRET)))
-    assert "context=24 cached=16" in caplog.text
+    assert "24 prompt tokens (16 cached)" in caplog.text
     assert SECRET not in caplog.text
 
 

@@ -22,7 +22,7 @@ def test_a_client_that_hangs_up_before_the_answer_cancels_the_work(
         client.post(PATH, json={**ASK, "stream": stream})
 
     assert filler.cancelled.wait(10)
-    live.until(lambda: live.app.state.admission.taken == 0)
+    live.until(lambda: live.app.state.door.admission.taken == 0)
 
 
 def test_a_client_that_hangs_up_amid_a_stream_cancels_the_work(live: SimpleNamespace, filler: Any) -> None:
@@ -33,10 +33,10 @@ def test_a_client_that_hangs_up_amid_a_stream_cancels_the_work(live: SimpleNames
     ):
         lines = answer.iter_lines()
         assert '"return "' in next(lines)
-        assert live.app.state.admission.taken == 1
+        assert live.app.state.door.admission.taken == 1
 
     assert filler.cancelled.wait(10)
-    live.until(lambda: live.app.state.admission.taken == 0)
+    live.until(lambda: live.app.state.door.admission.taken == 0)
 
 
 def test_an_answer_that_is_read_to_its_end_cancels_nothing(live: SimpleNamespace, filler: Any) -> None:
@@ -45,7 +45,7 @@ def test_an_answer_that_is_read_to_its_end_cancels_nothing(live: SimpleNamespace
         assert client.post(PATH, json={**ASK, "stream": True}).text.endswith("data: [DONE]\n\n")
 
     assert not filler.cancelled.is_set()
-    live.until(lambda: live.app.state.admission.taken == 0)
+    live.until(lambda: live.app.state.door.admission.taken == 0)
 
 
 def test_a_client_that_hangs_up_amid_its_body_leaves_no_trace_in_the_log(

@@ -54,7 +54,7 @@ def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
 
     client = open_client(ready=False, factory=load)
     app: Any = client.app
-    while app.state.loader.state == "loading":
+    while app.state.door.loader.state == "loading":
         pass
     health = client.get("/health")
 

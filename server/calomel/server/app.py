@@ -15,15 +15,22 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
-from calomel.server import routes_complete, routes_fim, routes_health, routes_models
+from calomel.server.access import public_paths
 from calomel.server.admission import Admission
 from calomel.server.auth import Authentication
 from calomel.server.boundary import ErrorBoundary
+from calomel.server.deliveries import Deliveries
+from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
 from calomel.server.idle import CountRequests, Idleness
 from calomel.server.loading import FillerFactory, ModelLoader
+from calomel.server.metrics import Metrics
+from calomel.server.routes import complete, fim, health, models
 from calomel.server.settings import ServerSettings
 from calomel.suggest.model_info import describe
+
+# Every family of routes; a route that does not say who may call it is refused below.
+ROUTERS = (complete.router, fim.router, models.router, health.router)
 
 
 def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness: Idleness | None = None) -> FastAPI:
@@ -75,13 +82,18 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness
             RequestValidationError: _validation_error,
         },
     )
-    app.state.loader = loader
-    app.state.admission = Admission(settings.max_requests)
-    app.state.model = routes_models.describe(settings.model)
-    app.include_router(routes_complete.router)
-    app.include_router(routes_fim.router)
-    app.include_router(routes_models.router)
-    app.include_router(routes_health.router)
+    metrics = Metrics()
+    app.state.door = Door(
+        settings=settings,
+        loader=loader,
+        admission=Admission(settings.max_requests, metrics),
+        metrics=metrics,
+        deliveries=Deliveries(),
+        model=models.describe(settings.model),
+    )
+    for router in ROUTERS:
+        app.include_router(router)
+    app.state.public_paths = public_paths(app)
     return app
 
 

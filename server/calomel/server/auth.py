@@ -14,8 +14,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from calomel.server.errors import InvalidTokenError
 
-# Paths that answer without a token: exact ones, and nothing that tells about the user's text or the model.
-PUBLIC_PATHS = frozenset({"/health"})
 # RFC 6455, section 7.4.1: policy violation.
 _POLICY_VIOLATION = 1008
 
@@ -26,7 +24,7 @@ def new_token() -> str:
 
 
 class Authentication:
-    """ASGI middleware that refuses requests without the token.
+    """ASGI middleware that refuses requests without the token, but for the paths in `app.state.public_paths`.
 
     The token is read from `Authorization: Bearer TOKEN` or from `X-Api-Key: TOKEN`. A token of None lets everybody in.
     """
@@ -45,7 +43,7 @@ class Authentication:
             raise InvalidTokenError
 
     def _admits(self, scope: Scope) -> bool:
-        if self._token is None or scope["path"] in PUBLIC_PATHS:
+        if self._token is None or scope["path"] in scope["app"].state.public_paths:
             return True
         headers = Headers(scope=scope)
         scheme, _, bearer = headers.get("authorization", "").partition(" ")

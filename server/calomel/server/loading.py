@@ -69,6 +69,13 @@ class ModelLoader:
             return self._filler
         raise ModelFailedError if self._failed else ModelLoadingError
 
+    async def acquire(self) -> Filler:
+        """The loaded model, for one request. Raises as `filler` does."""
+        return self.filler()
+
+    def stopped(self) -> None:
+        """A request found that the engine has stopped."""
+
     def info(self) -> ModelInfo:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
         self.filler()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
-from calomel.server.schemas import MAX_TOKENS, ErrorResponse, ModelObject, Models
+from calomel.server.access import protected_router
+from calomel.server.door import door_of
+from calomel.server.schemas.base import MAX_TOKENS
+from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.schemas.models import ModelObject, Models
 
 SHIPPED_NAME = "calomel-nano"
 # What a server that knows nothing about its checkpoint may claim: the context that a fill reads by default.
@@ -24,15 +28,14 @@ SAMPLING_PARAMETERS = (
     "stop",
 )
 
-router = APIRouter(prefix="/v1", responses={"4XX": {"model": ErrorResponse}})
+router = protected_router(prefix="/v1", responses={"4XX": {"model": ErrorResponse}})
 
 
 @router.get("/models")
 @router.get("/fim/completions/models")
 async def list_models(request: Request) -> Models:
     """The model that answers, whatever model id a request names."""
-    model: ModelObject = request.app.state.model
-    return Models(data=[model])
+    return Models(data=[door_of(request).model])
 
 
 def describe(folder: Path | None) -> ModelObject:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
+from calomel.server.access import public_router
+from calomel.server.door import door_of
 from calomel.server.errors import DoorError
-from calomel.server.loading import ModelLoader
 
-router = APIRouter()
+router = public_router()
 
 
 @router.get("/health", responses={503: {"description": "The model is loading, or could not be loaded."}})
 async def health(request: Request) -> Response:
     """200 `{"status": "ok"}` when fills are served; 503 with `status` "loading" or "failed" before or instead."""
-    loader: ModelLoader = request.app.state.loader
+    loader = door_of(request).loader
     try:
         loader.filler()
     except DoorError as error:

@@ -1,0 +1,153 @@
+"""What all routes share, and the visit: one request that was let in, from its place in the queue to its answer."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from fastapi import Request
+from starlette.responses import Response
+
+from calomel.server.admission import Admission
+from calomel.server.boundary import log_failure
+from calomel.server.deliveries import Deliveries
+from calomel.server.disconnect import until_disconnect
+from calomel.server.errors import DoorError, EngineStoppedError, from_engine
+from calomel.server.loading import Filler, ModelLoader
+from calomel.server.metrics import Metrics, Spent
+from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.schemas.models import ModelObject
+from calomel.server.settings import ServerSettings
+from calomel.server.sse import EventStream, event
+from calomel.suggest.completer import ModelInfo
+
+_log = logging.getLogger("calomel.server")
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True)
+class Door:
+    """The parts of one server.
+
+    Attributes:
+        settings: how it was started.
+        loader: the model.
+        admission: places for requests.
+        metrics: counters.
+        deliveries: what was answered lately, for feedback on it.
+        model: what `/v1/models` says.
+    """
+
+    settings: ServerSettings
+    loader: ModelLoader
+    admission: Admission
+    metrics: Metrics
+    deliveries: Deliveries
+    model: ModelObject
+
+    def refusal(self, error: Exception) -> DoorError | None:
+        """What the client is told of `error`; None when it is none that anybody declared."""
+        if isinstance(error, DoorError):
+            return error
+        refusal = from_engine(error)
+        if isinstance(refusal, EngineStoppedError):
+            self.loader.stopped()
+        return refusal
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request that has a place.
+
+    Attributes:
+        door: of the server.
+        route: its short name in logs and counters.
+        request: as it came.
+        filler: the model.
+        info: what the model can do.
+        id: of the completion; unguessable, because feedback is taken on its word.
+        created: seconds since 1970.
+    """
+
+    door: Door
+    route: str
+    request: Request
+    filler: Filler
+    info: ModelInfo
+    _stack: AsyncExitStack
+    id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Await `work`; when the client goes away first, the work is cancelled and ClientGoneError raised."""
+        return await until_disconnect(self.request, work)
+
+    def on_leaving(self, close: Callable[[], Awaitable[Any]]) -> None:
+        """Await `close` when the visit ends, however it ends."""
+        self._stack.push_async_callback(close)
+
+    def stream(self, events: AsyncIterator[bytes]) -> Response:
+        """A stream of events, which keeps the place until it ends; an error in it becomes its last event."""
+        return EventStream(self._guarded(events), self._stack.pop_all().aclose)
+
+    def answered(self, spent: Spent) -> None:
+        """Count and log the work behind the answer; the log gets numbers and never text."""
+        self.door.metrics.answered(spent)
+        _log.info(
+            "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
+            self.route,
+            self.id,
+            spent.prompt_tokens,
+            spent.cached_tokens,
+            spent.completion_tokens,
+            spent.steps,
+            spent.seconds * 1000,
+            spent.finish,
+        )
+
+    async def _guarded(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        try:
+            async for each in events:
+                yield each
+        except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
+            refusal = self.door.refusal(error)
+            if refusal is None:
+                log_failure(error)
+            yield event(ErrorResponse.model_validate((refusal or DoorError()).body()))
+
+
+def door_of(request: Request) -> Door:
+    """The server's parts."""
+    door: Door = request.app.state.door
+    return door
+
+
+@asynccontextmanager
+async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
+    """Let one request in, for as long as the context is open or the stream that it made.
+
+    Raises:
+        DoorError: there is no place, no model, or the engine refused.
+    """
+    door = door_of(request)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(door.admission.place(client_of(request)))
+        filler = await door.loader.acquire()
+        try:
+            yield Visit(door, route, request, filler, door.loader.info(), stack)
+        except Exception as error:
+            refusal = door.refusal(error)
+            if refusal is None or refusal is error:
+                raise
+            raise refusal from error
+
+
+def client_of(request: Request) -> str:
+    """Who asks, for fairness among clients: the address of the other side."""
+    return request.client.host if request.client is not None else ""

@@ -1,0 +1,56 @@
+"""POST /calomel/v1/complete and GET /calomel/v1/info: what Calomel's editor side speaks (`calomel.suggest.wire`)."""
+
+from __future__ import annotations
+
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from calomel.server.access import protected_router
+from calomel.server.door import Visit, door_of, visit
+from calomel.server.errors import InvalidParameterError
+from calomel.server.media import require_json
+from calomel.server.metrics import Spent
+from calomel.server.schemas.errors import ErrorResponse
+from calomel.suggest.completer import CompleteAnswer
+from calomel.suggest.fields import FieldError
+from calomel.suggest.in_process import answer
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_request, encode_answer, encode_info
+
+_JSON = "application/json"
+
+router = protected_router(responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}})
+
+
+@router.get(INFO_PATH, response_class=Response)
+async def model_info(request: Request) -> Response:
+    """What the loaded model can do; 503 `model_loading` until it is loaded."""
+    loader = door_of(request).loader
+    await loader.acquire()
+    return Response(encode_info(loader.info()), media_type=_JSON)
+
+
+@router.post(COMPLETE_PATH, response_class=Response, dependencies=[Depends(require_json)])
+async def complete(request: Request) -> Response:
+    """Candidates with the engine's signals; closing the connection cancels the work behind it."""
+    try:
+        wanted = decode_request(await request.body())
+    except FieldError as error:
+        raise InvalidParameterError(str(error), error.field or None) from None
+    async with visit(request, "complete") as visiting:
+        found = await visiting.run(answer(visiting.filler, visiting.info, wanted))
+        _count(visiting, found)
+        return Response(encode_answer(found), media_type=_JSON)
+
+
+def _count(visiting: Visit, found: CompleteAnswer) -> None:
+    first = found.candidates[0] if found.candidates else None
+    visiting.answered(
+        Spent(
+            prompt_tokens=found.context_tokens,
+            cached_tokens=found.cached_tokens,
+            completion_tokens=0 if first is None else len(first.log_probs),
+            steps=0 if first is None else first.steps,
+            seconds=found.timings.total,
+            finish=found.reason or ("stop" if first is None else first.finish_reason),
+        )
+    )

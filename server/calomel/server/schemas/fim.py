@@ -1,0 +1,97 @@
+"""Bodies of `/v1/fim/completions` (FIM of the OpenAPI document of 2026-07)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from calomel.server.schemas.base import (
+    MAX_NAME_CHARACTERS,
+    MAX_STOPS,
+    MAX_TOKENS,
+    MAX_TOP_K,
+    FinishReason,
+    Flag,
+    Integer,
+    Number,
+    StopText,
+    StreamOptions,
+    Text,
+    Usage,
+    not_zero,
+    one_or_many,
+)
+
+# The first blank line: the published default for this route.
+DEFAULT_STOP: Final = ("\n\n", "\n \n")
+
+
+class FimRequest(BaseModel):
+    """Published FIMCompletionRequest, with `temperature` and `seed` besides; null means "not sent".
+
+    The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
+    code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    prompt: Text
+    model: Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+    suffix: Text | None = None
+    max_tokens: Annotated[Integer, Field(ge=1, le=MAX_TOKENS)] | None = None
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K), AfterValidator(not_zero)] | None = None
+    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
+    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
+    stream: Flag | None = None
+    stream_options: StreamOptions | None = None
+
+
+class FimChoice(BaseModel):
+    """Published TextCompletionChoice."""
+
+    index: int = 0
+    text: str
+    finish_reason: FinishReason
+
+
+class FimCompletion(BaseModel):
+    """Published FIMCompletionResponse."""
+
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    choices: list[FimChoice]
+    usage: Usage
+    warning: str | None = None
+
+
+class FimChunkChoice(BaseModel):
+    """Published TextChunkChoice; `text` is a delta."""
+
+    index: int = 0
+    text: str
+    finish_reason: FinishReason | None = None
+
+
+class FimChunk(BaseModel):
+    """Published TextCompletionChunk."""
+
+    id: str
+    object: Literal["text_completion"] = "text_completion"
+    created: int
+    model: str
+    choices: list[FimChunkChoice]
+
+
+class FimUsageChunk(FimChunk):
+    """The last chunk when usage was asked for: no choices."""
+
+    choices: list[FimChunkChoice] = []
+    usage: Usage
