@@ -266,3 +266,10 @@ def test_an_unknown_route_or_method_has_the_published_error_shape(
     assert answer.status_code == status
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     assert (answer.headers.get("allow") is not None) == (status == 405)
+
+
+def test_a_client_that_needs_an_answer_may_ask_for_a_least_number_of_tokens(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(min_tokens=32, max_tokens=32))
+    client.post(URL, json=ask())
+
+    assert [request.min_tokens for request in filler.requests] == [32, 0]

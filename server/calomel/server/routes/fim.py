@@ -73,6 +73,7 @@ def fill_request(body: FimRequest) -> FillRequest:
         prefix=body.prompt,
         suffix=body.suffix or "",
         max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        min_tokens=body.min_tokens or 0,
         stop=DEFAULT_STOP if body.stop is None else tuple(body.stop),
         sampling=sampling,
     )

@@ -28,7 +28,7 @@ DEFAULT_STOP: Final = ("\n\n", "\n \n")
 
 
 class FimRequest(BaseModel):
-    """Published FIMCompletionRequest, with `temperature` and `seed` besides; null means "not sent".
+    """Published FIMCompletionRequest, with `temperature`, `seed` and `min_tokens` besides; null means "not sent".
 
     The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
     code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
@@ -40,6 +40,7 @@ class FimRequest(BaseModel):
     model: Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
     suffix: Text | None = None
     max_tokens: Annotated[Integer, Field(ge=1, le=MAX_TOKENS)] | None = None
+    min_tokens: Annotated[Integer, Field(ge=0, le=MAX_TOKENS)] | None = None
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
     top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
     top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K), AfterValidator(not_zero)] | None = None
