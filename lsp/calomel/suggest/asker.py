@@ -103,14 +103,21 @@ class Asker:
         return best or SilenceReason.EMPTY
 
     async def rewrite(
-        self, question: Question, situation: Situation, *, extended: bool, drafts: Sequence[EditDraft] = ()
+        self,
+        question: Question,
+        situation: Situation,
+        *,
+        extended: bool,
+        drafts: Sequence[EditDraft] = (),
+        within: tuple[int, int] | None = None,
     ) -> Answered:
         """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's.
 
-        Of all that the makers propose, drafts among them, the likeliest one that passes every check.
+        Of all that the makers propose, drafts among them, the likeliest one that passes every check. `within` is that
+        region where somebody else says what may be rewritten.
         """
         bounds = question.region.extended() if extended else question.region
-        start, end = region_around(question.text, situation.offset, bounds)
+        start, end = within or region_around(question.text, situation.offset, bounds)
         proposed = region_texts(situation.text, start, end, drafts)
         explicit = question.trigger is Trigger.EXPLICIT
         own = explicit or not self.judging.calibrator.hopeless("edit") >= OWN_MAKERS

@@ -1,0 +1,113 @@
+"""What a request shows, in the terms in which an editor's document is known: one text, its last edits, a cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.selectivity.proposal import Recent
+from calomel.suggest.diff import minimal_edits
+from calomel.suggest.planned import trimmed
+
+# As many as an editor's side remembers of the last minute.
+_RECENT: Final = 5
+# An edit longer than that is a paste, and is no wish of a moment.
+_LONGEST: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One request, secrets masked but for `original`.
+
+    Attributes:
+        path: of the file, as prompts name it; None when nobody tells.
+        original: the file as the client shows it.
+        text: the same with every character of a secret replaced; the same length.
+        start: where the region begins in it.
+        end: where the region ends.
+        cursor: offset in the text; None when the client shows none.
+        hunks: the last edits, oldest first, under the file's own path where they are its own.
+        related: excerpts of other files, the most useful one last.
+        recent: what the edits of this file did, in places of the text as it is now, oldest first.
+    """
+
+    path: str | None
+    original: str
+    text: str
+    start: int
+    end: int
+    cursor: int | None
+    hunks: tuple[Hunk, ...]
+    related: tuple[Excerpt, ...]
+    recent: tuple[Recent, ...]
+
+    @property
+    def region(self) -> str:
+        """The region as the client sent it."""
+        return self.original[self.start : self.end]
+
+
+def frame(prompt: EditPrompt, mask: Callable[[str], str]) -> Frame:
+    """The frame of a prompt; `mask` hides secrets and keeps lengths."""
+    original = prompt.prefix + prompt.region + prompt.suffix
+    start = len(prompt.prefix)
+    hunks = tuple(_named(hunk, prompt.path) for hunk in prompt.edits)
+    return Frame(
+        path=prompt.path,
+        original=original,
+        text=mask(original),
+        start=start,
+        end=start + len(prompt.region),
+        cursor=None if prompt.cursor is None else start + prompt.cursor,
+        hunks=tuple(replace(hunk, before=mask(hunk.before), after=mask(hunk.after)) for hunk in hunks),
+        # A client's first snippet is its best one; ours stands last, next to the file.
+        related=tuple(replace(excerpt, text=mask(excerpt.text)) for excerpt in reversed(prompt.related)),
+        recent=recent(original, [hunk for hunk in hunks if hunk.path == prompt.path]),
+    )
+
+
+def recent(text: str, hunks: Sequence[Hunk]) -> tuple[Recent, ...]:
+    """What the last of `hunks`, edits of one file, did, oldest first; those that cannot be found in it are left out."""
+    found: list[Recent] = []
+    for hunk in hunks[-_RECENT:]:
+        at = _place(text, hunk)
+        if at is None or len(hunk.before) > _LONGEST or len(hunk.after) > _LONGEST:
+            continue
+        for edit in minimal_edits(hunk.before, 0, len(hunk.before), hunk.after):
+            start, _, inserted, removed = trimmed(edit)
+            # Edits in front of it in the same hunk have moved it.
+            moved = at + _shifted(hunk, start)
+            found.append(Recent(moved, moved + len(inserted), removed, inserted))
+    return tuple(found)
+
+
+def _shifted(hunk: Hunk, start: int) -> int:
+    edits = minimal_edits(hunk.before, 0, len(hunk.before), hunk.after)
+    return start + sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= start)
+
+
+def _place(text: str, hunk: Hunk) -> int | None:
+    """Where what a hunk wrote stands: of several places the one nearest to its line."""
+    wanted = 0
+    for _ in range(hunk.start_line):
+        wanted = text.find("\n", wanted) + 1
+        if not wanted:
+            wanted = len(text)
+            break
+    if not hunk.after:
+        return min(wanted, len(text))
+    before, behind = text.rfind(hunk.after, 0, wanted + len(hunk.after)), text.find(hunk.after, wanted)
+    places = [at for at in (before, behind) if at >= 0]
+    return min(places, key=lambda at: abs(at - wanted), default=None)
+
+
+def _named(hunk: Hunk, path: str | None) -> Hunk:
+    """The hunk under the file's own name: clients call it by its bare name here and by its whole path there."""
+    if path is None or hunk.path == path:
+        return hunk
+    one, other = hunk.path.replace("\\", "/"), path.replace("\\", "/")
+    same = one.endswith("/" + other) or other.endswith("/" + one) or one == other
+    return replace(hunk, path=path) if same else hunk

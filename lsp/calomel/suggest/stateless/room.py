@@ -1,0 +1,257 @@
+"""The next edit of one request: the same drafts, model, filters and calibrated probability as an editor's own.
+
+First the lines around the cursor are looked at, then where the last edits probably go on, as far as the client lets its
+region be rewritten. What is sure enough there is put together; where nothing is, text for the cursor is tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from calomel.context.builder import ContextBuilder
+from calomel.context.counter import EstimateCounter, TokenCounter
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.region import region_around
+from calomel.suggest.asker import Asker, context_tokens
+from calomel.suggest.checks.line_rest import splits_word
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.propose import drafts
+from calomel.suggest.found import Answered, Found, better
+from calomel.suggest.in_process import Fills, answer
+from calomel.suggest.judging import Judging
+from calomel.suggest.locations import continuations
+from calomel.suggest.planned import Planned, edits_of
+from calomel.suggest.question import Question
+from calomel.suggest.silence import SilenceReason
+from calomel.suggest.stateless.frame import Frame, frame
+from calomel.suggest.stateless.streams import Streams
+from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.trigger import Trigger
+from calomel.workspace.documents import Document
+from calomel.workspace.languages import grammar_of
+from calomel.workspace.secrets import SecretFinder
+from calomel.workspace.situation import Situation
+from calomel.workspace.syntax import SyntaxTrees
+
+# Places elsewhere in the region that one request looks at; an editor's question looks at as many.
+_PLACES: Final = 2
+# Clients ask when something has just been typed; none says how long ago.
+_SINCE_EDIT: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the model did for one request, over all of its questions: tokens, denoising steps, seconds."""
+
+    context_tokens: int = 0
+    cached_tokens: int = 0
+    answer_tokens: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RegionAnswer:
+    """What a region becomes.
+
+    Attributes:
+        text: of the region; as it was when there is nothing to offer.
+        found: what is offered, best first; none of them when silent.
+        edits: of the file that the client shows, sorted and apart.
+        reason: why there is nothing; None when there is something.
+        work: what it took.
+        masked: secrets were hidden from the model.
+    """
+
+    text: str
+    found: tuple[Found, ...] = ()
+    edits: tuple[TextEdit, ...] = ()
+    reason: SilenceReason | None = None
+    work: Work = field(default_factory=Work)
+    masked: bool = False
+
+
+class EditRoom:
+    """Answers requests for next edits with one model. Used from one event loop.
+
+    Args:
+        judging: decides about what is proposed; shared by all requests.
+        counter: counts tokens of contexts.
+        secrets: hides them from the model.
+    """
+
+    def __init__(
+        self, judging: Judging, counter: TokenCounter | None = None, secrets: SecretFinder | None = None
+    ) -> None:
+        self.judging = judging
+        self.secrets = secrets or SecretFinder()
+        self._builder = ContextBuilder(counter or EstimateCounter())
+        self._streams = Streams()
+
+    async def rewrite(
+        self, filler: Fills, info: ModelInfo, prompt: EditPrompt, *, client: str = "", max_tokens: int = 64
+    ) -> RegionAnswer:
+        """What the region of `prompt` becomes; cancelling the task cancels the work.
+
+        Args:
+            filler: the model.
+            info: what it can do.
+            prompt: what the client shows.
+            client: who asks; what one client showed is never put into a prompt of another.
+            max_tokens: of text for the cursor.
+
+        Raises:
+            EngineError: the engine refused or failed.
+        """
+        self.judging.know(info)
+        shown = frame(prompt, self.secrets.mask)
+        model = _Counted(filler, info)
+        asker = Asker(self._builder, model, self.judging.gate, asyncio.sleep)
+        asker.judging = self.judging
+        question = self._question(shown, info, client, max_tokens)
+        answered = await self._look(asker, question, shown, info)
+        found = tuple(each for each in answered if isinstance(each, Found))
+        masked = shown.text != shown.original
+        if not found:
+            held = answered[0]
+            reason = held if isinstance(held, SilenceReason) else SilenceReason.NO_CHANGE
+            reason = getattr(held, "reason", reason)
+            return RegionAnswer(shown.region, reason=reason, work=model.work, masked=masked)
+        edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
+        moved = [TextEdit(a - shown.start, b - shown.start, new) for a, b, new in edits]
+        return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work, masked=masked)
+
+    async def _look(self, asker: Asker, question: Question, shown: Frame, info: ModelInfo) -> list[Answered]:
+        """Everything worth offering, best first; if there is nothing, the best reason why."""
+        if "edit" not in info.kinds:
+            best: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
+        else:
+            found, best = await self._edits(asker, question, shown)
+            if found:
+                return [*found]
+        if shown.cursor is None or splits_word(*_around(shown.original, shown.cursor)):
+            return [best]
+        filled = await asker.fill(question)
+        if isinstance(filled, Found) and not _within(filled.edits, shown):
+            filled = SilenceReason.WRONG_REGION
+        return [better(filled, best)]
+
+    async def _edits(self, asker: Asker, question: Question, shown: Frame) -> tuple[list[Found], Answered]:
+        offset = question.situation.offset
+        proposed = drafts(shown.text, shown.hunks, offset, shown.path, [excerpt.text for excerpt in shown.related])
+        found: list[Found] = []
+        best: Answered | None = None
+        asked: list[tuple[int, int]] = []
+        for place in _places(question, shown, proposed):
+            if any(start <= place < end for start, end in asked):
+                continue
+            start, end = region_around(shown.text, place, question.region)
+            within = max(start, shown.start), min(end, shown.end)
+            asked.append(within)
+            situation = replace(question.situation, offset=place)
+            answered = await asker.rewrite(question, situation, extended=False, drafts=proposed, within=within)
+            best = better(best, answered)
+            if isinstance(answered, Found) and _apart(answered.edits, found):
+                found.append(answered)
+            if len(asked) > _PLACES:
+                break
+        return found, best or SilenceReason.NO_CHANGE
+
+    def _question(self, shown: Frame, info: ModelInfo, client: str, max_tokens: int) -> Question:
+        key = f"{client}\0{shown.path or ''}"
+        stream = self._streams.follow(key, shown.hunks)
+        offset = shown.start if shown.cursor is None else shown.cursor
+        document = Document(key, "", None, shown.text, shown.path)
+        syntax = SyntaxTrees()
+        syntax.opened(document)
+        return Question(
+            text=shown.original,
+            situation=Situation(
+                uri=key,
+                path=shown.path,
+                language_id=language_of(shown.path),
+                text=shown.text,
+                offset=offset,
+                revision=0,
+                hunks=stream.hunks,
+                hops=stream.hops,
+                related=shown.related,
+            ),
+            trigger=Trigger.EDIT,
+            recent=shown.recent,
+            since_edit=_SINCE_EDIT if shown.hunks else None,
+            decisions=(0, 0),
+            max_tokens=max_tokens,
+            context_tokens=context_tokens(info, None, max_tokens),
+            mask=self.secrets.mask,
+            region=info.region,
+            place=syntax.in_comment_or_string(document, offset) or "code",
+        )
+
+
+class _Counted:
+    """The model of one request, which counts what it does. Engine errors come out as they are."""
+
+    def __init__(self, filler: Fills, info: ModelInfo) -> None:
+        self.work = Work()
+        self._filler = filler
+        self._info = info
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question."""
+        found = await answer(self._filler, self._info, request)
+        first = found.candidates[0] if found.candidates else None
+        done = self.work
+        self.work = Work(
+            done.context_tokens + found.context_tokens,
+            done.cached_tokens + found.cached_tokens,
+            done.answer_tokens + (0 if first is None else len(first.log_probs)),
+            done.steps + (0 if first is None else first.steps),
+            done.seconds + found.timings.total,
+        )
+        return found
+
+    async def info(self) -> ModelInfo:
+        """What the model can do."""
+        return self._info
+
+    async def aclose(self) -> None:
+        """Nothing: the model is the server's."""
+
+
+def language_of(path: str | None) -> str:
+    """The language id that editors give a file of this name; empty where its grammar is not known."""
+    grammar = None if path is None else grammar_of(None, path)
+    return "" if grammar is None else grammar.ids[0]
+
+
+def _places(question: Question, shown: Frame, proposed: Sequence[EditDraft]) -> Iterator[int]:
+    """Where to look, likeliest first, inside the region."""
+
+    def inside(place: int) -> bool:
+        return shown.start <= place <= shown.end
+
+    if inside(question.situation.offset):
+        yield question.situation.offset
+    yield from (draft.start for draft in proposed if inside(draft.start) and inside(draft.end))
+    own = [hunk for hunk in shown.hunks if hunk.path == shown.path]
+    places = continuations(shown.text, own, question.situation.offset)
+    yield from (place.start for place in places if inside(place.start))
+
+
+def _apart(edits: Sequence[Planned], found: Sequence[Found]) -> bool:
+    """Whether `edits` touch none of those that are offered already."""
+    others = [edit for each in found for edit in each.edits]
+    return all(edit.end < other.start or other.end < edit.start for edit in edits for other in others)
+
+
+def _within(edits: Sequence[Planned], shown: Frame) -> bool:
+    return all(shown.start <= edit.start and edit.end <= shown.end for edit in edits)
+
+
+def _around(text: str, offset: int) -> tuple[str, str]:
+    return text[max(0, offset - 1) : offset], text[offset : offset + 1]
