@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,10 @@ from calomel.server.errors import StartError
 from calomel.server.settings import ServerSettings
 
 PUBLIC = {"/health"}
+
+
+def basic(name: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
 
 def routes(app: FastAPI) -> list[tuple[str, str]]:
@@ -34,7 +39,7 @@ def test_every_route_but_the_public_ones_needs_the_token(open_client: Callable[.
 
 
 @pytest.mark.parametrize(
-    "path", ["/nothing", "/", "//health", "/health/", "/HEALTH", "/health/../v1/models", "/v1/models?/health"]
+    "path", ["/nothing", "//health", "/health/", "/HEALTH", "/health/../v1/models", "/v1/models?/health"]
 )
 def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Callable[..., TestClient], path: str) -> None:
     answer = open_client(token=None).get(path)
@@ -57,6 +62,8 @@ def test_a_path_that_resembles_a_public_one_needs_the_token(open_client: Callabl
         {"authorization": "Bearer test-token-0123456789"},
         {"authorization": "bearer  test-token-0123456789"},
         {"x-api-key": "test-token-0123456789"},
+        {"authorization": basic("", "test-token-0123456789")},
+        {"authorization": basic("me", "test-token-0123456789")},
     ],
 )
 def test_the_token_may_come_in_either_header(open_client: Callable[..., TestClient], headers: dict[str, str]) -> None:
@@ -76,10 +83,21 @@ def test_the_token_may_come_in_either_header(open_client: Callable[..., TestClie
         {"authorization": "test-token-0123456789"},
         {"authorization": "Bearer té".encode("latin-1")},
         {"x-api-key": "wrong"},
+        {"authorization": "Basic"},
+        {"authorization": "Basic ***"},
+        {"authorization": basic("test-token-0123456789", "")},
+        {"authorization": basic("me", "test-token")},
     ],
 )
 def test_a_wrong_token_is_refused(open_client: Callable[..., TestClient], headers: dict[str, Any]) -> None:
     assert open_client(token=None).get("/v1/models", headers=headers).status_code == 401
+
+
+def test_a_browser_asks_for_the_token_on_the_page_alone(open_client: Callable[..., TestClient]) -> None:
+    client = open_client(token=None)
+    assert client.get("/").headers["www-authenticate"].startswith("Basic ")
+    assert client.post("/").headers["www-authenticate"] == "Bearer"
+    assert client.get("/v1/models").headers["www-authenticate"] == "Bearer"
 
 
 def test_without_authentication_everybody_may_come_in(open_client: Callable[..., TestClient]) -> None:

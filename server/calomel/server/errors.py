@@ -28,6 +28,7 @@ class DoorError(Exception):
         code: machine-readable reason.
         param: name of the offending field, if there is one.
         retry_after: seconds, sent as `Retry-After`.
+        challenge: what a 401 asks for.
     """
 
     status: ClassVar[int] = 500
@@ -35,6 +36,7 @@ class DoorError(Exception):
     code: ClassVar[str] = "server_error"
     retry_after: ClassVar[int | None] = None
     message: ClassVar[str] = "The server had an error while processing your request."
+    challenge: ClassVar[str] = "Bearer"
 
     def __init__(self, message: str | None = None, param: str | None = None) -> None:
         super().__init__(message or self.message)
@@ -46,7 +48,7 @@ class DoorError(Exception):
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)
         if self.status == 401:  # noqa: PLR2004 (RFC 9110, section 11.6.1)
-            headers["www-authenticate"] = "Bearer"
+            headers["www-authenticate"] = self.challenge
         return JSONResponse(self.body(), self.status, headers)
 
     def body(self) -> dict[str, Any]:
@@ -81,6 +83,12 @@ class InvalidTokenError(DoorError):
     type = "authentication_error"
     code = "invalid_api_key"
     message = "Incorrect API key provided"
+
+
+class LoginError(InvalidTokenError):
+    """The same, on the status page: a browser asks its user for the token, as a password without a name."""
+
+    challenge = 'Basic realm="Calomel", charset="UTF-8"'
 
 
 class MediaTypeError(DoorError):

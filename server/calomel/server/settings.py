@@ -87,6 +87,16 @@ class ServerSettings(BaseSettings):
         le=10_080,
         description="End after so long without a request. Unset: stay. Editors start their shared server with it.",
     )
+    outcome_log: bool = Field(
+        default=True,
+        description="Clients' feedback is kept for `calomel stats` and `calomel calibrate`, on this machine, without "
+        "text. Off: it is taken and forgotten.",
+    )
+    record_denoising: bool = Field(
+        default=False,
+        description="Recent answers can be replayed step by step on the status page. That keeps their text in memory, "
+        "so it must be asked for; nothing of it is ever written to disk.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="One line a fill on standard error: counts and times, never text."
     )
