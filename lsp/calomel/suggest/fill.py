@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.prompts.context import ContextRenderer
-from calomel.prompts.fim import read_answer
+from calomel.prompts.fim import FimTokens, read_answer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.drafted import Drafted, judge_drafts
 from calomel.suggest.errands import Errands
@@ -20,7 +22,7 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Handle, Priority, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Engine, Priority, Request, Result, SamplingParams
 
 FinishReason = Literal["stop", "length", "deadline"]
 
@@ -80,6 +82,7 @@ class Fill:
         confidence: geometric mean of the tokens' probabilities when they were revealed, end token included; 0 to 1.
         seconds: from the request to the answer.
         result: the engine's own account.
+        trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
     """
 
     text: str
@@ -92,6 +95,7 @@ class Fill:
     forwards: int
     seconds: float
     result: Result = field(repr=False)
+    trimmed: bool = False
 
 
 class Filler:
@@ -106,22 +110,25 @@ class Filler:
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
         began = time.monotonic()
-        handle = self._submit(request)
-        return self._finish(request, handle.result(), began)
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt))
+        return self._finish(request, prompt, handle.result(), began)
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's request."""
         began = time.monotonic()
-        handle = self._submit(request)
-        return self._finish(request, await handle.wait(), began)
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt))
+        return self._finish(request, prompt, await handle.wait(), began)
 
     async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
         """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests."""
         began = time.monotonic()
-        wanted = self._request(request)
+        prompt = self._prompt(request)
+        wanted = self._request(request, prompt)
         async with Errands(self.engine) as errands:
             drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer)
-        return self._finish(request, drafted.filled, began), drafted
+        return self._finish(request, prompt, drafted.filled, began), drafted
 
     async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
@@ -129,36 +136,50 @@ class Filler:
 
     async def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
         """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
-        began = time.monotonic()
-        handle = self._submit(request, record=True)
         sent = ""
-        try:
-            async for state in handle.astates():
-                text = self._settled(request, state)
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                text = item.text if isinstance(item, Fill) else self._settled(request, item)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
-            filled = self._finish(request, await handle.wait(), began)
+                if isinstance(item, Fill):
+                    yield item
+
+    async def canvases(self, request: FillRequest) -> AsyncIterator[CanvasText | Fill]:
+        """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                if isinstance(item, Fill):
+                    yield item
+                else:
+                    text = canvas_text(item, self.tokenizer, request.max_tokens)
+                    yield replace(text, text=cut_at_stop(text.text, request.stop)[0])
+
+    async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
+        began = time.monotonic()
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt, record=True))
+        try:
+            async for state in handle.astates():
+                yield state
+            yield self._finish(request, prompt, await handle.wait(), began)
         finally:
             handle.cancel()
-        if filled.text.startswith(sent) and len(filled.text) > len(sent):
-            yield filled.text[len(sent) :]
-        yield filled
 
     def close(self) -> None:
         """Stop the engine."""
         self.engine.close()
 
-    def _submit(self, request: FillRequest, *, record: bool = False) -> Handle:
-        return self.engine.submit(self._request(request, record=record))
+    def _prompt(self, request: FillRequest) -> FimTokens:
+        positions = self.engine.config.max_position_embeddings
+        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
+        return self._renderer.render(parts, min(request.max_context, positions - request.max_tokens))
 
-    def _request(self, request: FillRequest, *, record: bool = False) -> Request:
+    def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
         diffusion = self.engine.config.diffusion
-        positions = self.engine.config.max_position_embeddings
-        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        prompt = self._renderer.render(parts, min(request.max_context, positions - request.max_tokens))
         lengths = request.canvas_lengths or (min(DEFAULT_CANVAS, diffusion.max_canvas, request.max_tokens + 1),)
         return Request(
             context=prompt.context,
@@ -179,7 +200,7 @@ class Filler:
         """Whether an answer already holds one of the stop strings; asked between canvases, so that no more is made."""
         return lambda ids: cut_at_stop(read_answer(ids, self.tokenizer), request.stop)[1]
 
-    def _finish(self, request: FillRequest, result: Result, began: float) -> Fill:
+    def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         text, stopped = cut_at_stop(read_answer(result.ids, self.tokenizer), request.stop)
         scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
         return Fill(
@@ -193,6 +214,7 @@ class Filler:
             forwards=result.forwards,
             seconds=time.monotonic() - began,
             result=result,
+            trimmed=prompt.cut,
         )
 
     def _settled(self, request: FillRequest, state: CanvasState) -> str:

@@ -50,7 +50,7 @@ class ContextRenderer:
         far = self._last_excerpts(parts.far, room)
         related = self._last_excerpts(parts.related, room - len(far))
         front = [*related, *far, *edits]
-        return FimTokens((*front, *window.context), reuse=len(front) + window.reuse)
+        return FimTokens((*front, *window.context), reuse=len(front) + window.reuse, cut=window.cut)
 
     def excerpts_tokens(self, excerpts: Sequence[Excerpt]) -> int:
         """How many tokens excerpts take that stand one behind another."""

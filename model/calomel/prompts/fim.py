@@ -57,10 +57,17 @@ class FimPrompt:
 
 @dataclass(frozen=True, slots=True)
 class FimTokens:
-    """A rendered prompt: its token ids, and how many of them, from the front, are worth keeping in the cache."""
+    """A rendered prompt.
+
+    Attributes:
+        context: its token ids.
+        reuse: how many of them, from the front, are worth keeping in the cache.
+        cut: the beginning of the prefix was left out.
+    """
 
     context: tuple[int, ...]
     reuse: int
+    cut: bool = False
 
 
 def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
@@ -71,9 +78,9 @@ def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
     budget = max(1, prompt.max_context - len(near) - len(path) - len(region) - 5)
     far_room = min(FAR_TOKENS, budget // 4)
     far = tokenizer.encode(far_text[: far_room * _CHARACTERS_PER_TOKEN])[:far_room]
-    prefix = last_tokens(prompt.prefix, budget - len(far), tokenizer)
+    prefix, cut = _last_tokens(prompt.prefix, budget - len(far), tokenizer)
     front = assemble_front(path, far, prefix, tokenizer)
-    return FimTokens(tuple(front + assemble_tail((), near, tokenizer, region)), reuse=len(front))
+    return FimTokens(tuple(front + assemble_tail((), near, tokenizer, region)), reuse=len(front), cut=cut)
 
 
 def assemble_front(path: Sequence[int], far: Sequence[int], prefix: Sequence[int], tokenizer: Tokenizer) -> list[int]:
@@ -120,21 +127,26 @@ def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:
     from the start of the text, and anchored to a line: otherwise every keystroke in a long file would shift the window
     and miss the cache. At most two encodings, of at most `room` times `_CHARACTERS_PER_ROOM_TOKEN` characters.
     """
+    return _last_tokens(text, room, tokenizer)[0]
+
+
+def _last_tokens(text: str, room: int, tokenizer: Tokenizer) -> tuple[list[int], bool]:
+    """The same, and whether the beginning of the text was left out."""
     if room <= 0:
-        return []
+        return [], bool(text)
     hop = max(1, min(HOP, room // 4)) * _CHARACTERS_PER_HOP_TOKEN
     hops = max(0, -(-(len(text) - room * _CHARACTERS_PER_ROOM_TOKEN) // hop))
     start = _line_start(text, hops * hop)
     ids, starts, _ = tokenizer.encode_with_words(text[start:])
     if len(ids) <= room:
-        return ids
+        return ids, start > 0
     # The first hop from which on no more than `room` tokens are left.
     needed = start + starts[-room]
     for anchor in range(-(-needed // hop) * hop, len(text), hop):
         line = _line_start(text, anchor)
         if line < len(text):
-            return tokenizer.encode(text[line:])[-room:]
-    return ids[-room:]
+            return tokenizer.encode(text[line:])[-room:], True
+    return ids[-room:], True
 
 
 def _line_start(text: str, position: int) -> int:
