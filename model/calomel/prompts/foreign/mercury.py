@@ -1,0 +1,239 @@
+"""The tagged prompt of `/v1/edit/completions`, and the answer to it.
+
+    <|recently_viewed_code_snippets|> <|recently_viewed_code_snippet|> code_snippet_file_path: PATH …
+    <|current_file_content|> current_file_path: PATH … <|code_to_edit|> …<|cursor|>… <|/code_to_edit|> …
+    <|edit_diff_history|> unified diffs, the newest last
+
+Clients differ in the order of the parts, in what they leave out, and in whether the region stands inside of the file
+or behind it. The answer takes the place of the region in the user's file; so a prompt whose region is not certain is
+refused rather than guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.foreign.errors import ForeignPromptError
+from calomel.prompts.foreign.tags import Part, Tag, outermost, tags
+from calomel.prompts.foreign.unified_diff import LONGEST_PATH, parse_edits
+from calomel.prompts.parts import Excerpt, Hunk
+
+CURSOR: Final = "<|cursor|>"
+# Words to the hosted service's router, which one client leaves in.
+ROUTING: Final = ("<|!@#IS_NEXT_EDIT!@#|>", "<|!@#IS_APPLY!@#|>")
+
+_REGION: Final = "code_to_edit"
+_FILE: Final = "current_file_content"
+_SNIPPETS: Final = "recently_viewed_code_snippets"
+_SNIPPET: Final = "recently_viewed_code_snippet"
+_HISTORY: Final = "edit_diff_history"
+_PARTS: Final = (_SNIPPETS, _FILE, _REGION, _HISTORY)
+
+_FILE_PATH: Final = re.compile(r"[\r\n]{0,8}current_file_path:([^\r\n]*)(?:\r?\n|\Z)")
+_SNIPPET_PATH: Final = re.compile(r"[\r\n]{0,8}code_snippet_file_path:([^\r\n]*)(?:\r?\n|\Z)")
+# What one client sends as if they were files. Diagnostics are prose about code: the models read excerpts of files and
+# take it for one, so it is left out.
+_DIAGNOSTICS: Final = frozenset({"diagnostics"})
+_SYNTAX: Final = frozenset({"treesitter_context", "context/treesitter"})
+_DIFF: Final = frozenset({"staged_git_diff", "context/staged_diff"})
+_SYNTAX_LINE: Final = re.compile(r"(?:Enclosing scope|Sibling(?:: line \d{1,9})?|Import): (.*)")
+_SNIPPETS_KEPT: Final = 64
+_UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, and no telling where the region begins and ends."
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """The file around the region, tags removed."""
+
+    path: str | None
+    prefix: str
+    suffix: str
+
+
+def parse_mercury(prompt: str) -> EditPrompt:
+    """Read a prompt.
+
+    The last line end before `<|/code_to_edit|>` belongs to the region: `mercury_answer` leaves it out again.
+
+    Raises:
+        ForeignPromptError: there is no region, or no telling where it begins or ends, or where its cursor is.
+    """
+    text = _without_routing(prompt)
+    sections, region = _sections(text)
+    cursor, inside = _cursor(text[region.start : region.end])
+    file = _file(text, region, sections, inside, shows_cursor=cursor is not None)
+    related, staged = _related(_text_of(text, sections, _SNIPPETS), file.path)
+    edits = (*staged, *parse_edits(_text_of(text, sections, _HISTORY), file.path or ""))
+    return EditPrompt(file.path, file.prefix, inside, file.suffix, cursor, edits, related)
+
+
+def mercury_answer(region: str) -> str:
+    """The answer: the region between bare fences, which is all that every client understands.
+
+    It repeats what stood between the tags, the line end before the closing one apart; an unchanged region says that
+    there is nothing to do.
+    """
+    return f"```\n{region.removesuffix(chr(10))}\n```"
+
+
+def _without_routing(prompt: str) -> str:
+    """The prompt without the words to the router at its end; in the middle they are the user's."""
+    end, found = _ends(prompt), False
+    while prompt.endswith(ROUTING, 0, end):
+        found = True
+        end = _ends(prompt, prompt.rindex("<|!@#", 0, end))
+    return f"{prompt[:end]}\n" if found else prompt
+
+
+def _ends(text: str, end: int | None = None) -> int:
+    """Where `text[:end]` ends without blanks."""
+    end = len(text) if end is None else end
+    while end and text[end - 1].isspace():
+        end -= 1
+    return end
+
+
+def _sections(text: str) -> tuple[list[Part], Part]:
+    """Snippets, file and history, each at most once, and the region, which the file may hold."""
+    for anywhere in (False, True):
+        found = tags(text, _PARTS, anywhere=anywhere)
+        top = outermost(found, len(text))
+        sections = _first_ones(part for part in top if part.name != _REGION)
+        file = next((part for part in sections if part.name == _FILE), None)
+        regions = [part for part in top if part.name == _REGION and part.closed]
+        within = [] if file is None else [tag for tag in found if file.start <= tag.start < file.end]
+        regions += _pairs([tag for tag in within if tag.name == _REGION])
+        if regions or anywhere:
+            break
+    region = _the_one(text, regions)
+    if file is not None and file.holds(region):
+        # Nested against all habit. What stands in the region is the user's in any case.
+        outside = [tag for tag in within if tag.end <= region.outer_start or tag.start >= region.outer_end]
+        nested = _first_ones(part for part in outermost(outside, file.end) if part.closed)
+        sections += [part for part in nested if not any(part.name == each.name for each in (*sections, region))]
+    return sections, region
+
+
+def _first_ones(parts: Iterable[Part]) -> list[Part]:
+    """The first part of each name."""
+    first: dict[str, Part] = {}
+    for part in parts:
+        first.setdefault(part.name, part)
+    return list(first.values())
+
+
+def _pairs(found: list[Tag]) -> list[Part]:
+    """The outermost regions. One tag too many stands in the user's text, and any of them may be that one: none then."""
+    pairs: list[Part] = []
+    depth: list[Tag] = []
+    for tag in found:
+        if not tag.closing:
+            depth.append(tag)
+            continue
+        if not depth:
+            raise ForeignPromptError(_UNCLEAR)
+        opening = depth.pop()
+        if not depth:
+            pairs.append(Part(_REGION, opening.start, opening.end, tag.start, tag.end))
+    if depth and (pairs or len(depth) > 1):
+        raise ForeignPromptError(_UNCLEAR)
+    return pairs
+
+
+def _the_one(text: str, regions: list[Part]) -> Part:
+    """The region; where there are several, the one that holds a cursor."""
+    if len(regions) > 1:
+        regions = [region for region in regions if text.find(CURSOR, region.start, region.end) >= 0]
+        if len(regions) != 1:
+            raise ForeignPromptError(_UNCLEAR)
+    if not regions:
+        raise ForeignPromptError("The prompt has no region between <|code_to_edit|> and <|/code_to_edit|>.")
+    return regions[0]
+
+
+def _cursor(marked: str) -> tuple[int | None, str]:
+    """Where the cursor is in the region, and the region without its mark."""
+    first = marked.find(CURSOR)
+    if first < 0:
+        return None, marked
+    if marked.find(CURSOR, first + 1) >= 0:
+        raise ForeignPromptError("The region has more than one <|cursor|>, and no telling which one counts.")
+    return first, marked[:first] + marked[first + len(CURSOR) :]
+
+
+def _text_of(text: str, sections: list[Part], name: str) -> str:
+    return next((text[part.start : part.end] for part in sections if part.name == name), "")
+
+
+def _file(text: str, region: Part, sections: list[Part], inside: str, *, shows_cursor: bool) -> _File:
+    """What stands around the region: in its file, or, where there is none around it, in the file that is shown."""
+    part = next((part for part in sections if part.name == _FILE), None)
+    others = [each for each in sections if each.name != _FILE]
+    if part is not None and not part.holds(region):
+        path, shown = _path(_FILE_PATH, _without(text, part.start, part.end, others))
+        return _around(path, shown, inside)
+    start, end = (0, len(text)) if part is None else (part.start, part.end)
+    path, before = _path(_FILE_PATH, _without(text, start, region.outer_start, others))
+    after = _without(text, region.outer_end, end, others)
+    if part is None and not (before + after).strip():
+        before = after = ""
+    if not shows_cursor and before.count(CURSOR) + after.count(CURSOR) == 1:
+        before, after = before.replace(CURSOR, ""), after.replace(CURSOR, "")
+    return _File(path, before, after)
+
+
+def _around(path: str | None, shown: str, inside: str) -> _File:
+    """A file that repeats the region somewhere; one that does not is what stands before it."""
+    for wanted in (inside, inside.removesuffix("\n")):
+        at = shown.find(wanted) if wanted else -1
+        if at >= 0:
+            return _File(path, shown[:at], shown[at + len(wanted) :].removeprefix("\n" if wanted != inside else ""))
+    return _File(path, shown, "")
+
+
+def _without(text: str, start: int, end: int, parts: list[Part]) -> str:
+    """`text[start:end]` without the parts that lie in it."""
+    pieces = []
+    for part in sorted(parts, key=lambda each: each.outer_start):
+        if start <= part.outer_start and part.outer_end <= end:
+            pieces.append(text[start : part.outer_start])
+            start = part.outer_end
+    return "".join((*pieces, text[start:end]))
+
+
+def _path(line: re.Pattern[str], text: str) -> tuple[str | None, str]:
+    """The path that the first line names, and the text behind that line."""
+    found = line.match(text)
+    if found is None:
+        return None, text
+    return found[1].strip()[:LONGEST_PATH] or None, text[found.end() :]
+
+
+def _related(snippets: str, current: str | None) -> tuple[tuple[Excerpt, ...], tuple[Hunk, ...]]:
+    """The snippets as excerpts, and what is about to be committed as edits."""
+    excerpts: list[Excerpt] = []
+    staged: tuple[Hunk, ...] = ()
+    for part in _snippets(snippets):
+        path, text = _path(_SNIPPET_PATH, snippets[part.start : part.end])
+        if path in _DIFF:
+            staged = parse_edits(text)
+        elif path in _SYNTAX:
+            lines = (_SYNTAX_LINE.match(line) for line in text.split("\n"))
+            text = "".join(f"{line[1]}\n" for line in lines if line)
+            excerpts.append(Excerpt(current or "", 0, text))
+        elif path not in _DIAGNOSTICS:
+            excerpts.append(Excerpt(path or "", 0, text))
+    kept = tuple(excerpt for excerpt in excerpts if excerpt.text.strip())
+    return kept[:_SNIPPETS_KEPT], staged
+
+
+def _snippets(snippets: str) -> list[Part]:
+    for anywhere in (False, True):
+        found = tags(snippets, (_SNIPPET,), anywhere=anywhere)
+        if found:
+            return outermost(found, len(snippets))
+    return []
