@@ -1,4 +1,4 @@
-"""The application: routes inside, and around them, from the outside in, errors, hosts, token and body size."""
+"""The application: routes inside, and around them, from the outside in, errors, hosts, origins, token and body size."""
 
 from __future__ import annotations
 
@@ -22,43 +22,61 @@ from calomel.server.boundary import ErrorBoundary
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
-from calomel.server.idle import CountRequests, Idleness
+from calomel.server.idle import CountRequests, Idleness, unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
-from calomel.server.routes import complete, fim, health, models
+from calomel.server.origin import OriginCheck
+from calomel.server.routes import complete, edit, fim, health, models
 from calomel.server.settings import ServerSettings
+from calomel.server.tokens import Tokens
+from calomel.suggest.gate import ThresholdGate
+from calomel.suggest.judging import Judging
 from calomel.suggest.model_info import describe
+from calomel.suggest.stateless.room import EditRoom
 
 # Every family of routes; a route that does not say who may call it is refused below.
-ROUTERS = (complete.router, fim.router, models.router, health.router)
+ROUTERS = (complete.router, fim.router, edit.router, models.router, health.router)
 
 
-def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness: Idleness | None = None) -> FastAPI:
+def create_app(
+    settings: ServerSettings,
+    filler_factory: FillerFactory,
+    idleness: Idleness | None = None,
+    tokens: Tokens | None = None,
+) -> FastAPI:
     """The HTTP door to one model.
 
     Args:
         settings: with a token, unless `no_auth` says that there is none.
         filler_factory: opens the model; called once, in a thread, when the application starts.
         idleness: counts the requests, for a server that ends when nobody uses it.
+        tokens: the right ones; None for the one in the settings.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
     """
     if settings.no_auth:
-        token = None
-    elif settings.token is None:
-        raise StartError("the server needs a token, or no-auth to do without one")
-    else:
-        token = settings.token.get_secret_value()
+        tokens = None
+    elif tokens is None:
+        if settings.token is None:
+            raise StartError("the server needs a token, or no-auth to do without one")
+        tokens = Tokens({"": settings.token.get_secret_value()})
 
-    loader = ModelLoader(filler_factory, lambda: describe(settings.model))
+    loader = ModelLoader(filler_factory, lambda: describe(settings.model), wake_seconds=settings.wake_seconds)
+    metrics = Metrics()
+    admission = Admission(
+        settings.max_requests, metrics, share=settings.client_share, per_minute=settings.requests_per_minute
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         loader.start()
+        watch = asyncio.create_task(unload_when_idle(loader, admission, settings.idle_unload))
         try:
             yield
         finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
             await asyncio.to_thread(loader.close)
 
     app = FastAPI(
@@ -73,7 +91,10 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness
             *([] if idleness is None else [Middleware(CountRequests, idleness=idleness)]),
             Middleware(ErrorBoundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
-            Middleware(Authentication, token=token),
+            Middleware(OriginCheck, allowed=settings.allowed_origins),
+            # Once more, so that a page that may ask can also read why it was refused.
+            Middleware(ErrorBoundary),
+            Middleware(Authentication, tokens=tokens),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
         ],
         exception_handlers={
@@ -82,14 +103,14 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory, idleness
             RequestValidationError: _validation_error,
         },
     )
-    metrics = Metrics()
     app.state.door = Door(
         settings=settings,
         loader=loader,
-        admission=Admission(settings.max_requests, metrics),
+        admission=admission,
         metrics=metrics,
         deliveries=Deliveries(),
         model=models.describe(settings.model),
+        edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
     )
     for router in ROUTERS:
         app.include_router(router)

@@ -14,6 +14,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from calomel.server.admission import Admission
+from calomel.server.auth import CLIENT_STATE
 from calomel.server.boundary import log_failure
 from calomel.server.deliveries import Deliveries
 from calomel.server.disconnect import until_disconnect
@@ -25,6 +26,7 @@ from calomel.server.schemas.models import ModelObject
 from calomel.server.settings import ServerSettings
 from calomel.server.sse import EventStream, event
 from calomel.suggest.completer import ModelInfo
+from calomel.suggest.stateless.room import EditRoom
 
 _log = logging.getLogger("calomel.server")
 
@@ -42,6 +44,7 @@ class Door:
         metrics: counters.
         deliveries: what was answered lately, for feedback on it.
         model: what `/v1/models` says.
+        edits: answers questions about next edits.
     """
 
     settings: ServerSettings
@@ -50,14 +53,19 @@ class Door:
     metrics: Metrics
     deliveries: Deliveries
     model: ModelObject
+    edits: EditRoom
 
-    def refusal(self, error: Exception) -> DoorError | None:
-        """What the client is told of `error`; None when it is none that anybody declared."""
+    def mask(self, text: str) -> str:
+        """`text` with every character of a secret replaced; the same length."""
+        return self.edits.secrets.mask(text)
+
+    def refusal(self, error: Exception, filler: Filler) -> DoorError | None:
+        """What the client is told of `error` from `filler`; None when it is none that anybody declared."""
         if isinstance(error, DoorError):
             return error
         refusal = from_engine(error)
         if isinstance(refusal, EngineStoppedError):
-            self.loader.stopped()
+            self.loader.stopped(filler)
         return refusal
 
 
@@ -116,7 +124,7 @@ class Visit:
             async for each in events:
                 yield each
         except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
-            refusal = self.door.refusal(error)
+            refusal = self.door.refusal(error, self.filler)
             if refusal is None:
                 log_failure(error)
             yield event(ErrorResponse.model_validate((refusal or DoorError()).body()))
@@ -142,12 +150,15 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
         try:
             yield Visit(door, route, request, filler, door.loader.info(), stack)
         except Exception as error:
-            refusal = door.refusal(error)
+            refusal = door.refusal(error, filler)
             if refusal is None or refusal is error:
                 raise
             raise refusal from error
 
 
 def client_of(request: Request) -> str:
-    """Who asks, for fairness among clients: the address of the other side."""
+    """Who asks, for fairness among clients: the owner of the token, else the address of the other side."""
+    name: str | None = request.scope.get("state", {}).get(CLIENT_STATE)
+    if name is not None:
+        return f"token {name}"
     return request.client.host if request.client is not None else ""

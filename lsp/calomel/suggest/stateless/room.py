@@ -80,15 +80,14 @@ class EditRoom:
 
     Args:
         judging: decides about what is proposed; shared by all requests.
-        counter: counts tokens of contexts.
-        secrets: hides them from the model.
+        context: tokens of a prompt at most; None for what the model is quick with.
+        counter: counts them.
     """
 
-    def __init__(
-        self, judging: Judging, counter: TokenCounter | None = None, secrets: SecretFinder | None = None
-    ) -> None:
+    def __init__(self, judging: Judging, *, context: int | None = None, counter: TokenCounter | None = None) -> None:
         self.judging = judging
-        self.secrets = secrets or SecretFinder()
+        self.secrets = SecretFinder()
+        self._context = context
         self._builder = ContextBuilder(counter or EstimateCounter())
         self._streams = Streams()
 
@@ -186,7 +185,7 @@ class EditRoom:
             since_edit=_SINCE_EDIT if shown.hunks else None,
             decisions=(0, 0),
             max_tokens=max_tokens,
-            context_tokens=context_tokens(info, None, max_tokens),
+            context_tokens=context_tokens(info, self._context, max_tokens),
             mask=self.secrets.mask,
             region=info.region,
             place=syntax.in_comment_or_string(document, offset) or "code",

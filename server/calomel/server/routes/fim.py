@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import protected_router
+from calomel.server.deliveries import Delivered
 from calomel.server.door import Visit, visit
 from calomel.server.media import require_json
 from calomel.server.metrics import Spent
+from calomel.server.sampling import sampling_of
 from calomel.server.schemas.base import FinishReason, Usage
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.fim import (
     DEFAULT_STOP,
+    Canvas,
+    FimCanvasChunk,
     FimChoice,
     FimChunk,
     FimChunkChoice,
     FimCompletion,
+    FimMessage,
     FimRequest,
     FimUsageChunk,
 )
 from calomel.server.sse import DONE, event
+from calomel.suggest.asker import context_tokens
+from calomel.suggest.canvas_text import CanvasText
 
 if TYPE_CHECKING:
     from calomel.suggest.fill import Fill, FillRequest
 
 # Published default.
-DEFAULT_MAX_TOKENS = 512
-# A penalty divides or multiplies logits; beyond these bounds float32 overflows, and within them it has long saturated.
-_PENALTY_BOUNDS = (0.01, 100.0)
+DEFAULT_MAX_TOKENS: Final = 512
+TRIMMED: Final = "The beginning of the prompt was left out: it is longer than the model reads."
 
 
 router = protected_router(dependencies=[Depends(require_json)])
@@ -45,37 +51,26 @@ router = protected_router(dependencies=[Depends(require_json)])
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
     async with visit(request, "fim") as visiting:
-        wanted = fill_request(body)
+        wanted = fill_request(visiting, body)
         if body.stream:
             return await _stream(visiting, body, wanted)
         return _plain(visiting, body.model, await visiting.run(visiting.filler.afill(wanted)))
 
 
-def fill_request(body: FimRequest) -> FillRequest:
-    """The client's words in ours, with the published defaults (but see FimRequest on penalties)."""
-    # The engine imports torch, which has been loaded with the model by now.
-    from calomel.engine import SamplingParams
-    from calomel.suggest.fill import FillRequest
+def fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
+    """The client's words in ours, with the published defaults (but see FimRequest on penalties); secrets masked."""
+    from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
 
-    low, high = _PENALTY_BOUNDS
-    # The published range of top_p has a 0; the smallest set of tokens is the most probable one.
-    greedy = body.top_p == 0
-    sampling = SamplingParams(
-        temperature=0.0 if greedy else body.temperature or 0.0,
-        top_p=1.0 if greedy or body.top_p is None else body.top_p,
-        top_k=-1 if body.top_k is None else body.top_k,
-        frequency_penalty=body.frequency_penalty or 0.0,
-        presence_penalty=body.presence_penalty or 0.0,
-        repetition_penalty=1.0 if body.repetition_penalty is None else min(high, max(low, body.repetition_penalty)),
-        seed=body.seed,
-    )
+    max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     return FillRequest(
-        prefix=body.prompt,
-        suffix=body.suffix or "",
-        max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        prefix=visiting.door.mask(body.prompt),
+        suffix=visiting.door.mask(body.suffix or ""),
+        max_tokens=max_tokens,
         min_tokens=body.min_tokens or 0,
         stop=DEFAULT_STOP if body.stop is None else tuple(body.stop),
-        sampling=sampling,
+        sampling=sampling_of(body),
+        max_steps=body.max_steps,
+        max_context=context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens),
     )
 
 
@@ -89,27 +84,39 @@ def usage(fill: Fill) -> Usage:
     return Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens)
 
 
-def spent(fill: Fill) -> Spent:
-    """What one fill took."""
-    return Spent(
-        fill.prompt_tokens, fill.cached_tokens, fill.completion_tokens, fill.steps, fill.seconds, fill.finish_reason
+def answered(visiting: Visit, fill: Fill) -> None:
+    """Count a fill, and remember it for feedback."""
+    visiting.answered(
+        Spent(
+            fill.prompt_tokens, fill.cached_tokens, fill.completion_tokens, fill.steps, fill.seconds, fill.finish_reason
+        )
     )
+    delivered = Delivered("fill", visiting.info.id, fill.confidence, fill.text)
+    visiting.door.deliveries.remember(visiting.id, delivered)
 
 
 def _plain(visiting: Visit, model: str, fill: Fill) -> Response:
-    visiting.answered(spent(fill))
-    choice = FimChoice(text=fill.text, finish_reason=finish_reason(fill))
-    answer = FimCompletion(id=visiting.id, created=visiting.created, model=model, choices=[choice], usage=usage(fill))
+    answered(visiting, fill)
+    answer = FimCompletion(
+        id=visiting.id,
+        created=visiting.created,
+        model=model,
+        choices=[FimChoice(text=fill.text, message=FimMessage(content=fill.text), finish_reason=finish_reason(fill))],
+        usage=usage(fill),
+        warning=TRIMMED if fill.trimmed else None,
+    )
     return JSONResponse(answer.model_dump())
 
 
 async def _stream(visiting: Visit, body: FimRequest, wanted: FillRequest) -> Response:
     """Wait for the first item, so that a refused request still gets its status, then stream."""
-    items = visiting.filler.stream(wanted)
+    filler = visiting.filler
+    items: AsyncIterator[str | CanvasText | Fill]
+    items = filler.canvases(wanted) if body.diffusing else filler.stream(wanted)
     if isinstance(items, AsyncGenerator):
         visiting.on_leaving(items.aclose)
 
-    async def next_item() -> str | Fill:
+    async def next_item() -> str | CanvasText | Fill:
         return await anext(items)
 
     first = await visiting.run(next_item())
@@ -117,19 +124,28 @@ async def _stream(visiting: Visit, body: FimRequest, wanted: FillRequest) -> Res
 
 
 async def _events(
-    visiting: Visit, body: FimRequest, first: str | Fill, items: AsyncIterator[str | Fill]
+    visiting: Visit,
+    body: FimRequest,
+    first: str | CanvasText | Fill,
+    items: AsyncIterator[str | CanvasText | Fill],
 ) -> AsyncIterator[bytes]:
+    head = {"id": visiting.id, "created": visiting.created, "model": body.model}
+
     def chunk(text: str, reason: FinishReason | None = None) -> bytes:
-        choice = FimChunkChoice(text=text, finish_reason=reason)
-        return event(FimChunk(id=visiting.id, created=visiting.created, model=body.model, choices=[choice]))
+        return event(FimChunk.model_validate({**head, "choices": [FimChunkChoice(text=text, finish_reason=reason)]}))
 
     item = first
-    while isinstance(item, str):
-        if item:
+    while isinstance(item, str | CanvasText):
+        if isinstance(item, CanvasText):
+            canvas = Canvas(step=item.step, pieces=list(item.pieces), revealed=list(item.revealed))
+            choices = [FimChunkChoice(text=item.text)]
+            yield event(FimCanvasChunk.model_validate({**head, "choices": choices, "calomel": canvas}))
+        elif item:
             yield chunk(item)
         item = await anext(items)
-    visiting.answered(spent(item))
-    yield chunk("", finish_reason(item))
+    answered(visiting, item)
+    # A canvas takes the place of the last one, so the last chunk has all of the answer; a delta has nothing to add.
+    yield chunk(item.text if body.diffusing else "", finish_reason(item))
     if body.stream_options is not None and body.stream_options.include_usage:
-        yield event(FimUsageChunk(id=visiting.id, created=visiting.created, model=body.model, usage=usage(item)))
+        yield event(FimUsageChunk.model_validate({**head, "choices": [], "usage": usage(item)}))
     yield DONE

@@ -33,6 +33,8 @@ router = protected_router(prefix="/v1", responses={"4XX": {"model": ErrorRespons
 
 @router.get("/models")
 @router.get("/fim/completions/models")
+@router.get("/edit/completions/models")
+@router.get("/chat/completions/models")
 async def list_models(request: Request) -> Models:
     """The model that answers, whatever model id a request names."""
     return Models(data=[door_of(request).model])

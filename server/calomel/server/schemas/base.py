@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 # Published limits.
 MAX_TOKENS = 8192
 MAX_TOP_K = 1000
+# Ours: the canvas has at most so many tokens anyway, and each step reveals one.
+MAX_STEPS = 256
 # Ours: generous against what clients send (at most about ten), small enough that matching costs nothing.
 MAX_STOPS = 16
 MAX_STOP_CHARACTERS = 256

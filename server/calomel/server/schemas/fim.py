@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from calomel.server.schemas.base import (
     MAX_NAME_CHARACTERS,
+    MAX_STEPS,
     MAX_STOPS,
     MAX_TOKENS,
     MAX_TOP_K,
@@ -28,7 +29,10 @@ DEFAULT_STOP: Final = ("\n\n", "\n \n")
 
 
 class FimRequest(BaseModel):
-    """Published FIMCompletionRequest, with `temperature`, `seed` and `min_tokens` besides; null means "not sent".
+    """Published FIMCompletionRequest; null means "not sent".
+
+    Besides: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with `diffusing`
+    a stream has whole canvas states that take each other's place, not deltas.
 
     The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
     code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
@@ -49,15 +53,25 @@ class FimRequest(BaseModel):
     repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
     stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
+    max_steps: Annotated[Integer, Field(ge=1, le=MAX_STEPS)] | None = None
     stream: Flag | None = None
+    diffusing: Flag | None = None
     stream_options: StreamOptions | None = None
 
 
+class FimMessage(BaseModel):
+    """The same text for clients of Mistral's route of this name, which read it here."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
 class FimChoice(BaseModel):
-    """Published TextCompletionChoice."""
+    """Published TextCompletionChoice, with the `message` of Mistral's besides."""
 
     index: int = 0
     text: str
+    message: FimMessage
     finish_reason: FinishReason
 
 
@@ -89,6 +103,26 @@ class FimChunk(BaseModel):
     created: int
     model: str
     choices: list[FimChunkChoice]
+
+
+class Canvas(BaseModel):
+    """One canvas state, token by token.
+
+    Attributes:
+        step: forwards of this answer so far.
+        pieces: the tokens' texts; a light shade (U+2591) for one that is not known yet.
+        revealed: of each token, whether it is there to stay.
+    """
+
+    step: int
+    pieces: list[str]
+    revealed: list[bool]
+
+
+class FimCanvasChunk(FimChunk):
+    """With `diffusing`: `text` is the whole answer as it is known by now, and takes the place of the last."""
+
+    calomel: Canvas
 
 
 class FimUsageChunk(FimChunk):
