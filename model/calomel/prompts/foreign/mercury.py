@@ -130,16 +130,17 @@ def _pairs(found: list[Tag]) -> list[Part]:
     """The outermost regions. One tag too many stands in the user's text, and any of them may be that one: none then."""
     pairs: list[Part] = []
     depth: list[Tag] = []
+    stray = False
     for tag in found:
         if not tag.closing:
             depth.append(tag)
-            continue
-        if not depth:
-            raise ForeignPromptError(_UNCLEAR)
-        opening = depth.pop()
-        if not depth:
-            pairs.append(Part(_REGION, opening.start, opening.end, tag.start, tag.end))
-    if depth and (pairs or len(depth) > 1):
+        elif depth:
+            opening = depth.pop()
+            if not depth:
+                pairs.append(Part(_REGION, opening.start, opening.end, tag.start, tag.end))
+        else:
+            stray = True
+    if (depth or stray) and len(found) > 1:
         raise ForeignPromptError(_UNCLEAR)
     return pairs
 

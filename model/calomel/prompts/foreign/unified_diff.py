@@ -88,10 +88,10 @@ class _Reader:
         if line.startswith("@@"):
             self._begin(line)
         elif line.startswith("-"):
-            self._before.append(f"{line[1:]}\n")
+            _add(self._before, line)
             self._left = (self._left[0] - 1, self._left[1])
         elif line.startswith("+"):
-            self._after.append(f"{line[1:]}\n")
+            _add(self._after, line)
             self._left = (self._left[0], self._left[1] - 1)
         elif line.startswith("\\"):
             self._without_line_end(lines[at - 1] if at else "")
@@ -138,6 +138,13 @@ class _Reader:
             self._line += len(self._before)
             self._before.clear()
             self._after.clear()
+
+
+def _add(lines: list[str], line: str) -> None:
+    """Add a line without its sign; the one before it ends where this one begins."""
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    lines.append(f"{line[1:]}\n")
 
 
 def _name(old: str, new: str) -> str:
