@@ -16,11 +16,13 @@ os.environ.setdefault("KMP_BLOCKTIME", "0")
 
 from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.config import DiffusionConfig, ModelConfig
+from calomel.engine.constraint import Constraint, Walk
 from calomel.engine.engine import Engine
 from calomel.engine.errors import (
     CacheCorruptError,
     CacheFullError,
     CheckpointError,
+    ConstraintFailedError,
     ContextTooLongError,
     DeadlineExceededError,
     EmptyContextError,
@@ -45,6 +47,8 @@ __all__ = [
     "CacheFullError",
     "CanvasState",
     "CheckpointError",
+    "Constraint",
+    "ConstraintFailedError",
     "ContextTooLongError",
     "DeadlineExceededError",
     "DiffusionConfig",
@@ -68,6 +72,7 @@ __all__ = [
     "TokenOutOfRangeError",
     "Transformer",
     "UnknownPolicyError",
+    "Walk",
     "load_checkpoint",
     "save_checkpoint",
 ]

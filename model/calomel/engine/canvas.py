@@ -14,6 +14,7 @@ from torch import Tensor
 
 from calomel.engine.reveal import RevealPolicy, revise
 from calomel.engine.sampling import Choice
+from calomel.engine.verify import Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,18 @@ class Board:
         self.ids[slot, column] = token
         self.revealed[slot, column] = True
         self.frozen[slot, column] = True
+
+    def settle(self, slot: int, column: int, found: Prediction) -> None:
+        """Make one position known by a decision that is made outside."""
+        self.fix(slot, column, found.token)
+        self.log_probs[slot, column] = found.log_prob
+        self.entropies[slot, column] = found.entropy
+
+    def hide(self, slot: int, start: int, stop: int) -> None:
+        """Mask the positions from `start` to `stop` again, but for the frozen ones."""
+        hidden = ~self.frozen[slot, start:stop]
+        self.ids[slot, start:stop].masked_fill_(hidden, self.mask_token_id)
+        self.revealed[slot, start:stop].masked_fill_(hidden, value=False)
 
     def advance(self, choice: Choice, reading: Reading) -> list[Snapshot]:
         """Reveal and revise, by one step, the canvases of `reading`; one host synchronisation."""

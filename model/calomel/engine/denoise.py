@@ -18,6 +18,7 @@ from calomel.engine.attention import flash_varlen
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board
+from calomel.engine.constrained import Rows, decide
 from calomel.engine.forward import Piece, forward
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
@@ -141,10 +142,13 @@ class Denoiser:
         diffusion = self._model.config.diffusion
         choice = choose(logits, draws, mask_token_id=diffusion.mask_token_id, end_token_id=diffusion.end_token_id)
         predictions = causal_predictions(logits, choice, shares)
+        rows = Rows(logits, choice)
         canvases: list[Share] = []
         for share in shares:
             job = share.job
             with alone(job):
+                if job.walk is not None and predictions[job]:
+                    predictions[job] = decide(job, job.walk, predictions[job], share.start, rows)
                 if job.prefill_rows:
                     self.progress.prefilled(job)
                 elif job.request.given is not None:
@@ -154,7 +158,7 @@ class Denoiser:
                 elif self.progress.begun(job, predictions[job]):
                     canvases.append(share)
         if canvases:
-            self.progress.denoised(canvases, choice)
+            self.progress.denoised(canvases, rows)
 
     def _take_buffer(self, tokens: Sequence[int], capacity: int) -> KeyValueBuffer:
         """The spare buffer that holds most of `tokens` already, with room for `capacity`.

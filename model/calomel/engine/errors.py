@@ -80,6 +80,12 @@ class CacheCorruptError(EngineError):
     code = "cache_corrupt"
 
 
+class ConstraintFailedError(EngineError):
+    """The request's constraint leaves no way to go on: no token is allowed, or a promised one is refused."""
+
+    code = "constraint_failed"
+
+
 class RequestCancelledError(EngineError):
     """The caller cancelled the request before it was finished."""
 

@@ -20,6 +20,7 @@ from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.cache import Lease
 from calomel.engine.canvas import Board
 from calomel.engine.config import DiffusionConfig
+from calomel.engine.constraint import Walk
 from calomel.engine.forward import Piece
 from calomel.engine.guess import Guessing
 from calomel.engine.handle import Handle
@@ -50,6 +51,8 @@ class Job:
         draft: tokens to verify; None while a canvas is denoised.
         known: the causal prediction of the canvas' first position, when the forward that began it has made it.
         guessing: where in the request's guess the answer is.
+        walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
+        front: so many leading positions of the canvas are settled, where a constraint has the last word on it.
     """
 
     request: Request
@@ -72,6 +75,8 @@ class Job:
     draft: list[int] | None = None
     known: Prediction | None = None
     guessing: Guessing = field(init=False)
+    walk: Walk | None = field(init=False, default=None)
+    front: int = 0
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     flips: list[int] = field(default_factory=list)
@@ -90,6 +95,8 @@ class Job:
         self.policy = parse_policy(self.request.policy) if self.request.given is None else Policy(reveal=None)
         self.tokens = list(self.request.context)
         self.guessing = Guessing(self.request.guess)
+        if self.request.constraint is not None:
+            self.walk = self.request.constraint.begin()
 
     @property
     def committed(self) -> KeyValueBuffer:
@@ -141,6 +148,11 @@ class Job:
         return tokens[:-1] if self.draft is None and self.diffusion.logit_shift else tokens
 
     @property
+    def steered(self) -> Walk | None:
+        """The constraint that has the last word on the canvas; none where the causal mode has it."""
+        return None if self.policy.causal else self.walk
+
+    @property
     def foresees(self) -> bool:
         """Whether the next canvas forward reads the causal prediction of its first position on the way."""
         if self.diffusion.logit_shift:  # the last token is a row of the canvas
@@ -150,7 +162,12 @@ class Job:
     def bans_end(self, column: int) -> bool:
         """Whether the answer can not end at `column` positions behind the final tokens: more has to come."""
         position = len(self.tokens) - len(self.request.context) + column
-        return position < self.request.min_new_tokens or any(frozen > position for frozen in self.request.frozen)
+        return position < self.request.min_new_tokens or self.frozen_behind(column)
+
+    def frozen_behind(self, column: int) -> bool:
+        """Whether a token is frozen behind `column` positions behind the final tokens."""
+        position = len(self.tokens) - len(self.request.context) + column
+        return any(frozen > position for frozen in self.request.frozen)
 
     def frozen_at(self, column: int) -> int | None:
         """The token that is frozen, or given, at `column` positions behind the final ones."""
@@ -161,11 +178,13 @@ class Job:
 
     def columns(self, length: int) -> list[int]:
         """The positions of a canvas of `length` whose logits are read."""
+        if self.steered is not None:
+            return list(range(self.front, length))
         return list(range(length)) if self.request.revise else [column for column in self.masked if column < length]
 
     def begin_canvas(self, board: Board) -> None:
         """Set up the next canvas, or the next verification where nothing is drafted."""
-        self.known, self.canvas_steps, self.draft = None, 0, None
+        self.known, self.canvas_steps, self.draft, self.front = None, 0, None, 0
         self.canvas_ids, self.canvas_revealed = [], []
         if self.request.given is not None:
             self.draft = list(self.request.given)
@@ -229,7 +248,8 @@ class Job:
         answer = self.answer
         ids = (*answer, *self.canvas_ids[: self.length])
         # What is only drafted may still be rejected.
-        canvas = [known and not self.policy.verified for known in self.canvas_revealed[: self.length]]
+        sure = 0 if self.policy.verified else self.length if self.steered is None else self.front
+        canvas = [known and column < sure for column, known in enumerate(self.canvas_revealed[: self.length])]
         return CanvasState(self.forwards, ids, (True,) * len(answer) + tuple(canvas))
 
     def result(self, reason: FinishReason, now: float) -> Result:

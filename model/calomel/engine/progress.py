@@ -9,6 +9,7 @@ from itertools import accumulate, pairwise
 from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board, Reading, Snapshot
 from calomel.engine.config import DiffusionConfig
+from calomel.engine.constrained import Rows, settle
 from calomel.engine.errors import DeadlineExceededError, EngineError, RequestFailedError
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias, best_length, score_lengths
@@ -76,13 +77,16 @@ class Progress:
             self._board.fix(job.slot, 0, job.known.token)
         return True
 
-    def denoised(self, shares: Sequence[Share], choice: Choice) -> None:
+    def denoised(self, shares: Sequence[Share], forwarded: Rows) -> None:
         """Reveal one step of every canvas."""
+        choice = forwarded.choice
         rows: list[int] = []
+        firsts: list[int] = []
         canvas: list[int] = []
         column: list[int] = []
         for index, share in enumerate(shares):
             start, columns = self._probed(share, choice)
+            firsts.append(start)
             rows += range(start, start + len(columns))
             canvas += [index] * len(columns)
             column += columns
@@ -93,8 +97,10 @@ class Progress:
         last = [job.canvas_steps >= job.request.max_steps for job in jobs]
         slots, revised = [job.slot for job in jobs], [job.request.revise for job in jobs]
         snapshots = self._board.advance(choice, Reading(slots, rows, canvas, column, policies, last, revised))
-        for job, snapshot, is_last in zip(jobs, snapshots, last, strict=True):
+        for job, snapshot, first, is_last in zip(jobs, snapshots, firsts, last, strict=True):
             with alone(job):
+                if job.steered is not None:
+                    settle(job, job.steered, snapshot, first, forwarded, self._board, last=is_last)
                 self._revealed(job, snapshot, is_last=is_last)
 
     def expired(self, job: Job) -> None:
@@ -105,7 +111,8 @@ class Progress:
             )
             return
         if job.draft is None and not job.policy.causal:
-            self._take_canvas(job, job.masked[0] if job.masked else len(job.canvas_ids))
+            known = job.masked[0] if job.masked else len(job.canvas_ids)
+            self._take_canvas(job, known if job.steered is None else job.front)
         self._finish(job, "stop" if job.end_log_prob is not None else "deadline")
 
     def _keep(self, job: Job) -> None:
@@ -132,7 +139,9 @@ class Progress:
     def _revealed(self, job: Job, snapshot: Snapshot, *, is_last: bool) -> None:
         """Take over a canvas behind a step: an end token drops the tail, a whole canvas goes into the answer."""
         end = self._diffusion.end_token_id
-        known = zip(snapshot.ids[: job.length], snapshot.revealed, strict=False)
+        # A constraint may still refuse an end that is only proposed.
+        sure = job.length if job.steered is None else job.front
+        known = zip(snapshot.ids[:sure], snapshot.revealed, strict=False)
         ended = next((column for column, (token, is_known) in enumerate(known) if is_known and token == end), None)
         if ended is not None:
             job.length = ended + 1
@@ -141,7 +150,7 @@ class Progress:
         job.masked = [column for column, is_known in enumerate(job.canvas_revealed) if not is_known]
         if job.request.record_canvases:
             job.handle.push(job.state())
-        if job.masked or (snapshot.revised and not is_last):
+        if job.masked or (snapshot.revised and not is_last and job.steered is None):
             return
         if job.policy.verified:
             job.draft = [token for token in job.canvas_ids if token != end][: job.room - 1]

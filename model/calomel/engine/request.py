@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from calomel.engine.config import ModelConfig
+from calomel.engine.constraint import Constraint
 from calomel.engine.errors import (
     ContextTooLongError,
     EmptyContextError,
@@ -86,6 +87,9 @@ class Request:
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
             `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.
+        constraint: which answers are allowed; None for all. An answer that ends by the end token is allowed as a whole,
+            any other one is the beginning of one that is. It ends as soon as nothing else is allowed, `min_new_tokens`
+            or not. A frozen token that the constraint refuses ends the request by ConstraintFailedError.
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
@@ -107,6 +111,7 @@ class Request:
     until: Callable[[Sequence[int]], bool] | None = None
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
+    constraint: Constraint | None = None
 
 
 def check(request: Request, config: ModelConfig) -> None:
@@ -116,7 +121,7 @@ def check(request: Request, config: ModelConfig) -> None:
     _check_sampling(request.sampling)
     policy = parse_policy(request.policy)
     if request.given is not None:
-        _check_given(request.given, config)
+        _check_given(request.given, config, constrained=request.constraint is not None)
     if (policy.causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
         raise PolicyUnavailableError(
@@ -153,8 +158,10 @@ def _check_context(request: Request, config: ModelConfig) -> None:
         raise InvalidRequestError("deadline is not a number")
 
 
-def _check_given(given: tuple[int, ...], config: ModelConfig) -> None:
+def _check_given(given: tuple[int, ...], config: ModelConfig, *, constrained: bool) -> None:
     diffusion = config.diffusion
+    if constrained:
+        raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
     for token in given:
         if not 0 <= token < config.vocab_size:
             raise TokenOutOfRangeError(f"given has token id {token}; the vocabulary has {config.vocab_size} entries")
