@@ -54,7 +54,10 @@ def start(runtime_file: Path) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
     def start_(**settings: Any) -> subprocess.Popen[str]:
-        arguments = json.dumps({"port": 0, "runtime_file": str(runtime_file), **settings})
+        own = {"port": 0, "runtime_file": str(runtime_file)}
+        if not settings.keys() & {"no_auth", "token", "token_file"}:
+            own["token_file"] = str(runtime_file.with_name("token"))
+        arguments = json.dumps({**own, **settings})
         process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM, arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -80,7 +83,7 @@ def healthy(url: str) -> None:
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
-def test_a_server_prints_its_token_once_serves_and_cleans_up(
+def test_a_server_says_where_its_token_is_serves_and_cleans_up(
     start: Start, runtime_file: Path, end: signal.Signals
 ) -> None:
     process = start()
@@ -88,7 +91,10 @@ def test_a_server_prints_its_token_once_serves_and_cleans_up(
     left = json.loads(runtime_file.read_text())
 
     assert address == f"Calomel listens on {left['url']}\n"
-    assert token_line == f"Token: {left['token']} (also in {runtime_file})\n"
+    # What is no terminal may be kept in a log.
+    assert token_line == f"Token: in {runtime_file.with_name('token')}\n"
+    assert runtime_file.with_name("token").read_text().strip() == left["token"]
+    assert oct(runtime_file.with_name("token").stat().st_mode & 0o777) == "0o600"
     assert len(left["token"]) >= 43
     assert left["pid"] == process.pid
     assert oct(runtime_file.stat().st_mode & 0o777) == "0o600"
@@ -100,9 +106,20 @@ def test_a_server_prints_its_token_once_serves_and_cleans_up(
 
     process.send_signal(end)
     rest, errors = process.communicate(timeout=20)
-    assert left["token"] not in rest + errors
+    assert left["token"] not in address + token_line + rest + errors
     assert "Traceback" not in errors or end == signal.SIGINT
     assert not runtime_file.exists()
+
+
+def test_the_next_start_takes_the_same_token(start: Start, runtime_file: Path) -> None:
+    tokens = []
+    for _ in range(2):
+        process = start()
+        first_lines(process)
+        tokens.append(json.loads(runtime_file.read_text())["token"])
+        process.terminate()
+        process.communicate(timeout=20)
+    assert tokens[0] == tokens[1]
 
 
 def test_a_given_token_is_not_printed(start: Start) -> None:

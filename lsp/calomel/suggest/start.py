@@ -87,7 +87,9 @@ def environment(outer: dict[str, str]) -> dict[str, str]:
 
 
 def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0", "--device", wish.device]
+    # The user's settings for a server of his own (its address, its token, who may come in) are not for this one.
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
+    command += ["--port", "0", "--device", wish.device]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
     if wish.model is not None:
         command += ["--model", str(wish.model)]

@@ -64,6 +64,9 @@ def load_settings(
         (workspace_toml, "the workspace's calomel.toml", False),
     ):
         values = {} if path is None else _read(path, label, problems)
+        if trusted:
+            # The user's own file is `calomel serve`'s, too.
+            values = {name: value for name, value in values.items() if name != "serve"}
         settings = _merged(settings, values, label, problems, trusted=trusted)
     for said, label in ((initialization_options, "initializationOptions"), (configuration, "the editor's settings")):
         settings = _merged(settings, said or {}, label, problems, trusted=True)

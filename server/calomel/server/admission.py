@@ -1,41 +1,89 @@
-"""How many requests the server takes at once.
+"""How many requests the server takes at once, of all clients and of each.
 
-Beyond the limit a request is refused at once, with a time to come back: a queue that is longer than its clients'
-patience computes answers that nobody reads.
+Beyond the limits a request is refused at once, with a time to come back: a queue that is longer than its clients'
+patience computes answers that nobody reads. A full server says 503; to a client that takes more than its share it says
+429, for then it is the client that should slow down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from calomel.server.errors import OverloadedError
+from calomel.server.errors import DoorError, DrainingError, OverloadedError, RateLimitError
 from calomel.server.metrics import Metrics
+from calomel.server.rate import Rates
 
 
 class Admission:
-    """Counts the requests that run or wait in the engine. Used from the event loop alone, so it takes no lock."""
+    """Counts the requests that run or wait in the engine. Used from the event loop alone, so it takes no lock.
 
-    def __init__(self, limit: int, metrics: Metrics) -> None:
+    Args:
+        limit: places.
+        metrics: counts the refused.
+        share: of the places, what one client may hold.
+        per_minute: requests of one client; None for no limit.
+        clock: seconds, monotonic.
+
+    Attributes:
+        taken: places that are in use.
+        draining: no further request is taken; those that have a place keep it.
+        last: when a place was given back last.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        metrics: Metrics,
+        *,
+        share: float = 1.0,
+        per_minute: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._limit = limit
+        self._each = math.ceil(limit * share)
         self._metrics = metrics
+        self._clock = clock
+        # A minute's worth at once: editors come in bursts, with a keystroke each.
+        self._rates = None if per_minute is None else Rates(per_minute, per_minute, clock)
+        self._held: Counter[str] = Counter()
         self.taken = 0
+        self.draining = False
+        self.last = clock()
 
     @contextmanager
     def place(self, client: str) -> Iterator[None]:
-        """One place for as long as the context is open. Raises OverloadedError when all are taken.
+        """One place for as long as the context is open. Raises DoorError when there is none for this client.
 
         Args:
             client: who asks.
         """
-        del client
-        if self.taken >= self._limit:
-            self._metrics.refused.labels(OverloadedError.code).inc()
-            raise OverloadedError
+        refusal = self._refusal(client)
+        if refusal is not None:
+            self._metrics.refused.labels(refusal.code).inc()
+            raise refusal
         self.taken += 1
+        self._held[client] += 1
         self._metrics.running.inc()
         try:
             yield
         finally:
             self.taken -= 1
+            self._held[client] -= 1
+            if not self._held[client]:
+                del self._held[client]
             self._metrics.running.dec()
+            self.last = self._clock()
+
+    def _refusal(self, client: str) -> DoorError | None:
+        if self.draining:
+            return DrainingError()
+        if self.taken >= self._limit:
+            return OverloadedError()
+        if self._held[client] >= self._each:
+            return RateLimitError()
+        wait = 0.0 if self._rates is None else self._rates.take(client)
+        return RateLimitError(retry_after=math.ceil(wait)) if wait else None

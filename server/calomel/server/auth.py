@@ -1,4 +1,4 @@
-"""Who may come in: one token, compared in constant time, required by default on every path.
+"""Who may come in: whoever shows a token, compared in constant time, required by default on every path.
 
 The decision is made on the path that the router matches (`scope["path"]`), never on a URL built from the Host header
 (CVE-2026-48710), and before the body is read.
@@ -8,49 +8,85 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
-import secrets
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from calomel.server.errors import InvalidTokenError, LoginError
+from calomel.server.errors import DoorError, GuessingError, InvalidTokenError, LoginError
+from calomel.server.rate import Rates
+from calomel.server.tokens import Tokens
 
 # RFC 6455, section 7.4.1: policy violation.
-_POLICY_VIOLATION = 1008
+_POLICY_VIOLATION: Final = 1008
 # The one page that people open: a browser asks for the token there, and sends it along with what the page fetches.
-_PAGE = "/"
-
-
-def new_token() -> str:
-    """A random token of 256 bits."""
-    return secrets.token_urlsafe(32)
+_PAGE: Final = "/"
+# Wrong tokens of one address: an editor with an old token shows it at each keystroke, a guesser thousands of times.
+_WRONG_PER_MINUTE: Final = 60
+_WRONG_AT_ONCE: Final = 30
+_KNOWN: Final = 4096
+# Where the rest of the server finds who asks.
+CLIENT_STATE: Final = "calomel_client"
 
 
 class Authentication:
-    """ASGI middleware that refuses requests without the token, but for the paths in `app.state.public_paths`.
+    """ASGI middleware that refuses requests without a token, but for the paths in `app.state.public_paths`.
 
     The token is read from `Authorization: Bearer TOKEN`, from `X-Api-Key: TOKEN`, or from the password of
-    `Authorization: Basic`. A token of None lets everybody in.
+    `Authorization: Basic`. The name that belongs to it, if any, is left in the request's state.
+
+    An address that showed too many wrong tokens is refused for a while, whatever it shows, unless it shows one that was
+    right before: a guesser does not learn more, and does not lock out others behind the same address.
+
+    Args:
+        app: what is inside.
+        tokens: the right ones; None lets everybody in.
+        clock: seconds, monotonic.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
-        self._token = None if token is None else token.encode()
+        self._tokens = tokens
+        self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or raise InvalidTokenError for the boundary outside."""
-        if scope["type"] == "lifespan" or self._admits(scope):
+        """Pass the request on, or raise a DoorError for the boundary outside."""
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         else:
-            raise LoginError if (scope["method"], scope["path"]) == ("GET", _PAGE) else InvalidTokenError
+            raise refusal
 
-    def _admits(self, scope: Scope) -> bool:
-        if self._token is None or scope["path"] in scope["app"].state.public_paths:
-            return True
-        return hmac.compare_digest(offered_token(Headers(scope=scope)), self._token)
+    def _refusal(self, scope: Scope) -> DoorError | None:
+        if self._tokens is None or scope["path"] in scope["app"].state.public_paths:
+            return None
+        offered = offered_token(Headers(scope=scope))
+        if not offered:
+            return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
+        address = scope["client"][0] if scope.get("client") else ""
+        name = self._tokens.owner(offered)
+        if name is not None and ((address, name) in self._known or not self._wrong.empty(address)):
+            self._remember(address, name)
+            if name:
+                scope.setdefault("state", {})[CLIENT_STATE] = name
+            return None
+        wait = self._wrong.take(address)
+        if wait:
+            return GuessingError(retry_after=math.ceil(wait))
+        return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
+
+    def _remember(self, address: str, name: str) -> None:
+        self._known[address, name] = None
+        self._known.move_to_end((address, name))
+        if len(self._known) > _KNOWN:
+            self._known.popitem(last=False)
 
 
 def offered_token(headers: Headers) -> bytes:

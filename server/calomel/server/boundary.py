@@ -7,7 +7,6 @@ user's text. Here the log gets the error's type and the places in the code, neve
 from __future__ import annotations
 
 import logging
-import traceback
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -69,6 +68,11 @@ class _Reply:
 
 
 def log_failure(error: BaseException) -> None:
-    """Log an unexpected error: its type, its code if it has one, and where it came from."""
-    places = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("unexpected %s\n%s", type(error).__name__, places)
+    """Log an unexpected error. The server's log (`logs`) writes its type and where it came from, and no more."""
+    # A stand-in of the same type's name: other handlers would print the message, which may quote the user's text.
+    stand_in = _Unexpected(type(error).__name__).with_traceback(error.__traceback__)
+    _log.error("unexpected %s", type(error).__name__, exc_info=(_Unexpected, stand_in, error.__traceback__))
+
+
+class _Unexpected(Exception):  # noqa: N818 (says what was not expected, for the log alone)
+    """Stands in for an error whose message is nobody's business."""

@@ -17,6 +17,10 @@ from starlette.responses import JSONResponse
 RETRY_OVERLOAD = 1
 # Opening a small checkpoint takes a few seconds, most of them the import of torch.
 RETRY_LOADING = 2
+# A supervisor starts the server again, and that takes as long as opening the model.
+RETRY_RESTART = 5
+# Wrong tokens are counted by the minute.
+RETRY_GUESS = 60
 
 
 class DoorError(Exception):
@@ -34,13 +38,15 @@ class DoorError(Exception):
     status: ClassVar[int] = 500
     type: ClassVar[str] = "server_error"
     code: ClassVar[str] = "server_error"
-    retry_after: ClassVar[int | None] = None
+    retry_after: int | None = None
     message: ClassVar[str] = "The server had an error while processing your request."
     challenge: ClassVar[str] = "Bearer"
 
-    def __init__(self, message: str | None = None, param: str | None = None) -> None:
+    def __init__(self, message: str | None = None, param: str | None = None, *, retry_after: int | None = None) -> None:
         super().__init__(message or self.message)
         self.param = param
+        if retry_after is not None:
+            self.retry_after = retry_after
 
     def response(self) -> JSONResponse:
         """This error as an HTTP response."""
@@ -91,6 +97,25 @@ class LoginError(InvalidTokenError):
     challenge = 'Basic realm="Calomel", charset="UTF-8"'
 
 
+class GuessingError(DoorError):
+    """Too many wrong tokens from one address."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "rate_limit_reached"
+    retry_after = RETRY_GUESS
+    message = "Too many requests with a wrong token. Please wait, and check the token."
+
+
+class OriginError(DoorError):
+    """A web page of another address asks."""
+
+    status = 403
+    type = "permission_error"
+    code = "origin_not_allowed"
+    message = "Web pages of other addresses may not use this server; its administrator can allow them."
+
+
 class MediaTypeError(DoorError):
     """The body is not declared as JSON. Browsers send such bodies across origins without asking first."""
 
@@ -107,6 +132,25 @@ class OverloadedError(DoorError):
     code = "engine_overloaded"
     retry_after = RETRY_OVERLOAD
     message = "Engine overloaded: too many requests are waiting. Please try again shortly."
+
+
+class RateLimitError(DoorError):
+    """One client asks too often, or for too much at once; others are served."""
+
+    status = 429
+    type = "rate_limit_error"
+    code = "rate_limit_reached"
+    retry_after = RETRY_OVERLOAD
+    message = "Rate limit reached for requests of this client. Please try again shortly."
+
+
+class DrainingError(DoorError):
+    """The server is about to end; it finishes what it has begun."""
+
+    status = 503
+    code = "server_draining"
+    retry_after = RETRY_RESTART
+    message = "The server is shutting down. Please try again shortly."
 
 
 class ModelLoadingError(DoorError):
@@ -127,11 +171,12 @@ class ModelFailedError(DoorError):
 
 
 class EngineStoppedError(DoorError):
-    """The engine is closing, or its thread has failed."""
+    """The engine is closing, or its thread has failed; unless that happens again and again, it is started anew."""
 
     status = 503
     code = "engine_stopped"
-    message = "The engine has stopped; restart the server."
+    retry_after = RETRY_LOADING
+    message = "The engine has stopped and is started again. Please try again shortly."
 
 
 class ClientGoneError(Exception):

@@ -1,4 +1,4 @@
-"""Ends a server that nobody uses: one that editor windows started and share.
+"""Ends a server that nobody uses: one that editor windows started and share. Or gives its model's memory back.
 
 A server is in use while a request is being answered, and for a while after the last one. An editor that is open without
 being typed in asks for nothing; when it does again, its side starts another server within seconds.
@@ -12,6 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from calomel.server.admission import Admission
+from calomel.server.loading import ModelLoader
 
 _CHECK_SECONDS: Final = 1.0
 
@@ -62,3 +65,17 @@ class CountRequests:
             await self._app(scope, receive, send)
         finally:
             self._idleness.end()
+
+
+async def unload_when_idle(
+    loader: ModelLoader, admission: Admission, minutes: float | None, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Watch for as long as the task lives; None minutes: do nothing."""
+    if minutes is None:
+        return
+    seconds = minutes * 60
+    while True:
+        await asyncio.sleep(min(_CHECK_SECONDS, seconds / 4))
+        last = max(loader.ready_at, admission.last)
+        if loader.state == "ready" and not admission.taken and clock() - last >= seconds:
+            await loader.unload()

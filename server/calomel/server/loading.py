@@ -1,11 +1,22 @@
-"""Opens the model in a thread of its own, so that the door answers from the first moment."""
+"""Opens the model in a thread of its own, so that the door answers from the first moment; and opens it again.
+
+It is opened again after its engine has failed, and when a request comes after its memory was given back. Such a request
+waits; one that comes while a server starts is told to come back.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import gc
 import logging
+import sys
 import threading
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
@@ -17,7 +28,11 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("calomel.server")
 
-State = Literal["loading", "ready", "failed"]
+State = Literal["loading", "ready", "failed", "unloaded"]
+
+# An engine that fails more often than so has a reason that opening it again does not mend.
+MAX_RESTARTS: Final = 3
+RESTART_WINDOW: Final = 600.0
 
 
 class Filler(Protocol):
@@ -42,43 +57,106 @@ InfoFactory = Callable[[], ModelInfo]
 
 
 class ModelLoader:
-    """The model of this server: on its way, here, or failed."""
+    """The model of this server: on its way, here, away to save memory, or failed.
 
-    def __init__(self, factory: FillerFactory, describe: InfoFactory) -> None:
+    Used from the event loop; its threads only open and close.
+
+    Args:
+        factory: opens the model; called in a thread, once and again for each opening.
+        describe: says what it can do.
+        wake_seconds: how long a request waits for a model that is opened again.
+        clock: seconds, monotonic.
+
+    Attributes:
+        restarts: how often the engine failed and was opened again.
+        ready_at: when the model was opened last, by `clock`.
+    """
+
+    def __init__(
+        self,
+        factory: FillerFactory,
+        describe: InfoFactory,
+        *,
+        wake_seconds: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._factory = factory
         self._describe = describe
+        self._wake_seconds = wake_seconds
+        self._clock = clock
         self._info: ModelInfo | None = None
-        self._thread = threading.Thread(target=self._load, name="calomel-load", daemon=True)
         self._filler: Filler | None = None
-        self._failed = False
+        self._state: State = "loading"
+        # Whether there was a model before: then a request may wait for it.
+        self._opened = False
+        self._opening: Future[None] = Future()
+        self._thread = threading.Thread()
+        self._crashes: deque[float] = deque()
+        self.restarts = 0
+        self.ready_at = 0.0
 
     def start(self) -> None:
         """Begin loading; returns at once."""
-        self._thread.start()
+        self._open(None)
 
     @property
     def state(self) -> State:
         """Where the model is now."""
-        if self._filler is not None:
-            return "ready"
-        return "failed" if self._failed else "loading"
+        return self._state
 
     def filler(self) -> Filler:
         """The loaded model. Raises ModelLoadingError or ModelFailedError."""
         if self._filler is not None:
             return self._filler
-        raise ModelFailedError if self._failed else ModelLoadingError
+        raise ModelFailedError if self._state == "failed" else ModelLoadingError
 
     async def acquire(self) -> Filler:
-        """The loaded model, for one request. Raises as `filler` does."""
+        """The loaded model, for one request; waits a while for one that is opened again. Raises as `filler` does."""
+        if self._filler is None:
+            if self._state == "unloaded":
+                _log.info("the model is opened again")
+                self._open(None)
+            if self._opened and self._state == "loading" and self._wake_seconds:
+                # It never raises, and whoever stops waiting does not stop the opening.
+                await asyncio.wait([asyncio.wrap_future(self._opening)], timeout=self._wake_seconds)
         return self.filler()
 
-    def stopped(self) -> None:
-        """A request found that the engine has stopped."""
+    def stopped(self, filler: Filler) -> None:
+        """A request found that this filler's engine has stopped: it is opened again, unless that happens too often."""
+        if filler is not self._filler:
+            # It was replaced meanwhile, or never came to be.
+            return
+        self._filler = None
+        now = self._clock()
+        self._crashes.append(now)
+        while self._crashes[0] < now - RESTART_WINDOW:
+            self._crashes.popleft()
+        if len(self._crashes) > MAX_RESTARTS:
+            self._state = "failed"
+            minutes = RESTART_WINDOW / 60
+            _log.error("the engine failed %d times within %.0f minutes: it stays off", len(self._crashes), minutes)
+            threading.Thread(target=_close, args=(filler,), name="calomel-close", daemon=True).start()
+            return
+        self.restarts += 1
+        _log.error("the engine has failed; the model is opened again")
+        self._open(filler)
+
+    async def unload(self) -> None:
+        """Give the model's memory back; the next request opens it again. Nobody may be using it."""
+        if self._state != "ready" or self._filler is None:
+            return
+        filler, self._filler = self._filler, None
+        self._state = "unloaded"
+        _log.info("nobody has used the model for its time: its memory is given back")
+        # Nothing here may hold on to it while it is closed.
+        closing = asyncio.to_thread(_close, filler)
+        del filler
+        await closing
 
     def info(self) -> ModelInfo:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
-        self.filler()
+        if self._state != "unloaded":
+            self.filler()
         if self._info is None:
             try:
                 self._info = self._describe()
@@ -89,17 +167,58 @@ class ModelLoader:
 
     def close(self) -> None:
         """Wait for the loading to end, then close the model."""
-        self._thread.join()
-        close = getattr(self._filler, "close", None)
-        if close is not None:
-            close()
+        if self._thread.ident is not None:
+            self._thread.join()
+        filler, self._filler = self._filler, None
+        if filler is not None:
+            _close(filler)
 
-    def _load(self) -> None:
+    def _open(self, before: Filler | None) -> None:
+        """Open the model in a thread, when the one before it is closed."""
+        self._state = "loading"
+        self._opening = Future()
+        self._thread = threading.Thread(
+            target=self._load, args=(self._opening, before), name="calomel-load", daemon=True
+        )
+        self._thread.start()
+
+    def _load(self, opening: Future[None], before: Filler | None) -> None:
+        opening.set_running_or_notify_cancel()
         try:
-            self._filler = self._factory()
+            if before is not None:
+                _close(before)
+                del before
+            filler = self._factory()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
-            self._failed = True
+            self._state = "failed"
             _log.error("the model could not be loaded: %s", error)
             _log.debug("where it failed", exc_info=error)
         else:
+            self.ready_at = self._clock()
+            self._filler = filler
+            self._opened = True
+            self._state = "ready"
             _log.info("the model is ready")
+        finally:
+            opening.set_result(None)
+
+
+def _close(filler: Filler) -> None:
+    """Close a model and give its memory back to the system."""
+    close = getattr(filler, "close", None)
+    if close is not None:
+        close()
+    del filler, close
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    _trim()
+
+
+def _trim() -> None:
+    """Freed memory lies in the C library's pools until it is asked to let go (malloc_trim(3), glibc alone)."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):
+        return

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
-import logging
 import os
-import signal
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
-from typing import TextIO
+from typing import Final, TextIO
 
 import uvicorn
-from pydantic import SecretStr
+from fastapi import FastAPI
 
+from calomel.server import offline, tokens
 from calomel.server.app import create_app
-from calomel.server.auth import new_token
 from calomel.server.errors import StartError
 from calomel.server.idle import Idleness
-from calomel.server.loading import Filler, FillerFactory
+from calomel.server.lifetime import DrainingServer, terminated_as_interrupted
+from calomel.server.loading import Filler
+from calomel.server.logs import log_to, say
+from calomel.server.model_folders import folder_of
+from calomel.server.receipt import timed
 from calomel.server.settings import ServerSettings
+from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION
 from calomel.suggest.model_info import version
@@ -32,49 +34,53 @@ from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 
-_log = logging.getLogger("calomel.server")
-
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
-_MAX_HEADER_BYTES = 64 * 1024
+_MAX_HEADER_BYTES: Final = 64 * 1024
 # An editor asks again within seconds while its user types; longer-lived idle sockets are of no use.
-_KEEP_ALIVE_SECONDS = 60
+_KEEP_ALIVE_SECONDS: Final = 60
+_WARM_UP: Final = "def add(a, b):\n    return "
 
 
 def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM).
 
-    The address, and a token that was made up at this start, are written to `out` once, and to the runtime file.
+    The address, and where the token is, are written to `out` once; a token that was made just now is shown on a
+    terminal alone, for other outputs are kept in logs. Both stand in the runtime file, too.
 
     Raises:
-        StartError: the address is taken, the runtime file cannot be written, or the model cannot be loaded.
+        StartError: the address is taken, a file cannot be used, or the model cannot be loaded.
     """
-    made_up = settings.token is None and not settings.no_auth
-    if made_up:
-        settings = settings.model_copy(update={"token": SecretStr(new_token())})
+    offline.turn_off_libraries()
+    log_to(sys.stderr, settings.log_level, settings.log_format)
+    settings = settings.model_copy(update={"model": folder_of(settings.model)})
+    allowed, editors, words = _tokens(settings, terminal=out.isatty())
+    _check_tls(settings)
     failures: list[Exception] = []
 
     def open_model() -> Filler:
         try:
             from calomel.suggest.fill import open_filler
 
-            return open_filler(settings.model, settings.device, settings.threads)
+            filler = open_filler(settings.model, settings.device, settings.threads)
+            _warm_up(filler)
         except Exception as error:
             failures.append(error)
             # A server without a model helps nobody; whoever started it should see it end.
             server.should_exit = True
             raise
+        return filler
 
-    _log_to_stderr(settings.log_level)
     idleness = None if settings.idle_minutes is None else Idleness(settings.idle_minutes * 60)
-    server = _Server(_config(settings, open_model, idleness), idleness)
+    app = create_app(settings, open_model, idleness, allowed)
+    server = DrainingServer(config(settings, app), app.state.door.admission, idleness, settings.shutdown_seconds)
     with listen(settings.host, settings.port) as listener:
-        url = address(listener)
-        token = None if settings.token is None or settings.no_auth else settings.token.get_secret_value()
+        url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or runtime_file.default_path()
-        with _terminated_as_interrupted(), _published(path, _record(settings, url, token)):
-            out.write(f"Calomel listens on {url}\n")
-            out.write(f"Token: {token} (also in {path})\n" if made_up else f"Runtime file: {path}\n")
-            out.flush()
+        with terminated_as_interrupted(), _published(path, _record(settings, url, editors)):
+            if settings.offline:
+                offline.refuse_connections()
+            say(out, f"Calomel listens on {url}")
+            say(out, words.format(runtime_file=path))
             server.run(sockets=[listener])
     if failures:
         raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]
@@ -94,35 +100,86 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def address(listener: socket.socket) -> str:
+def address(listener: socket.socket, *, secure: bool = False) -> str:
     """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if secure else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-class _Server(uvicorn.Server):
-    """Ends by itself when nobody uses it."""
+def config(settings: ServerSettings, app: FastAPI) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        # On h11: httptools takes headers of any size, h11 refuses them at the limit below.
+        http=timed(settings.receive_seconds, settings.max_connections),
+        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
+        loop="asyncio",
+        ws="none",
+        lifespan="on",
+        # One line a fill is logged by the route, with counts in place of the client's words.
+        access_log=False,
+        # The server's log is set up already.
+        log_config=None,
+        # The client's address is the socket's: no header may claim another.
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
 
-    def __init__(self, config: uvicorn.Config, idleness: Idleness | None) -> None:
-        super().__init__(config)
-        self._idleness = idleness
 
-    async def main_loop(self) -> None:
-        """Serve until told to stop, or until the server has been idle for its time."""
-        if self._idleness is None:
-            await super().main_loop()
-            return
-        watch = asyncio.create_task(self._idleness.wait())
-        watch.add_done_callback(self._leave)
+def _tokens(settings: ServerSettings, *, terminal: bool) -> tuple[Tokens | None, str | None, str]:
+    """Who may come in, the token for the user's own editors, and what to say about it."""
+    if settings.no_auth:
+        return None, None, "No token: every program of this machine may ask. Runtime file: {runtime_file}"
+    if settings.token is not None:
+        token = settings.token.get_secret_value()
+        return Tokens({"": token}), token, "Runtime file: {runtime_file}"
+    if settings.fresh_token:
+        token = tokens.new_token()
+        return Tokens({"": token}), token, "Token: in {runtime_file}"
+    path = settings.token_file or tokens.default_path()
+    found, made = tokens.read_or_make(path)
+    shown = str(path).replace("{", "{{").replace("}", "}}")
+    only = found.by_name.get("") if len(found.by_name) == 1 else None
+    if only is None:
+        # Nobody's own: the user's editors get one for this run.
+        token = tokens.new_token()
+        count = len(found.by_name)
+        return Tokens({**found.by_name, EDITORS: token}), token, f"Tokens: {count} in {shown}"
+    words = f"Token: {only} (kept in {shown})" if made and terminal else f"Token: in {shown}"
+    return found, only, words
+
+
+def _check_tls(settings: ServerSettings) -> None:
+    """Raise StartError for a certificate that cannot be served with, before anything is opened."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return
+    for name, path in (("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
         try:
-            await super().main_loop()
-        finally:
-            watch.cancel()
+            path.open("rb").close()
+        except OSError as error:
+            raise StartError(f"{name}: {path} cannot be read ({error.strerror})") from None
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+    except ssl.SSLError as error:
+        reason = error.reason or "no PEM file"
+        raise StartError(
+            f"tls-cert {settings.tls_cert} and tls-key {settings.tls_key} do not belong together, are damaged, or need "
+            f"a password ({reason})"
+        ) from None
 
-    def _leave(self, watch: asyncio.Task[None]) -> None:
-        if not watch.cancelled():
-            _log.info("nobody has used the server for its time: it ends")
-            self.should_exit = True
+
+def _warm_up(filler: Filler) -> None:
+    """Make the first forwards, which are slow: better now than at the first keystroke."""
+    fill = getattr(filler, "fill", None)
+    if fill is not None:
+        from calomel.suggest.fill import FillRequest
+
+        fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
 
 
 @contextlib.contextmanager
@@ -143,49 +200,3 @@ def _record(settings: ServerSettings, url: str, token: str | None) -> ServerReco
         weights = ""
     model = None if settings.model is None else str(settings.model.resolve())
     return ServerRecord(url, token, pid, started(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
-
-
-def _config(settings: ServerSettings, open_model: FillerFactory, idleness: Idleness | None) -> uvicorn.Config:
-    return uvicorn.Config(
-        create_app(settings, open_model, idleness),
-        # httptools takes headers of any size; h11 refuses them at the limit below.
-        http="h11",
-        h11_max_incomplete_event_size=_MAX_HEADER_BYTES,
-        loop="asyncio",
-        ws="none",
-        lifespan="on",
-        # One line a fill is logged by the route, with counts in place of the client's words.
-        access_log=False,
-        log_level="warning",
-        # The client's address is the socket's: no header may claim another.
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=settings.shutdown_seconds,
-    )
-
-
-def _log_to_stderr(level: str) -> None:
-    logger = logging.getLogger("calomel")
-    logger.setLevel(level.upper())
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger.addHandler(handler)
-
-
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit.
-
-    uvicorn handles the signal while it runs and raises it once more when it has ended; the system's own handler would
-    then end the process before the runtime file is removed.
-    """
-
-    def leave(_: int, __: FrameType | None) -> None:
-        raise SystemExit(0)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -7,20 +7,27 @@ from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import public_router
 from calomel.server.door import door_of
-from calomel.server.errors import DoorError
+from calomel.server.errors import DoorError, DrainingError
 
 router = public_router()
 
 
-@router.get("/health", responses={503: {"description": "The model is loading, or could not be loaded."}})
+@router.get("/health", responses={503: {"description": "The model is loading or failed, or the server is ending."}})
 async def health(request: Request) -> Response:
-    """200 `{"status": "ok"}` when fills are served; 503 with `status` "loading" or "failed" before or instead."""
-    loader = door_of(request).loader
+    """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining".
+
+    A model whose memory was given back counts as there: the next request opens it.
+    """
+    door = door_of(request)
     try:
-        loader.filler()
+        if door.admission.draining:
+            raise DrainingError
+        if door.loader.state != "unloaded":
+            door.loader.filler()
     except DoorError as error:
+        status = "draining" if isinstance(error, DrainingError) else door.loader.state
         answer = error.response()
-        return JSONResponse({"status": loader.state, **error.body()}, answer.status_code, _retry_after(answer))
+        return JSONResponse({"status": status, **error.body()}, answer.status_code, _retry_after(answer))
     return JSONResponse({"status": "ok"})
 
 

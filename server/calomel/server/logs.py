@@ -1,0 +1,93 @@
+"""What the server writes to its log: one line an event, for people or as JSON, never text of a user.
+
+What comes from outside is never a template, and its line ends and terminal codes are escaped, so that nobody can forge
+a line. Of an exception the log gets its type and the places in the code: its message may quote a request. A log that
+cannot be written (a full disk, a closed pipe) is no reason to stop serving.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Final, Literal, TextIO
+
+# The server's own, and those of the libraries that serve.
+_LOGGERS: Final = ("calomel", "uvicorn", "uvicorn.error")
+
+
+class TextLines(logging.Formatter):
+    """`2026-11-21 19:30:00,123 INFO calomel.server: message`, and indented places below an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One event."""
+        line = f"{self.formatTime(record)} {record.levelname} {record.name}: {escaped(record.getMessage())}"
+        return "\n".join([line, *(f"    {escaped(place)}" for place in _places(record))])
+
+
+class JsonLines(logging.Formatter):
+    """`{"time", "level", "logger", "message"}`, and `error` and `places` for an exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One event."""
+        data: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        places = _places(record)
+        if places:
+            data["places"] = places
+        # ASCII only: no terminal, and no collector, sees a control character.
+        return json.dumps(data)
+
+
+class UnfailingHandler(logging.StreamHandler[TextIO]):
+    """Writes to a stream, and drops what the stream does not take."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        """Say nothing: there is no place left to say it."""
+
+
+def log_to(stream: TextIO, level: str, form: Literal["text", "json"]) -> None:
+    """Send the server's log to `stream`."""
+    handler = UnfailingHandler(stream)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+    logging.getLogger("calomel").setLevel(level.upper())
+    # Of the libraries only what has failed: a client that speaks no HTTP is none of it.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def say(out: TextIO, line: str) -> None:
+    """Print a line for whoever started the server; that nobody reads it is no reason to stop."""
+    try:
+        out.write(line + "\n")
+        out.flush()
+    except OSError:
+        # The interpreter would try to write it again when it ends.
+        if out is sys.stdout:
+            sys.stdout = None  # type: ignore[assignment]
+
+
+def escaped(text: str) -> str:
+    """The text on one line, with everything that is not printable as its escape sequence."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _places(record: logging.LogRecord) -> list[str]:
+    """Type and places of the record's exception."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None:
+        return []
+    places = [f"{each.filename}:{each.lineno} in {each.name}" for each in traceback.extract_tb(error.__traceback__)]
+    return [type(error).__name__, *places]

@@ -1,0 +1,135 @@
+"""Where models lie: the shipped one, the user's models folder, and what a hub's own tools have fetched.
+
+A name becomes a folder here and nowhere else. Only whoever starts the server says a name; no request does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from calomel.server.errors import StartError
+from calomel.weights import nano_path
+
+SHIPPED: Final = "nano"
+# No separator, no leading dot, nothing that a shell or a file system reads as more than a name.
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# `owner/name` of a hub.
+REPOSITORY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
+
+Source = Literal["shipped", "models folder", "hub cache"]
+
+
+class ModelNameError(StartError):
+    """No model has this name; the message says where was looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A model on this machine.
+
+    Attributes:
+        name: to say after `--model`.
+        path: its folder.
+        source: where it was found.
+    """
+
+    name: str
+    path: Path
+    source: Source
+
+
+def models_folder() -> Path:
+    """The user's models (on Linux `~/.local/share/calomel/models`)."""
+    import platformdirs
+
+    return platformdirs.user_data_path("calomel", appauthor=False) / "models"
+
+
+def hub_cache() -> Path:
+    """Where `huggingface_hub` keeps what it fetched."""
+    named = os.environ.get("HF_HUB_CACHE", "")
+    if named:
+        return Path(named).expanduser()
+    home = os.environ.get("HF_HOME", "")
+    return (Path(home).expanduser() if home else Path.home() / ".cache" / "huggingface") / "hub"
+
+
+def folder_of(model: Path | str | None) -> Path | None:
+    """The folder of a model that is named or whose path is given; None for the shipped one.
+
+    A bare name is one of the models folder, if it is there; else a folder below the current one. `owner/name` is a
+    path, if it exists; else what was fetched from a hub under that name.
+
+    Raises:
+        ModelNameError: the name is of nothing, or leads out of the models folder.
+    """
+    if model is None:
+        return None
+    text = str(model)
+    path = Path(text).expanduser()
+    if text == SHIPPED and not path.is_dir():
+        return None
+    if NAME.fullmatch(text):
+        found = named(text)
+        if found is not None:
+            return found
+        if not path.exists():
+            raise ModelNameError(f"there is no model {text} in {models_folder()}, and no folder of that name here")
+    elif REPOSITORY.fullmatch(text) and not path.exists():
+        fetched = named(text.replace("/", "--")) or _cached(text)
+        if fetched is None:
+            raise ModelNameError(f"there is no folder {text}; to fetch it from the hub: calomel models fetch {text}")
+        return fetched
+    return path
+
+
+def named(name: str) -> Path | None:
+    """The folder of this name in the models folder. Raises ModelNameError when it is a link that leads out of it."""
+    if not NAME.fullmatch(name):
+        return None
+    root = models_folder()
+    folder = root / name
+    if not folder.is_dir():
+        return None
+    if not folder.resolve().is_relative_to(root.resolve()):
+        raise ModelNameError(f"{folder} is a link out of the models folder: give the path that it leads to")
+    return folder
+
+
+def known() -> Iterator[ModelFolder]:
+    """Every model on this machine, the shipped one first."""
+    yield ModelFolder(SHIPPED, nano_path(), "shipped")
+    root = models_folder()
+    for folder in sorted(root.iterdir()) if root.is_dir() else ():
+        if NAME.fullmatch(folder.name) and is_model(folder):
+            yield ModelFolder(folder.name, folder, "models folder")
+    cache = hub_cache()
+    for folder in sorted(cache.glob("models--*--*")) if cache.is_dir() else ():
+        name = folder.name.removeprefix("models--").replace("--", "/", 1)
+        snapshot = _cached(name)
+        if snapshot is not None:
+            yield ModelFolder(name, snapshot, "hub cache")
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder holds a configuration and weights that are data."""
+    return (folder / "config.json").is_file() and any(folder.glob("*.safetensors"))
+
+
+def _cached(repository: str) -> Path | None:
+    """The snapshot that the hub's cache keeps for a repository's main revision, or its only one."""
+    folder = hub_cache() / ("models--" + repository.replace("/", "--"))
+    snapshots = folder / "snapshots"
+    try:
+        revision = (folder / "refs" / "main").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        revision = ""
+    if NAME.fullmatch(revision) and is_model(snapshots / revision):
+        return snapshots / revision
+    found = [each for each in sorted(snapshots.glob("*")) if is_model(each)]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,138 @@
+"""The tokens that open the door: one, or one for each person, from the settings or from a file of the user's.
+
+The file holds a token, or `NAME TOKEN` on each line; blank lines and lines that begin with `#` say nothing. It is made,
+with a random token and for its user's eyes alone, where there is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from calomel.server.errors import StartError
+from calomel.server.settings import is_sendable
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
+_MAX_BYTES: Final = 1024 * 1024
+# What the user's own editors are called; they find their token in the runtime file.
+EDITORS: Final = "editors"
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Who may come in.
+
+    Attributes:
+        by_name: of a person to its token; the one token of a server without names has the name "".
+    """
+
+    by_name: Mapping[str, str] = field(repr=False)
+
+    def owner(self, offered: bytes) -> str | None:
+        """Whose token this is; None for nobody's. Takes the same time for every wrong one."""
+        found = None
+        for name, token in self.by_name.items():
+            if hmac.compare_digest(offered, token.encode()):
+                found = name
+        return found
+
+
+def new_token() -> str:
+    """A random token of 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def default_path() -> Path:
+    """The token that clients of this user are configured with, once."""
+    import platformdirs
+
+    return platformdirs.user_state_path("calomel", appauthor=False) / "token"
+
+
+def read_or_make(path: Path) -> tuple[Tokens, bool]:
+    """The tokens in `path`, and whether the file was made just now. Raises StartError."""
+    try:
+        return read(path), False
+    except FileNotFoundError:
+        pass
+    _make(path)
+    try:
+        return read(path), True
+    except FileNotFoundError:
+        raise StartError(f"the token file {path} went away") from None
+
+
+def read(path: Path) -> Tokens:
+    """The tokens in `path`. Raises FileNotFoundError, and StartError for a file that cannot be used."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StartError(f"the token file {path} cannot be read ({error.strerror})") from None
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise StartError(f"the token file {path} is no plain file")
+        problem = modes(status)
+        if problem is not None:
+            raise StartError(f"the token file {path} {problem}")
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES or not data.isascii():
+        raise StartError(f"the token file {path} is no list of tokens")
+    return parse(data.decode(), path)
+
+
+def modes(status: os.stat_result) -> str | None:
+    """What is wrong with who may read and write a file of tokens; None for nothing."""
+    if status.st_uid not in {os.getuid(), 0}:
+        return "belongs to another user"
+    # A group may read it: that is how credentials are handed to services.
+    if status.st_mode & (stat.S_IRWXO | stat.S_IWGRP):
+        return "is open to other users: chmod 600 it"
+    return None
+
+
+def parse(text: str, path: Path) -> Tokens:
+    """The tokens in a file's text. Raises StartError, which names the line and not what stands there."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        name, token = ("", words[0]) if len(words) == 1 else (words[0], words[1])
+        if len(words) > 2 or not is_sendable(token) or (name and not _NAME.fullmatch(name)):  # noqa: PLR2004
+            raise StartError(f"{path}, line {number}: a line holds a token, or a name and a token")
+        if name in found or token in found.values() or name == EDITORS:
+            raise StartError(f"{path}, line {number}: this name or token stands there already")
+        found[name] = token
+    if not found:
+        raise StartError(f"the token file {path} has no token: remove it, and the next start makes one")
+    return Tokens(found)
+
+
+def _make(path: Path) -> None:
+    """Write a new token, whole or not at all; another server that does so at the same time is left its own."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(new_token() + "\n")
+            file.flush()
+            os.fsync(descriptor)
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    except OSError as error:
+        raise StartError(f"the token file {path} cannot be written ({error.strerror})") from None
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink()
