@@ -17,6 +17,8 @@ from starlette.testclient import TestClient
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
+from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Timings
 
 TOKEN = "test-token-0123456789"
 
@@ -27,6 +29,18 @@ class FakeFiller:
     def __init__(self) -> None:
         self.deltas: list[str] = ["return ", "n"]
         self.finish_reason = "stop"
+        self.trimmed = False
+        self.result: Any = SimpleNamespace(
+            ids=(1, 2),
+            log_probs=(-0.1, -0.1),
+            entropies=(0.1, 0.1),
+            end_log_prob=-0.1,
+            steps=3,
+            length_scores=(),
+            prefill_seconds=0.01,
+            denoise_seconds=0.01,
+        )
+        self.canvas_states: list[CanvasText] = []
         self.error: Exception | None = None
         self.error_after: int = 0  # deltas before the error
         self.gate_after: int = 0  # deltas before the gate
@@ -47,7 +61,8 @@ class FakeFiller:
             steps=3,
             forwards=4,
             seconds=0.02,
-            result=None,
+            result=self.result,
+            trimmed=self.trimmed,
         )
 
     async def _wait(self, done: int) -> None:
@@ -80,6 +95,25 @@ class FakeFiller:
             self.cancelled.set()
             raise
         yield self._fill()
+
+    async def canvases(self, request: Any) -> AsyncIterator[Any]:
+        self.requests.append(request)
+        for state in self.canvas_states:
+            yield state
+        yield self._fill()
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """Every draft is likely; a region that nobody drafted for stays as it is."""
+        self.requests.append(request)
+        self.started.set()
+        await self._wait(len(self.deltas))
+        if self.error is not None:
+            raise self.error
+        candidates = tuple(
+            Candidate(draft.text, (-0.01,), end_log_prob=-0.01, maker=draft.maker, log_prob=-0.1, keep_log_prob=-9.0)
+            for draft in request.drafts
+        )
+        return CompleteAnswer(candidates, context_tokens=24, cached_tokens=16, timings=Timings(total=0.02))
 
     def close(self) -> None:
         self.closed = True

@@ -31,7 +31,14 @@ def test_an_answer_has_the_published_shape(client: TestClient) -> None:
     assert body == {
         "object": "text_completion",
         "model": "mercury-edit-2",
-        "choices": [{"index": 0, "text": "return n", "finish_reason": "stop"}],
+        "choices": [
+            {
+                "index": 0,
+                "text": "return n",
+                "message": {"role": "assistant", "content": "return n"},
+                "finish_reason": "stop",
+            }
+        ],
         "usage": {
             "prompt_tokens": 24,
             "completion_tokens": 14,
@@ -220,7 +227,7 @@ class EngineFaultError(Exception):
         ("empty_context", 400, ("invalid_request_error", "invalid_parameter", None)),
         ("cache_full", 503, ("server_error", "engine_overloaded", "1")),
         ("deadline_exceeded", 503, ("server_error", "engine_overloaded", "1")),
-        ("engine_stopped", 503, ("server_error", "engine_stopped", None)),
+        ("engine_stopped", 503, ("server_error", "engine_stopped", "2")),
         ("anything_else", 500, ("server_error", "server_error", None)),
     ],
 )
@@ -273,3 +280,35 @@ def test_a_client_that_needs_an_answer_may_ask_for_a_least_number_of_tokens(clie
     client.post(URL, json=ask())
 
     assert [request.min_tokens for request in filler.requests] == [32, 0]
+
+
+def test_a_client_may_bound_the_denoising_steps(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(max_steps=3))
+
+    assert filler.requests[0].max_steps == 3
+
+
+def test_a_prompt_that_is_too_long_is_cut_with_a_warning(client: TestClient, filler: Any) -> None:
+    filler.trimmed = True
+
+    answer = client.post(URL, json=ask())
+
+    assert answer.status_code == 200
+    assert "left out" in answer.json()["warning"]
+
+
+def test_the_model_reads_no_more_than_the_administrator_lets_it(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
+    open_client(context_tokens=777).post(URL, json=ask())
+
+    assert filler.requests[0].max_context == 777
+
+
+def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, filler: Any) -> None:
+    key = "AKIAIOSFODNN7EXAMPLQ"
+    client.post(URL, json=ask(prompt=f'key = "{key}"\n', suffix=f'\nother = "{key}"\n'))
+
+    (request,) = filler.requests
+    assert key not in request.prefix + request.suffix
+    assert len(request.prefix) == len(f'key = "{key}"\n')

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from calomel.suggest.canvas_text import CanvasText
+
 URL = "/v1/fim/completions"
 
 
@@ -75,3 +77,27 @@ def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(clien
     assert first["choices"][0]["text"] == "return "
     assert last["error"]["type"] == "server_error"
     assert "inner words" not in text
+
+
+def test_a_diffusing_stream_is_whole_canvases_that_take_each_others_place(client: TestClient, filler: Any) -> None:
+    filler.canvas_states = [
+        CanvasText(1, "ret\u2591", ("ret", "\u2591"), (True, False)),
+        CanvasText(2, "return n", ("return", " n"), (True, True)),
+    ]
+
+    *chunks, done = events(client.post(URL, json=ask(diffusing=True)).text)
+
+    assert done == "data: [DONE]"
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == ["ret\u2591", "return n", "return n"]
+    assert [chunk.get("calomel") for chunk in chunks] == [
+        {"step": 1, "pieces": ["ret", "\u2591"], "revealed": [True, False]},
+        {"step": 2, "pieces": ["return", " n"], "revealed": [True, True]},
+        None,
+    ]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
+
+
+def test_diffusing_without_a_stream_is_a_plain_answer(client: TestClient) -> None:
+    answer = client.post(URL, json=ask(stream=False, diffusing=True))
+
+    assert answer.json()["choices"][0]["text"] == "return n"

@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models"])
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models", "/v1/edit/completions/models"])
 def test_the_checkpoint_is_listed_from_its_own_configuration(
     open_client: Callable[..., TestClient], tmp_path: Path, path: str
 ) -> None:
@@ -26,7 +26,7 @@ def test_the_checkpoint_is_listed_from_its_own_configuration(
         "input_cache_reads": "0",
         "input_cache_writes": "0",
     }
-    assert model["supported_endpoints"] == ["fim.completions"]
+    assert {"fim.completions", "edit.completions"} <= set(model["supported_endpoints"])
     assert "presence_penalty" in model["supported_sampling_parameters"]
 
 

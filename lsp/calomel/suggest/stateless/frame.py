@@ -78,15 +78,10 @@ def recent(text: str, hunks: Sequence[Hunk]) -> tuple[Recent, ...]:
             continue
         for edit in minimal_edits(hunk.before, 0, len(hunk.before), hunk.after):
             start, _, inserted, removed = trimmed(edit)
-            # Edits in front of it in the same hunk have moved it.
-            moved = at + _shifted(hunk, start)
-            found.append(Recent(moved, moved + len(inserted), removed, inserted))
+            found.append(Recent(at + start, at + start + len(inserted), removed, inserted))
+            # Those behind it in the same hunk have been moved by it.
+            at += len(inserted) - len(removed)
     return tuple(found)
-
-
-def _shifted(hunk: Hunk, start: int) -> int:
-    edits = minimal_edits(hunk.before, 0, len(hunk.before), hunk.after)
-    return start + sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= start)
 
 
 def _place(text: str, hunk: Hunk) -> int | None:

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.prompts.region import RegionBounds
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.gate import ThresholdGate
+from calomel.suggest.judging import Judging
+from calomel.suggest.silence import SilenceReason
+from calomel.suggest.stateless.room import EditRoom, RegionAnswer
+
+TEXT = "def area(width, height):\n    return w * height\n\n\ndef twice(w):\n    return 2 * w\n"
+RENAME = Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n")
+INFO = ModelInfo("m", "w", ("fill", "edit"), 32768, 2048, None, "0", RegionBounds(above=1, below=2))
+
+
+class Model:
+    """Likes all drafts whose text `likes` likes, and fills holes with `text`."""
+
+    def __init__(self, text: str = "", likes: Callable[[str], bool] = lambda _: True, log_prob: float = -0.01) -> None:
+        self.text = text
+        self.likes = likes
+        self.log_prob = log_prob
+        self.edits: list[CompleteRequest] = []
+        self.fills: list[Any] = []
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        self.edits.append(request)
+        sure, unsure = (self.log_prob,), (-9.0,)
+        return CompleteAnswer(
+            tuple(
+                Candidate(each.text, sure if self.likes(each.text) else unsure, maker=each.maker)
+                for each in request.drafts
+            ),
+            context_tokens=10,
+            cached_tokens=4,
+        )
+
+    async def afill(self, request: Any) -> Any:
+        self.fills.append(request)
+        result = SimpleNamespace(
+            ids=(1,), log_probs=(self.log_prob,), entropies=(0.1,), end_log_prob=-0.01, steps=2,
+            length_scores=(), prefill_seconds=0.0, denoise_seconds=0.0,
+        )  # fmt: skip
+        return SimpleNamespace(
+            text=self.text, prompt_tokens=10, cached_tokens=4, completion_tokens=1, finish_reason="stop",
+            seconds=0.1, result=result,
+        )  # fmt: skip
+
+    async def adraft(self, request: Any, drafts: Sequence[Any]) -> Any:
+        raise AssertionError("nobody drafts text for the cursor here")
+
+
+def prompt(text: str, *edits: Hunk, region: str, cursor: str = "", related: tuple[Excerpt, ...] = ()) -> EditPrompt:
+    """The region is `region`; the cursor stands behind the first `cursor` of it, if that is given."""
+    start = text.index(region)
+    at = region.index(cursor) + len(cursor) if cursor else None
+    return EditPrompt("shape.py", text[:start], region, text[start + len(region) :], at, edits, related)
+
+
+async def rewritten(model: Model, asked: EditPrompt, room: EditRoom | None = None, **options: Any) -> RegionAnswer:
+    room = room or EditRoom(Judging(ThresholdGate()))
+    return await room.rewrite(model, INFO, asked, **options)
+
+
+async def test_the_last_edit_goes_on_at_the_cursor() -> None:
+    answer = await rewritten(Model(), prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w"))
+
+    assert answer.text == "    return width * height\n"
+    assert [found.maker for found in answer.found] == ["rename"]
+    assert answer.reason is None
+    assert (answer.work.context_tokens, answer.work.cached_tokens) == (10, 4)
+
+
+async def test_several_places_of_the_region_are_done_at_once() -> None:
+    text = "def area(width, height):\n    x = w\n" + "    pass\n" * 6 + "    return w * height\n"
+    region = text[text.index("    x") :]
+
+    answer = await rewritten(Model(), prompt(text, RENAME, region=region, cursor="x = w"))
+
+    assert answer.text == region.replace("= w", "= width").replace("return w", "return width")
+    assert len(answer.found) == 2
+
+
+async def test_nothing_outside_of_the_region_is_touched() -> None:
+    region = "    return w * height\n"
+    asked = prompt(TEXT, RENAME, region=region, cursor="return w")
+
+    model = Model()
+    answer = await rewritten(model, asked)
+
+    assert all(len(asked.prefix) <= edit.start <= edit.end <= len(asked.prefix + region) for edit in answer.edits)
+    assert {request.parts.region.text for request in model.edits if request.parts.region} == {region}
+
+
+async def test_what_is_not_sure_enough_is_not_said() -> None:
+    asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
+
+    answer = await rewritten(Model(likes=lambda _: False), asked)
+
+    assert answer.text == "    return w * height\n"
+    assert answer.reason is SilenceReason.LOW_CONFIDENCE
+    assert answer.found == ()
+
+
+async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> None:
+    text = "def area(width, height):\n    return \n"
+
+    answer = await rewritten(Model("width * height"), prompt(text, region="    return \n", cursor="return "))
+
+    assert answer.text == "    return width * height\n"
+    assert answer.found[0].signals.kind == "fill"
+
+
+async def test_without_a_cursor_no_text_is_put_anywhere() -> None:
+    model = Model("width * height")
+
+    answer = await rewritten(model, prompt("def f():\n    return \n", region="    return \n"))
+
+    assert answer.text == "    return \n"
+    assert model.fills == []
+
+
+async def test_nothing_is_put_into_a_word() -> None:
+    model = Model("x")
+
+    await rewritten(model, prompt("value = 1\n", region="value = 1\n", cursor="val"))
+
+    assert model.fills == []
+
+
+async def test_a_model_that_only_fills_fills() -> None:
+    info = ModelInfo("m", "w", ("fill",), 32768, 2048, None, "0")
+    room = EditRoom(Judging(ThresholdGate()))
+    asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="height")
+
+    answer = await room.rewrite(Model(""), info, asked)
+
+    assert answer.reason in {SilenceReason.NOT_TRAINED_FOR_EDITS, SilenceReason.EMPTY}
+
+
+async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
+    room = EditRoom(Judging(ThresholdGate()))
+    mine = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
+    other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
+    yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")
+    model = Model()
+
+    await rewritten(model, mine, room, client="me")
+    await rewritten(model, yours, room, client="you")
+
+    seen = [hunk for request in [*model.edits[1:]] for hunk in request.parts.edits]
+    assert RENAME not in seen
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x"])
+async def test_an_empty_file_or_region_is_no_reason_to_fail(text: str) -> None:
+    for cursor in (None, 0):
+        answer = await rewritten(Model(), EditPrompt(None, "", text, "", cursor))
+        assert answer.text == text
+
+
+async def test_line_ends_of_two_characters_stay() -> None:
+    text = TEXT.replace("\n", "\r\n")
+    edit = Hunk("shape.py", 0, "def area(w, height):\r\n", "def area(width, height):\r\n")
+
+    answer = await rewritten(Model(), prompt(text, edit, region="    return w * height\r\n", cursor="return w"))
+
+    assert answer.text == "    return width * height\r\n"
