@@ -18,6 +18,8 @@ _SHORT_BLOCK: Final = 8
 _LEAST_SHARE: Final = 0.34
 # More lines than this are not dropped between two lines of a snippet without asking.
 _DROPPED: Final = 12
+# A block that stops so many lines short of its end may be meant to end there.
+_LEFT: Final = 3
 # Readings of one run at most.
 _READINGS: Final = 8
 _LEAST_ALIKE: Final = 2
@@ -78,7 +80,12 @@ class Anchored:
         if block is not None:
             head, end = block
             end = max(end, at + 1)
-            return [end] if end == at + 1 or self._plausible(head, end, run) else [end, at + 1]
+            if end == at + 1 or (new and self._plausible(head, end, run)):
+                return [end]
+            if new:
+                return [end, at + 1]
+            # Nothing of it is new at its end: most likely the snippet stops where it has said what it says.
+            return [at + 1] if self._goes_on(head, at, end, run) else [end, at + 1]
         if not new:
             return [at + 1]
         indent = min(self._snippet.indents[each] for each in new) + self._original.indents[at]
@@ -139,6 +146,12 @@ class Anchored:
         shown = len(self._snippet.filled(head, run.end))
         inside = any(line in self._snippet.left_out for line in range(head, run.end))
         return size <= _SHORT_BLOCK or inside or shown >= _LEAST_SHARE * size
+
+    def _goes_on(self, head: int, at: int, end: int, run: Run) -> bool:
+        """Whether what the snippet does not show of a block is too much to be meant as removed."""
+        left = len(self._original.filled(at + 1, end))
+        shown = len(self._snippet.filled(max(head, run.start), run.end))
+        return head < run.start or left > _LEFT or left >= shown
 
     def _doubtful(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
         """Whether what is missing between two lines of a run may have been left out by mistake."""

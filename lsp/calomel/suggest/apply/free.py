@@ -50,7 +50,7 @@ class Free:
         start, end, indent = container
         shift = indent - self._snippet.indents[run.start]
         if all(self._snippet.is_import(line) for line in filled):
-            return [self._inserted(run, self._behind_imports(start, end), shift)]
+            return self._imports(run, filled, start, end, shift)
         replaced = self._replaced(run, filled, start, end, shift)
         if replaced:
             return replaced
@@ -129,6 +129,22 @@ class Free:
         indent = min((self._original.indents[at] for at in inner), default=self._original.indents[head] + 4)
         start = max(head + 1, low)
         return start, max(start, min(end, high)), indent
+
+    def _imports(self, run: Run, filled: list[int], start: int, end: int, shift: int) -> list[Reading]:
+        """Each import replaces the one of the same module, or goes behind all of them."""
+        pieces: list[Piece] = []
+        doubtful = False
+        for line in filled:
+            target = self._snippet.target(line)
+            same = [at for at in self._original.filled(start, end) if target and self._original.target(at) == target]
+            if len(same) == 1 and self._original.ends[same[0]] == same[0] + 1:
+                doubtful = doubtful or self._likeness.alike(line, same[0]) != "same"
+                pieces.append(Piece(same[0], same[0] + 1, line, line + 1, shift))
+            else:
+                at = self._behind_imports(start, end)
+                pieces.append(Piece(at, at, line, line + 1, shift))
+        added = self._inserted(run, self._behind_imports(start, end), shift)
+        return [tuple(pieces), added] if doubtful else [tuple(pieces)]
 
     def _behind_imports(self, start: int, end: int) -> int:
         imports = [at for at in self._original.filled(start, end) if self._original.is_import(at)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Final
 
@@ -19,6 +20,7 @@ _TRIVIAL: Final = 0.15
 _BLANK: Final = 0.02
 # Lines that are so alike, in percent, may be one line before and after a change.
 LIKE: Final = 65.0
+_WORD: Final = re.compile(r"\w+")
 
 
 class Likeness:
@@ -67,9 +69,11 @@ class Likeness:
     def alike(self, line: int, at: int) -> str | None:
         """`same` where both give a value to the same thing, `like` where they look alike."""
         target = self._snippet.target(line)
-        if target is not None and target == self._original.target(at):
-            return "same"
         ours, theirs = self._snippet.keys[line], self._original.keys[at]
+        if target is not None and target == self._original.target(at):
+            # An import that lacks a name of the other may be meant beside it.
+            more = not target.startswith("\0") or set(_WORD.findall(theirs)) <= set(_WORD.findall(ours))
+            return "same" if more else "like"
         return "like" if fuzz.ratio(ours, theirs) >= LIKE else None
 
     def _worth(self, line: int, at: int) -> float:

@@ -29,6 +29,7 @@ _IMPORT: Final = re.compile(
     r"(?:from\s+\S+\s+)?import\b|#\s*include\b|(?:pub\s+)?use\s+[\w:{]|using\s+[\w.]+\s*;|require(?:_relative)?\b"
     r"|(?:const|let|var)\s+.{1,200}=\s*require\("
 )
+_MODULE: Final = re.compile(r"^from (\S+) import\b|\bfrom\s*[\"']([^\"']+)[\"']")
 
 
 @dataclass(slots=True)
@@ -91,7 +92,10 @@ class Source:
         return _IMPORT.match(self.keys[line]) is not None
 
     def target(self, line: int) -> str | None:
-        """What a line gives a value to."""
+        """What a line gives a value to, or the module that it imports from."""
+        module = _MODULE.search(self.keys[line]) if self.is_import(line) else None
+        if module is not None:
+            return f"\0{module.group(1) or module.group(2)}"
         found = _ASSIGNED.match(self.keys[line])
         return None if found is None else found.group(1)
 
@@ -129,9 +133,13 @@ def _blocks(source: Source) -> None:
     stack: list[int] = []
     last = 0
     for at in range(count):
-        if not source.keys[at]:
-            continue
         indent = source.indents[at]
+        if not source.keys[at]:
+            # A marker may stand for the end of every block that is indented as much, and for the head of another.
+            if at in source.left_out:
+                while stack and source.indents[stack[-1]] >= indent and stack[-1] != at - 1:
+                    source.ends[source.roots[stack.pop()]] = last
+            continue
         while stack and source.indents[stack[-1]] > indent:
             source.ends[source.roots[stack.pop()]] = last
         if stack and source.indents[stack[-1]] == indent:
