@@ -7,9 +7,10 @@ any character and encodes prefix, middle and suffix apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from tokenizers import Tokenizer as FastTokenizer
@@ -31,7 +32,12 @@ class TokenizerError(ValueError):
 
 
 class Tokenizer:
-    """Text to ids and back. `encode` never produces a special id, whatever the text says."""
+    """Text to ids and back. `encode` never produces a special id, whatever the text says.
+
+    Attributes:
+        vocab_size: number of tokens that text is made of; `size` counts added ones too.
+        control: the special tokens, name to id.
+    """
 
     def __init__(self, fast: FastTokenizer) -> None:
         self._fast = fast
@@ -46,7 +52,15 @@ class Tokenizer:
         self.middle = self._special(special.MIDDLE)
         self.region = self._special(special.REGION)
         self.cursor = self._special(special.CURSOR)
-        self._special_ids = frozenset(self._special(name) for name in special.ALL)
+        # A checkpoint may bring control tokens of its own, such as those of its chat template.
+        fast.encode_special_tokens = True
+        self.size: int = fast.get_vocab_size(with_added_tokens=True)
+        added = fast.get_added_tokens_decoder()
+        self.control: Mapping[str, int] = MappingProxyType(
+            {name: self._special(name) for name in special.ALL}
+            | {token.content: number for number, token in added.items() if token.special}
+        )
+        self._special_ids = frozenset(self.control.values())
         self._bytes = {character: value for value, character in byte_alphabet().items()}
         # Typing changes the last line; what stands before it is the same text again and again.
         self._encode_before = lru_cache(maxsize=_REMEMBERED)(self._encode)
