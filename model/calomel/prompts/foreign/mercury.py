@@ -18,9 +18,9 @@ from typing import Final
 
 from calomel.prompts.foreign.edit_prompt import EditPrompt
 from calomel.prompts.foreign.errors import ForeignPromptError
+from calomel.prompts.foreign.snippets import sort_snippets
 from calomel.prompts.foreign.tags import Part, Tag, outermost, tags
 from calomel.prompts.foreign.unified_diff import LONGEST_PATH, parse_edits
-from calomel.prompts.parts import Excerpt, Hunk
 
 CURSOR: Final = "<|cursor|>"
 # Words to the hosted service's router, which one client leaves in.
@@ -35,13 +35,6 @@ _PARTS: Final = (_SNIPPETS, _FILE, _REGION, _HISTORY)
 
 _FILE_PATH: Final = re.compile(r"[\r\n]{0,8}current_file_path:([^\r\n]*)(?:\r?\n|\Z)")
 _SNIPPET_PATH: Final = re.compile(r"[\r\n]{0,8}code_snippet_file_path:([^\r\n]*)(?:\r?\n|\Z)")
-# What one client sends as if they were files. Diagnostics are prose about code: the models read excerpts of files and
-# take it for one, so it is left out.
-_DIAGNOSTICS: Final = frozenset({"diagnostics"})
-_SYNTAX: Final = frozenset({"treesitter_context", "context/treesitter"})
-_DIFF: Final = frozenset({"staged_git_diff", "context/staged_diff"})
-_SYNTAX_LINE: Final = re.compile(r"(?:Enclosing scope|Sibling(?:: line \d{1,9})?|Import): (.*)")
-_SNIPPETS_KEPT: Final = 64
 _UNCLEAR: Final = "The prompt has more than one <|code_to_edit|>, and no telling where the region begins and ends."
 
 
@@ -66,7 +59,9 @@ def parse_mercury(prompt: str) -> EditPrompt:
     sections, region = _sections(text)
     cursor, inside = _cursor(text[region.start : region.end])
     file = _file(text, region, sections, inside, shows_cursor=cursor is not None)
-    related, staged = _related(_text_of(text, sections, _SNIPPETS), file.path)
+    snippets = _text_of(text, sections, _SNIPPETS)
+    shown = (_path(_SNIPPET_PATH, snippets[part.start : part.end]) for part in _snippets(snippets))
+    related, staged = sort_snippets(shown, file.path)
     edits = (*staged, *parse_edits(_text_of(text, sections, _HISTORY), file.path or ""))
     return EditPrompt(file.path, file.prefix, inside, file.suffix, cursor, edits, related)
 
@@ -212,24 +207,6 @@ def _path(line: re.Pattern[str], text: str) -> tuple[str | None, str]:
     if found is None:
         return None, text
     return found[1].strip()[:LONGEST_PATH] or None, text[found.end() :]
-
-
-def _related(snippets: str, current: str | None) -> tuple[tuple[Excerpt, ...], tuple[Hunk, ...]]:
-    """The snippets as excerpts, and what is about to be committed as edits."""
-    excerpts: list[Excerpt] = []
-    staged: tuple[Hunk, ...] = ()
-    for part in _snippets(snippets):
-        path, text = _path(_SNIPPET_PATH, snippets[part.start : part.end])
-        if path in _DIFF:
-            staged = parse_edits(text)
-        elif path in _SYNTAX:
-            lines = (_SYNTAX_LINE.match(line) for line in text.split("\n"))
-            text = "".join(f"{line[1]}\n" for line in lines if line)
-            excerpts.append(Excerpt(current or "", 0, text))
-        elif path not in _DIAGNOSTICS:
-            excerpts.append(Excerpt(path or "", 0, text))
-    kept = tuple(excerpt for excerpt in excerpts if excerpt.text.strip())
-    return kept[:_SNIPPETS_KEPT], staged
 
 
 def _snippets(snippets: str) -> list[Part]:
