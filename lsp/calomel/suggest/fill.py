@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import FimTokens, read_answer
+from calomel.prompts.grammar import GrammarCompiler
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.canvas_text import CanvasText, canvas_text
@@ -22,7 +23,7 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Engine, Priority, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Constraint, Engine, Priority, Request, Result, SamplingParams
 
 FinishReason = Literal["stop", "length", "deadline"]
 
@@ -54,6 +55,7 @@ class FillRequest:
         priority: None for interactive.
         deadline: seconds from now after which what is known is the answer; None for no bound.
         parts: everything around the hole; takes the place of prefix, suffix and path.
+        constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
     """
 
     prefix: str
@@ -70,6 +72,7 @@ class FillRequest:
     min_tokens: int = 0
     deadline: float | None = None
     parts: PromptParts | None = None
+    constraint: Constraint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class Filler:
     def __init__(self, engine: Engine, tokenizer: Tokenizer) -> None:
         self.engine = engine
         self.tokenizer = tokenizer
+        self.grammars = GrammarCompiler(tokenizer)
         self._renderer = ContextRenderer(tokenizer)
         self._rewriter = Rewriter(engine, tokenizer, self._renderer)
 
@@ -188,12 +192,13 @@ class Filler:
             canvas_lengths=lengths,
             sampling=request.sampling or SamplingParams(),
             policy=request.policy or DEFAULT_POLICY,
-            max_steps=request.max_steps or DEFAULT_MAX_STEPS,
+            max_steps=request.max_steps or (DEFAULT_MAX_STEPS if request.constraint is None else max(lengths)),
             priority=Priority.INTERACTIVE if request.priority is None else request.priority,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
             until=self._stops(request) if request.stop else None,
+            constraint=request.constraint,
         )
 
     def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool]:
