@@ -13,6 +13,7 @@ lands in the wrong place is worse than none.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -176,17 +177,15 @@ def _zeta21_answer(prompt: ZetaPrompt, region: str | None) -> tuple[str, int]:
 
 
 def _around(old: str, new: str, markers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Markers that hold the change: its place is not always certain, as of the first `a` of `aa` that is gone."""
-    for forward in (True, False):
-        if forward:
-            same = common_prefix(old, new)
-            behind = common_prefix(old[same:][::-1], new[same:][::-1])
-        else:
-            behind = common_prefix(old[::-1], new[::-1])
-            same = common_prefix(old[: len(old) - behind], new[: len(new) - behind])
-        first = max(at for at in range(len(markers) - 1) if markers[at] <= same)
-        last = min(at for at in range(first + 1, len(markers)) if markers[at] >= len(old) - behind)
-        yield first, last
+    """Pairs of markers that hold the change; its place is not always certain, as of the lost `a` of `aa`."""
+    latest = common_prefix(old, new)
+    removed = len(old) - latest - common_prefix(old[latest:][::-1], new[latest:][::-1])
+    # Text that was only put in or taken out could also have been so a bit further in front.
+    earliest = len(old) - common_prefix(old[::-1], new[::-1]) - removed
+    places = {latest, earliest, *markers, *(marker - removed for marker in markers)}
+    for place in sorted((place for place in places if earliest <= place <= latest), reverse=True):
+        first = bisect_right(markers, place, hi=len(markers) - 1) - 1
+        yield first, bisect_left(markers, place + removed, lo=first + 1)
 
 
 def _marker(index: int) -> str:
