@@ -36,6 +36,10 @@ DEFAULT_CANVAS: Final = 16
 DEFAULT_CONTEXT: Final = 2048
 
 
+# Tokens of contexts that stay encoded: some twenty files of one person's.
+DEFAULT_CACHE: Final = 65_536
+
+
 @dataclass(frozen=True, slots=True)
 class FillRequest:
     """A hole and how to fill it.
@@ -233,8 +237,16 @@ class Filler:
         return text if stopped else settled(text, request.stop)
 
 
-def open_filler(model: Path | None = None, device: str = "cpu", threads: int | None = None) -> Filler:
+def open_filler(
+    model: Path | None = None, device: str = "cpu", threads: int | None = None, *, cache_tokens: int = DEFAULT_CACHE
+) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one) and start an engine for it.
+
+    Args:
+        model: checkpoint folder.
+        device: `cpu`, `cuda` or `cuda:N`.
+        threads: of the engine; None for its own choice.
+        cache_tokens: of contexts that stay encoded.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete; the message names the file.
@@ -244,4 +256,4 @@ def open_filler(model: Path | None = None, device: str = "cpu", threads: int | N
 
     folder = model or nano_path()
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    return Filler(Engine.from_checkpoint(folder, device=device, threads=threads), tokenizer)
+    return Filler(Engine.from_checkpoint(folder, device=device, threads=threads, cache_tokens=cache_tokens), tokenizer)

@@ -19,6 +19,7 @@ from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_f
 
 # The server publishes its address before it loads the model; what takes longer than this hangs.
 START_SECONDS: Final = 60.0
+_CACHE_TOKENS: Final = 65_536
 _POLL: Final = 0.02
 _LOG_BYTES: Final = 1024 * 1024
 _TAIL: Final = 2000
@@ -90,6 +91,8 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     # The user's settings for a server of his own (its address, its token, who may come in) are not for this one.
     command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
     command += ["--port", "0", "--device", wish.device]
+    # One person's contexts; a server of a team keeps more.
+    command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
     if wish.model is not None:
         command += ["--model", str(wish.model)]

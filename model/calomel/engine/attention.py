@@ -11,7 +11,7 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.config import ModelConfig
 
 FlashVarlen = Callable[..., Tensor]
+
+# Rows of the largest canvases; a mask of a prefill chunk has megabytes.
+_REMEMBERED_ROWS: Final = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +131,32 @@ def segment_mask(segment: Segment, first: int, window: int | None, groups: int, 
         return None
     if rows == 1:  # `first` already cut the keys to the window
         return None
-    query = torch.arange(segment.context, stop, device=q.device)[:, None]
-    key = torch.arange(first, stop, device=q.device)
-    visible = query >= key if segment.causal else torch.ones(1, 1, dtype=torch.bool, device=q.device)
-    if windowed:
-        near = query - key < cast("int", window)
-        visible = visible & (near if segment.causal else near | (key >= segment.context))
-    mask = torch.zeros(visible.shape, dtype=q.dtype, device=q.device).masked_fill(~visible, -torch.inf)
+    make = _remembered_mask if rows <= _REMEMBERED_ROWS else _mask
+    return make(rows, segment.context - first, window if windowed else None, segment.causal, groups, q.dtype, q.device)
+
+
+def _mask(  # noqa: PLR0913  (a key of what is remembered)
+    rows: int,
+    past: int,
+    window: int | None,
+    causal: bool,  # noqa: FBT001  (likewise)
+    groups: int,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """The mask of `rows` rows behind `past` keys: it depends on nothing else, least of all on where they stand."""
+    query = torch.arange(past, past + rows, device=device)[:, None]
+    key = torch.arange(past + rows, device=device)
+    visible = query >= key if causal else torch.ones(1, 1, dtype=torch.bool, device=device)
+    if window is not None:
+        near = query - key < window
+        visible = visible & (near if causal else near | (key >= past))
+    mask = torch.zeros(visible.shape, dtype=dtype, device=device).masked_fill(~visible, -torch.inf)
     return mask.repeat(groups, 1)
+
+
+# Behind a context that fills the window, canvases of one length have one mask, whatever the request.
+_remembered_mask = functools.lru_cache(maxsize=64)(_mask)
 
 
 @functools.cache

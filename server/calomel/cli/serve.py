@@ -56,6 +56,9 @@ def serve(
         bool | None, typer.Option("--offline", help="Refuse every connection to another machine, by any library.")
     ] = None,
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
+    cache_tokens: Annotated[
+        int | None, typer.Option(help="Tokens of contexts that stay encoded. Default: 163,840.")
+    ] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Of one client. Default: no limit.")] = None,
     record_denoising: Annotated[
         bool | None, typer.Option("--record-denoising", help="Keep recent answers in memory, to replay on the page.")
@@ -94,6 +97,7 @@ def serve(
         "idle_unload": idle_unload,
         "offline": offline,
         "max_requests": max_requests,
+        "cache_tokens": cache_tokens,
         "requests_per_minute": requests_per_minute,
         "record_denoising": record_denoising,
         "log_level": log_level,
