@@ -22,6 +22,7 @@ from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
+    from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
     from calomel.suggest.drafted import Drafted
     from calomel.suggest.fill import Fill, FillRequest
@@ -49,6 +50,9 @@ class Filler(Protocol):
 
     def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
         """Text deltas, then the Fill; closing the iterator cancels the work."""
+
+    def canvases(self, request: FillRequest) -> AsyncIterator[CanvasText | Fill]:
+        """Canvas states, then the Fill; closing the iterator cancels the work."""
 
 
 FillerFactory = Callable[[], Filler]
