@@ -64,9 +64,14 @@ class ServerRecord:
 
 def runtime_folder() -> Path:
     """The user's runtime folder (on Linux `$XDG_RUNTIME_DIR/calomel`, or the system's stand-in)."""
+    import warnings
+
     import platformdirs  # 25 ms, which an editor's first answer does not wait for
 
-    return platformdirs.user_runtime_path("calomel", appauthor=False)
+    with warnings.catch_warnings():
+        # Without XDG_RUNTIME_DIR (no session, a container) its stand-in is right, and `check_folder` looks at it.
+        warnings.simplefilter("ignore", getattr(platformdirs, "RuntimeDirWarning", UserWarning))
+        return platformdirs.user_runtime_path("calomel", appauthor=False)
 
 
 def default_path() -> Path:

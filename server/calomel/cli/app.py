@@ -9,11 +9,14 @@ import typer
 from calomel.cli.align import align
 from calomel.cli.bench import bench
 from calomel.cli.calibrate import calibrate
+from calomel.cli.config import config
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
+from calomel.cli.doctor import doctor
 from calomel.cli.edits import edits
 from calomel.cli.fill import fill
 from calomel.cli.lsp import lsp
+from calomel.cli.models import models
 from calomel.cli.replay import replay
 from calomel.cli.serve import serve
 from calomel.cli.stats import stats
@@ -34,6 +37,9 @@ app.command()(fill)
 app.command()(context)
 app.command()(lsp)
 app.command()(serve)
+app.command()(doctor)
+app.add_typer(config, name="config")
+app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
 app.command()(replay)
 app.command()(stats)

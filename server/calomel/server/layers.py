@@ -58,6 +58,11 @@ def config_path() -> Path:
     return platformdirs.user_config_path("calomel", appauthor=False) / "calomel.toml"
 
 
+def named_path() -> Path:
+    """The file that is read when none is named on the command line."""
+    return _named() or config_path()
+
+
 def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: bool = True) -> Layered:
     """The settings of all layers.
 
@@ -70,7 +75,7 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
         SettingsError: a value is wrong, unknown, or in a file that must not be believed.
     """
     named = config or _named()
-    path = (named or config_path()) if use_config else None
+    path = (config or named_path()) if use_config else None
     in_file = {} if path is None else read(path, must_exist=named is not None)
     in_environment = {name: value for name, value in EnvSettingsSource(ServerSettings)().items() if value is not None}
     origins = dict.fromkeys(ServerSettings.model_fields, DEFAULT)

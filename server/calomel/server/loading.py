@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -51,7 +51,7 @@ class Filler(Protocol):
     def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
         """Text deltas, then the Fill; closing the iterator cancels the work."""
 
-    def canvases(self, request: FillRequest) -> AsyncIterator[CanvasText | Fill]:
+    def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Canvas states, then the Fill; closing the iterator cancels the work."""
 
 
@@ -101,7 +101,7 @@ class ModelLoader:
 
     def start(self) -> None:
         """Begin loading; returns at once."""
-        self._open(None)
+        self._open([])
 
     @property
     def state(self) -> State:
@@ -119,7 +119,7 @@ class ModelLoader:
         if self._filler is None:
             if self._state == "unloaded":
                 _log.info("the model is opened again")
-                self._open(None)
+                self._open([])
             if self._opened and self._state == "loading" and self._wake_seconds:
                 # It never raises, and whoever stops waiting does not stop the opening.
                 await asyncio.wait([asyncio.wrap_future(self._opening)], timeout=self._wake_seconds)
@@ -139,11 +139,11 @@ class ModelLoader:
             self._state = "failed"
             minutes = RESTART_WINDOW / 60
             _log.error("the engine failed %d times within %.0f minutes: it stays off", len(self._crashes), minutes)
-            threading.Thread(target=_close, args=(filler,), name="calomel-close", daemon=True).start()
+            threading.Thread(target=_close, args=([filler],), name="calomel-close", daemon=True).start()
             return
         self.restarts += 1
         _log.error("the engine has failed; the model is opened again")
-        self._open(filler)
+        self._open([filler])
 
     async def unload(self) -> None:
         """Give the model's memory back; the next request opens it again. Nobody may be using it."""
@@ -152,10 +152,9 @@ class ModelLoader:
         filler, self._filler = self._filler, None
         self._state = "unloaded"
         _log.info("nobody has used the model for its time: its memory is given back")
-        # Nothing here may hold on to it while it is closed.
-        closing = asyncio.to_thread(_close, filler)
+        held = [filler]
         del filler
-        await closing
+        await asyncio.to_thread(_close, held)
 
     def info(self) -> ModelInfo:
         """What the loaded model can do. Raises as `filler` does, and where its folder does not tell."""
@@ -175,10 +174,12 @@ class ModelLoader:
             self._thread.join()
         filler, self._filler = self._filler, None
         if filler is not None:
-            _close(filler)
+            held = [filler]
+            del filler
+            _close(held)
 
-    def _open(self, before: Filler | None) -> None:
-        """Open the model in a thread, when the one before it is closed."""
+    def _open(self, before: list[Filler]) -> None:
+        """Open the model in a thread, when the one before it (if any) is closed."""
         self._state = "loading"
         self._opening = Future()
         self._thread = threading.Thread(
@@ -186,12 +187,11 @@ class ModelLoader:
         )
         self._thread.start()
 
-    def _load(self, opening: Future[None], before: Filler | None) -> None:
+    def _load(self, opening: Future[None], before: list[Filler]) -> None:
         opening.set_running_or_notify_cancel()
         try:
-            if before is not None:
+            if before:
                 _close(before)
-                del before
             filler = self._factory()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self._state = "failed"
@@ -207,12 +207,15 @@ class ModelLoader:
             opening.set_result(None)
 
 
-def _close(filler: Filler) -> None:
-    """Close a model and give its memory back to the system."""
-    close = getattr(filler, "close", None)
+def _close(held: list[Filler]) -> None:
+    """Close a model and give its memory back to the system.
+
+    It is taken out of `held`: whoever called, and the thread itself, would otherwise hold on to it until they return.
+    """
+    close = getattr(held.pop(), "close", None)
     if close is not None:
         close()
-    del filler, close
+    del close
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

@@ -74,7 +74,7 @@ def say(out: TextIO, line: str) -> None:
     except OSError:
         # The interpreter would try to write it again when it ends.
         if out is sys.stdout:
-            sys.stdout = None  # type: ignore[assignment]
+            sys.stdout = None
 
 
 def escaped(text: str) -> str:

@@ -48,8 +48,8 @@ class TimedProtocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is gone."""
-        self._receiving = _stopped(self._receiving)
-        self._sending = _stopped(self._sending)
+        self._stop_receiving()
+        self._stop_sending()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class TimedProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         """It does again."""
-        self._sending = _stopped(self._sending)
+        self._stop_sending()
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
@@ -83,9 +83,19 @@ class TimedProtocol(H11Protocol):
         theirs = self.conn.their_state
         began = theirs is h11.SEND_BODY or (theirs is h11.IDLE and bool(self.conn.trailing_data[0]))
         if not began:
-            self._receiving = _stopped(self._receiving)
+            self._stop_receiving()
         elif self._receiving is None:
             self._receiving = self.loop.call_later(self.receive_seconds, self._receive_too_slow)
+
+    def _stop_receiving(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            self._receiving = None
+
+    def _stop_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
 
     def _receive_too_slow(self) -> None:
         self._receiving = None
@@ -113,8 +123,3 @@ class TimedProtocol(H11Protocol):
 def timed(receive_seconds: float, most: int) -> type[TimedProtocol]:
     """The protocol with these limits, as uvicorn takes it."""
     return type("TimedProtocol", (TimedProtocol,), {"receive_seconds": receive_seconds, "most": most})
-
-
-def _stopped(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()

@@ -1,0 +1,1 @@
+"""What `calomel doctor` looks at: one file a subject."""
