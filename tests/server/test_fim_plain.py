@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from calomel.suggest.canvas_text import CanvasText
+
 SECRET = "sk-live-THE-USERS-OWN-TEXT"
 URL = "/v1/fim/completions"
 
@@ -312,3 +314,12 @@ def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, fil
     (request,) = filler.requests
     assert key not in request.prefix + request.suffix
     assert len(request.prefix) == len(f'key = "{key}"\n')
+
+
+def test_a_recording_is_kept_only_where_it_was_asked_for(open_client: Callable[..., TestClient], filler: Any) -> None:
+    filler.canvas_states = [CanvasText(1, "return n")]
+
+    plain = open_client().post(URL, json=ask()).json()
+    recorded = open_client(record_denoising=True).post(URL, json=ask()).json()
+
+    assert plain["choices"][0]["text"] == recorded["choices"][0]["text"] == "return n"

@@ -154,7 +154,7 @@ class Filler:
                 if isinstance(item, Fill):
                     yield item
 
-    async def canvases(self, request: FillRequest) -> AsyncIterator[CanvasText | Fill]:
+    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
         async with aclosing(self._watch(request)) as items:
             async for item in items:

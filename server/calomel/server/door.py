@@ -6,9 +6,9 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fastapi import Request
 from starlette.responses import Response
@@ -25,10 +25,17 @@ from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.models import ModelObject
 from calomel.server.settings import ServerSettings
 from calomel.server.sse import EventStream, event
+from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.stateless.room import EditRoom
 
+if TYPE_CHECKING:
+    from calomel.suggest.fill import Fill, FillRequest
+
 _log = logging.getLogger("calomel.server")
+
+# Steps of a recording: an answer of thousands of tokens is no picture any more.
+_RECORDED: Final = 512
 
 Answer = TypeVar("Answer")
 
@@ -81,6 +88,7 @@ class Visit:
         info: what the model can do.
         id: of the completion; unguessable, because feedback is taken on its word.
         created: seconds since 1970.
+        canvases: of the denoising, step by step; kept only where the administrator asked for recordings.
     """
 
     door: Door
@@ -91,10 +99,30 @@ class Visit:
     _stack: AsyncExitStack
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
+    canvases: list[CanvasText] = field(default_factory=list)
 
     async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Await `work`; when the client goes away first, the work is cancelled and ClientGoneError raised."""
         return await until_disconnect(self.request, work)
+
+    async def fill(self, wanted: FillRequest) -> Fill:
+        """Fill a hole; ends as `run` does."""
+        if not self.door.settings.record_denoising:
+            return await self.run(self.filler.afill(wanted))
+        return await self.run(self._watched(wanted))
+
+    async def _watched(self, wanted: FillRequest) -> Fill:
+        async with aclosing(self.filler.canvases(wanted)) as items:
+            async for item in items:
+                if not isinstance(item, CanvasText):
+                    return item
+                self.saw(item)
+        raise EngineStoppedError
+
+    def saw(self, canvas: CanvasText) -> None:
+        """Keep a canvas for the recording, if there is one."""
+        if self.door.settings.record_denoising and len(self.canvases) < _RECORDED:
+            self.canvases.append(canvas)
 
     def on_leaving(self, close: Callable[[], Awaitable[Any]]) -> None:
         """Await `close` when the visit ends, however it ends."""

@@ -54,7 +54,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
         wanted = fill_request(visiting, body)
         if body.stream:
             return await _stream(visiting, body, wanted)
-        return _plain(visiting, body.model, await visiting.run(visiting.filler.afill(wanted)))
+        return _plain(visiting, body.model, await visiting.fill(wanted))
 
 
 def fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
@@ -137,6 +137,7 @@ async def _events(
     item = first
     while isinstance(item, str | CanvasText):
         if isinstance(item, CanvasText):
+            visiting.saw(item)
             canvas = Canvas(step=item.step, pieces=list(item.pieces), revealed=list(item.revealed))
             choices = [FimChunkChoice(text=item.text)]
             yield event(FimCanvasChunk.model_validate({**head, "choices": choices, "calomel": canvas}))
