@@ -91,7 +91,11 @@ class Anchored:
         indent = min(self._snippet.indents[each] for each in new) + self._original.indents[at]
         indent -= self._snippet.indents[line]
         below = [each for each in range(at + 1, high) if not self._original.blank(each)]
-        return self._replaced(new, below, at + 1, 1, indent)
+        found = self._replaced(new, below, at + 1, 1, indent)
+        if self._snippet.left_out and not run.marked_after and self._original.filled(found[0], len(self._original.lines)):
+            # Where other places have a marker and the end has none, the file may end with what is new.
+            return [*found, len(self._original.lines)]
+        return found
 
     def _replaced(self, new: list[int], near: list[int], edge: int, behind: int, indent: int) -> list[int]:
         """New lines at the edge of a run replace the lines next to it that are alike, or are put next to them."""
@@ -102,7 +106,7 @@ class Anchored:
             kind = self._alike(new, at)
             if kind is None:
                 break
-            certain = certain and kind == "same"
+            certain = certain and kind in {"equal", "same"}
             found = at + behind
         if found == edge:
             return [edge]
@@ -110,6 +114,8 @@ class Anchored:
 
     def _alike(self, new: list[int], at: int) -> str | None:
         kinds = {self._likeness.alike(line, at) for line in new}
+        if "equal" in kinds:
+            return "equal"
         if "same" in kinds and self._only_one(at):
             return "same"
         return "like" if kinds & {"same", "like"} else None

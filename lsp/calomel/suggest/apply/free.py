@@ -10,7 +10,8 @@ from calomel.suggest.apply.pieces import Piece, Reading
 from calomel.suggest.apply.snippet import Run
 from calomel.suggest.apply.source import Source
 
-# A line alone that is so alike one of the original's, in percent of nothing less, may be that line after a change.
+# A line that is worth so much as a match is no mere bracket or `return`.
+_TELLING: Final = 1.0
 _MAIN: Final = "if __name__ =="
 
 
@@ -54,6 +55,9 @@ class Free:
         replaced = self._replaced(run, filled, start, end, shift)
         if replaced:
             return replaced
+        if any(self._known_elsewhere(line) for line in filled):
+            # The original has it, in another order than the snippet.
+            return []
         if not run.marked_before and not first:
             return [self._inserted(run, low, shift)]
         if not run.marked_after and not final:
@@ -177,7 +181,7 @@ class Free:
         certain = True
         for line in filled:
             kinds = [(at, self._likeness.alike(line, at)) for at in near]
-            same = [at for at, kind in kinds if kind == "same" and self._original.indents[at] == self._own(line, shift)]
+            same = [at for at, kind in kinds if kind in {"equal", "same"} and self._original.indents[at] == self._own(line, shift)]
             like = [at for at, kind in kinds if kind == "like"]
             if len(same) == 1:
                 found.append(same[0])
@@ -190,6 +194,9 @@ class Free:
             return []
         readings: list[Reading] = [(Piece(found[0], found[-1] + 1, run.start, run.end, shift),)]
         return readings if certain else [*readings, ()]
+
+    def _known_elsewhere(self, line: int) -> bool:
+        return max(self._likeness.weights(line).values(), default=0.0) >= _TELLING
 
     def _own(self, line: int, shift: int) -> int:
         return self._snippet.indents[line] + shift

@@ -67,9 +67,11 @@ class Likeness:
         return [at for at in self._by_name.get(name, ()) if within(path, self._original_path(at))]
 
     def alike(self, line: int, at: int) -> str | None:
-        """`same` where both give a value to the same thing, `like` where they look alike."""
+        """`equal`; `same` where both give a value to the same thing, `like` where they look alike."""
         target = self._snippet.target(line)
         ours, theirs = self._snippet.keys[line], self._original.keys[at]
+        if ours == theirs:
+            return "equal"
         if target is not None and target == self._original.target(at):
             # An import that lacks a name of the other may be meant beside it.
             more = not target.startswith("\0") or set(_WORD.findall(theirs)) <= set(_WORD.findall(ours))

@@ -15,8 +15,8 @@ from calomel.workspace.languages import Grammar
 _TAB: Final = 4
 # A line that ends or goes on with the block of the last line that is indented as much.
 _CLOSER: Final = re.compile(
-    r"[)\]}]|</|\{\s*$|end\b|else\b|elif\b|elsif\b|elseif\b|except\b|catch\b|finally\b|rescue\b|ensure\b|fi\b|done\b|esac\b"
-    r"|until\b|then\b|do\s*$"
+    r"[)\]}]|</|\{\s*$|(?:end|fi|done|esac)[;,)\s]*$|(?:then|do)\s*$"
+    r"|(?:else|elif|elsif|elseif|except|catch|finally|rescue|ensure)(?=[\s:({]|$)"
 )
 _NAMED: Final = re.compile(
     r"\b(?:def|function\*?|func|fn|fun|class|interface|struct|enum|trait|impl|type|module|namespace|sub|procedure"
@@ -137,7 +137,7 @@ def _blocks(source: Source) -> None:
         if not source.keys[at]:
             # A marker may stand for the end of every block that is indented as much, and for the head of another.
             if at in source.left_out:
-                while stack and source.indents[stack[-1]] >= indent and stack[-1] != at - 1:
+                while stack and source.indents[stack[-1]] >= indent and not _introduces(source, stack[-1], at):
                     source.ends[source.roots[stack.pop()]] = last
             continue
         while stack and source.indents[stack[-1]] > indent:
@@ -153,6 +153,11 @@ def _blocks(source: Source) -> None:
         last = at + 1
     for at in stack:
         source.ends[source.roots[at]] = last
+
+
+def _introduces(source: Source, head: int, marker: int) -> bool:
+    """Whether a marker is the body of the line above it, for all its indentation."""
+    return head == marker - 1 and source.indents[head] == columns(source.lines[marker]) and source.keys[head][-1] in ":{"
 
 
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
