@@ -13,6 +13,7 @@ from torch import Tensor
 
 from calomel.engine import (
     CacheFullError,
+    CanvasState,
     Engine,
     EngineStoppedError,
     Handle,
@@ -329,3 +330,19 @@ def test_the_callers_thread_stays_out_of_inference_mode(
     probe: Tensor = torch.ones(2, requires_grad=True)
     assert not torch.is_inference_mode_enabled()
     assert (probe * 2).requires_grad
+
+
+def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calomel.engine.handle._KEPT_POSITIONS", 10)
+    handle = Handle()
+    states = [CanvasState(step, (1, 2, 3, 4), (True,) * 4) for step in range(5)]
+    watching = handle.states()
+    handle.push(states[0])
+    first = next(watching)
+
+    for state in states[1:]:
+        handle.push(state)
+    handle.settle(RequestCancelledError("over"))
+
+    assert [first, *watching] == [states[0], states[3], states[4]]
+    assert list(handle.states()) == states[3:]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from itertools import islice
+from typing import Final
 
 from calomel.engine.errors import EngineError
 from calomel.engine.result import CanvasState, Result
+
+# Of all canvas states of one request: 16 MB. An answer of 8,192 tokens on canvases of 32 would take half a gigabyte.
+_KEPT_POSITIONS: Final = 1_000_000
 
 
 class Handle:
@@ -19,7 +25,9 @@ class Handle:
         self._future: Future[Result] = Future()
         self._future.set_running_or_notify_cancel()  # so that cancelling a waiter never cancels the future itself
         self._changed = threading.Condition()
-        self._states: list[CanvasState] = []
+        self._states: deque[CanvasState] = deque()
+        self._dropped = 0
+        self._positions = 0
         self._wakers: list[Callable[[], None]] = []
         self._cancelled = False
 
@@ -57,14 +65,16 @@ class Handle:
             raise
 
     def states(self) -> Iterator[CanvasState]:
-        """Every recorded canvas state, from the first on, until the request is done. Errors come from `result`."""
+        """The recorded canvas states until the request is done. Errors come from `result`.
+
+        From the first on, but of a very long answer the early ones are dropped: each takes the place of the last.
+        """
         seen = 0
         while True:
             with self._changed:
-                self._changed.wait_for(lambda seen=seen: len(self._states) > seen or self.done)  # type: ignore[misc]
-                fresh, done = self._states[seen:], self.done
+                self._changed.wait_for(lambda seen=seen: self._recorded > seen or self.done)  # type: ignore[misc]
+                fresh, seen, done = self._since(seen), self._recorded, self.done
             yield from fresh
-            seen += len(fresh)
             if done and not fresh:
                 return
 
@@ -82,10 +92,9 @@ class Handle:
             while True:
                 wake.clear()
                 with self._changed:
-                    fresh, done = self._states[seen:], self.done
+                    fresh, seen, done = self._since(seen), self._recorded, self.done
                 for state in fresh:
                     yield state
-                seen += len(fresh)
                 if done and not fresh:
                     return
                 if not fresh:
@@ -98,6 +107,10 @@ class Handle:
         """For the engine: record one canvas state."""
         with self._changed:
             self._states.append(state)
+            self._positions += len(state.ids)
+            while self._positions > _KEPT_POSITIONS and len(self._states) > 1:
+                self._positions -= len(self._states.popleft().ids)
+                self._dropped += 1
             self._wake()
 
     def settle(self, outcome: Result | EngineError) -> None:
@@ -110,6 +123,15 @@ class Handle:
             else:
                 self._future.set_result(outcome)
             self._wake()
+
+    @property
+    def _recorded(self) -> int:
+        """So many states were recorded, dropped ones included."""
+        return self._dropped + len(self._states)
+
+    def _since(self, seen: int) -> list[CanvasState]:
+        """The states behind the first `seen`, as far as they are kept."""
+        return list(islice(self._states, max(0, seen - self._dropped), None))
 
     def _wake(self) -> None:
         self._changed.notify_all()
