@@ -156,8 +156,10 @@ class Anchored:
     def _goes_on(self, head: int, at: int, end: int, run: Run) -> bool:
         """Whether what the snippet does not show of a block is too much to be meant as removed."""
         left = len(self._original.filled(at + 1, end))
-        shown = len(self._snippet.filled(max(head, run.start), run.end))
-        return head < run.start or left > _LEFT or left >= shown
+        shown = self._snippet.filled(max(head, run.start), run.end)
+        if head < run.start or left >= len(shown):
+            return True
+        return run.marked_after and (left > _LEFT or all(self._pairs[line] is not None for line in shown))
 
     def _doubtful(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
         """Whether what is missing between two lines of a run may have been left out by mistake."""
