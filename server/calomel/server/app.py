@@ -26,16 +26,39 @@ from calomel.server.idle import CountRequests, Idleness, unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.origin import OriginCheck
-from calomel.server.routes import complete, edit, fim, health, models
+from calomel.server.routes import (
+    aliases,
+    complete,
+    completions,
+    edit,
+    feedback,
+    fim,
+    health,
+    llamacpp,
+    models,
+    ollama,
+)
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.judging import Judging
-from calomel.suggest.model_info import describe
+from calomel.suggest.model_info import describe, version
+from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless.room import EditRoom
 
 # Every family of routes; a route that does not say who may call it is refused below.
-ROUTERS = (complete.router, fim.router, edit.router, models.router, health.router)
+ROUTERS = (
+    complete.router,
+    fim.router,
+    edit.router,
+    models.router,
+    health.router,
+    completions.router,
+    ollama.router,
+    llamacpp.router,
+    aliases.router,
+    feedback.router,
+)
 
 
 def create_app(
@@ -108,7 +131,7 @@ def create_app(
         loader=loader,
         admission=admission,
         metrics=metrics,
-        deliveries=Deliveries(),
+        deliveries=Deliveries(OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None),
         model=models.describe(settings.model),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
     )

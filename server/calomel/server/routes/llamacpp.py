@@ -1,0 +1,157 @@
+"""POST /infill, for editor plugins that speak to llama.cpp's server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import Depends, Request
+from starlette.responses import JSONResponse, Response
+
+from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.parts import Excerpt
+from calomel.server.access import protected_router
+from calomel.server.door import Visit, visit
+from calomel.server.fills import fill_of, streamed
+from calomel.server.media import require_json
+from calomel.server.routes.fim import answered
+from calomel.server.sampling import sampling_of
+from calomel.server.schemas.base import MAX_TOKENS
+from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.schemas.llamacpp import InfillChunk, InfillRequest, InfillResponse, Timings
+from calomel.server.sse import event
+
+if TYPE_CHECKING:
+    from calomel.engine import SamplingParams
+    from calomel.suggest.fill import Fill, FillRequest
+
+# The plugins' own.
+DEFAULT_TOKENS: Final = 128
+# A plugin's limit is for the answer alone; ours is from the request on, so the context has its own time.
+_CONTEXT_SECONDS: Final = 2.0
+_TAB: Final = 4
+
+router = protected_router(dependencies=[Depends(require_json)])
+
+
+@router.post(
+    "/infill",
+    response_model=InfillResponse,
+    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
+)
+async def infill(body: InfillRequest, request: Request) -> Response:
+    """Fill the hole behind `input_prefix` and `prompt`; with `stream`, as server-sent events."""
+    async with visit(request, "infill") as visiting:
+        if body.n_predict == 0:
+            return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
+        wanted = _fill_request(visiting, body)
+        if body.stream:
+            return visiting.stream(_events(visiting, await streamed(visiting, wanted)))
+        try:
+            fill = await visiting.run(visiting.filler.afill(wanted))
+        except Exception as error:
+            if getattr(error, "code", None) != "deadline_exceeded":
+                raise
+            # Not even the context was read in time: there is no answer, which is no mistake of the plugin's.
+            return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
+        answered(visiting, fill)
+        return _fields(body, _response(visiting, fill, indented(fill.text, body.n_indent or 0)))
+
+
+def indented(text: str, least: int) -> str:
+    """`text` up to the first line, of those behind its own first, that is not blank and indented by less."""
+    lines = text.split("\n")
+    for at, line in enumerate(lines[1:], 1):
+        indent = len(line.expandtabs(_TAB)) - len(line.expandtabs(_TAB).lstrip())
+        if line.strip() and indent < least:
+            return "\n".join(lines[:at])
+    return text
+
+
+def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
+    extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
+    hole = FimPromptText(
+        prefix=(body.input_prefix or "") + (body.prompt or ""),
+        suffix=body.input_suffix or "",
+        related=tuple(extra for extra in extras if extra.text.strip()),
+    )
+    limit = body.t_max_predict_ms or 0
+    return fill_of(
+        visiting,
+        hole,
+        max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
+        stop=tuple(body.stop or ()),
+        sampling=_sampling(body),
+        deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
+    )
+
+
+def _sampling(body: InfillRequest) -> SamplingParams:
+    """The engine's parameters: zero and negative numbers have no effect where llama.cpp says so."""
+    return sampling_of(
+        SimpleNamespace(
+            temperature=body.temperature,
+            top_p=body.top_p,
+            top_k=body.top_k or None,
+            frequency_penalty=body.frequency_penalty,
+            presence_penalty=body.presence_penalty,
+            repetition_penalty=body.repeat_penalty or None,
+            seed=body.seed if body.seed is not None and body.seed >= 0 else None,
+        )
+    )
+
+
+def _response(visiting: Visit, fill: Fill, text: str) -> InfillResponse:
+    return InfillResponse(
+        content=text,
+        model=visiting.door.model.id,
+        tokens_predicted=fill.completion_tokens,
+        tokens_evaluated=fill.prompt_tokens,
+        has_new_line="\n" in fill.text,
+        truncated=fill.trimmed,
+        stop_type="eos" if fill.finish_reason == "stop" else "limit",
+        tokens_cached=fill.cached_tokens,
+        timings=_timings(fill),
+    )
+
+
+def _timings(fill: Fill) -> Timings:
+    read, made = fill.prompt_tokens - fill.cached_tokens, fill.completion_tokens
+    reading, making = fill.result.prefill_seconds, fill.result.denoise_seconds
+    return Timings(
+        cache_n=fill.cached_tokens,
+        prompt_n=read,
+        prompt_ms=reading * 1000,
+        prompt_per_token_ms=reading * 1000 / read if read else 0.0,
+        prompt_per_second=read / reading if reading else 0.0,
+        predicted_n=made,
+        predicted_ms=making * 1000,
+        predicted_per_token_ms=making * 1000 / made if made else 0.0,
+        predicted_per_second=made / making if making else 0.0,
+    )
+
+
+def _fields(body: InfillRequest, answer: InfillResponse) -> Response:
+    """The answer, or only those of its fields that the plugin names: `timings/prompt_ms` is one within another."""
+    values: dict[str, Any] = answer.model_dump()
+    if body.response_fields:
+        values = {name: found for name in body.response_fields if (found := _field(values, name)) is not None}
+    return JSONResponse(values)
+
+
+def _field(values: Any, path: str) -> Any:
+    for name in path.split("/"):
+        if not isinstance(values, dict) or name not in values:
+            return None
+        values = values[name]
+    return values
+
+
+async def _events(visiting: Visit, items: AsyncIterator[str | Fill]) -> AsyncIterator[bytes]:
+    async for item in items:
+        if not isinstance(item, str):
+            answered(visiting, item)
+            yield event(_response(visiting, item, ""))
+        elif item:
+            yield event(InfillChunk(content=item))
