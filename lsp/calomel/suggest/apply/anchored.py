@@ -92,7 +92,11 @@ class Anchored:
         indent -= self._snippet.indents[line]
         below = [each for each in range(at + 1, high) if not self._original.blank(each)]
         found = self._replaced(new, below, at + 1, 1, indent)
-        if self._snippet.left_out and not run.marked_after and self._original.filled(found[0], len(self._original.lines)):
+        if (
+            self._snippet.left_out
+            and not run.marked_after
+            and self._original.filled(found[0], len(self._original.lines))
+        ):
             # Where other places have a marker and the end has none, the file may end with what is new.
             return [*found, len(self._original.lines)]
         return found
@@ -123,7 +127,7 @@ class Anchored:
     def _only_one(self, at: int) -> bool:
         """Whether nothing else in its block gives a value to the same thing."""
         target, parent = self._original.target(at), self._original.parents[at]
-        head = parent if parent >= 0 else 0
+        head = max(parent, 0)
         end = self._original.ends[self._original.roots[parent]] if parent >= 0 else len(self._original.lines)
         same = [line for line in range(head, end) if self._original.target(line) == target]
         return same == [at]

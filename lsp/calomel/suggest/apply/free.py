@@ -12,6 +12,8 @@ from calomel.suggest.apply.source import Source
 
 # A line that is worth so much as a match is no mere bracket or `return`.
 _TELLING: Final = 1.0
+# Longer runs that are all new are no lines after a change.
+_FEW: Final = 8
 _MAIN: Final = "if __name__ =="
 
 
@@ -53,22 +55,21 @@ class Free:
         if all(self._snippet.is_import(line) for line in filled):
             return self._imports(run, filled, start, end, shift)
         replaced = self._replaced(run, filled, start, end, shift)
-        if replaced:
+        if replaced or any(self._known_elsewhere(line) for line in filled):
+            # What the original has in another order than the snippet has no place.
             return replaced
-        if any(self._known_elsewhere(line) for line in filled):
-            # The original has it, in another order than the snippet.
-            return []
-        if not run.marked_before and not first:
-            return [self._inserted(run, low, shift)]
-        if not run.marked_after and not final:
-            return [self._inserted(run, high, shift)]
+        at = low if not run.marked_before and not first else high if not run.marked_after and not final else None
+        if at is None:
+            at = self._new(run, start, end, first=first, final=final)
+        return [] if at is None else [self._inserted(run, at, shift)]
+
+    def _new(self, run: Run, start: int, end: int, *, first: bool, final: bool) -> int | None:
+        """Before which line of the original a run between markers is put; None where nothing tells."""
         if first and start == 0:
-            return [self._inserted(run, self._top(), shift)]
+            return self._top()
         if self._defines(run):
-            return [self._inserted(run, self._among(run, start, end), shift)]
-        if final or self._ends_container(run):
-            return [self._inserted(run, self._last(start, end), shift)]
-        return []
+            return self._among(run, start, end)
+        return self._last(start, end) if final or self._ends_container(run) else None
 
     def _redefined(self, run: Run) -> Reading | None:
         """A run that is one definition of the original in another order than there."""
@@ -176,12 +177,18 @@ class Free:
 
     def _replaced(self, run: Run, filled: list[int], start: int, end: int, shift: int) -> list[Reading]:
         """Lines that give a value to what has one in the original, or look like one line of it."""
+        if len(filled) > _FEW:
+            return []
         near = self._original.filled(start, end)
         found: list[int] = []
         certain = True
         for line in filled:
             kinds = [(at, self._likeness.alike(line, at)) for at in near]
-            same = [at for at, kind in kinds if kind in {"equal", "same"} and self._original.indents[at] == self._own(line, shift)]
+            same = [
+                at
+                for at, kind in kinds
+                if kind in {"equal", "same"} and self._original.indents[at] == self._own(line, shift)
+            ]
             like = [at for at, kind in kinds if kind == "like"]
             if len(same) == 1:
                 found.append(same[0])

@@ -6,7 +6,9 @@ import re
 from typing import Final
 
 # Openers and closers of comments, as many as a line has around its words.
-_OPENERS: Final = re.compile(r"(?:\{?/\*+|<!--|//+!?|\#+|--+(?:\[\[)?|;+|%+|\(\*|\{\#|<%\#?|\{-|'|rem\b)\s*", re.IGNORECASE)
+_OPENERS: Final = re.compile(
+    r"(?:\{?/\*+|<!--|//+!?|\#+|--+(?:\[\[)?|;+|%+|\(\*|\{\#|<%\#?|\{-|'|rem\b)\s*", re.IGNORECASE
+)
 _CLOSERS: Final = re.compile(r"\s*(?:\*+/\}?|-->|\*\)|\#\}|%>|-\}|\]\])$")
 _DOTS: Final = r"(?:\.{3,}|…)"
 _BARE: Final = re.compile(rf"[\[(<{{]?\s*{_DOTS}(?:\s*{_DOTS})*\s*[\])>}}]?")
@@ -35,7 +37,9 @@ _CERTAIN: Final = re.compile(
 )
 _LONGEST: Final = 120
 # A whole block on one line, its inside left out.
-_FOLDED: Final = re.compile(r"^(?P<head>[^\r\n]*\{)\s*(?P<inside>/\*[^\r\n]{0,120}?\*/|\.{3}|…)\s*(?P<tail>\}[^\r\n]*)$")
+_FOLDED: Final = re.compile(
+    r"^(?P<head>[^\r\n]*\{)\s*(?P<inside>/\*[^\r\n]{0,120}?\*/|\.{3}|…)\s*(?P<tail>\}[^\r\n]*)$"
+)
 
 
 def words_of_comment(line: str) -> str | None:

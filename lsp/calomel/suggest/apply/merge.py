@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import product
 from typing import Final
 
 from calomel.suggest.apply.alignment import Alignment, Weights, align
@@ -19,7 +19,7 @@ from calomel.suggest.apply.anchored import Anchored
 from calomel.suggest.apply.free import Free
 from calomel.suggest.apply.grammars import grammar_for
 from calomel.suggest.apply.likeness import Likeness
-from calomel.suggest.apply.merged import NO_PLACE, TOO_LARGE, Merged
+from calomel.suggest.apply.merged import NO_PLACE, TOO_LARGE, UNDECIDED, Merged
 from calomel.suggest.apply.pieces import Reading
 from calomel.suggest.apply.snippet import Run, Snippet, divided, read_snippet
 from calomel.suggest.apply.sound import Sound
@@ -31,13 +31,13 @@ from calomel.workspace.languages import Grammar
 MOST_AMBIGUOUS: Final = 8
 # Lines of the snippet times lines of the original.
 _MOST_CELLS: Final = 4_000_000
-_MOST_LINES: Final = 100_000
+_MOST_LINES: Final = 50_000
 # A snippet that holds so much of the file is the file.
 _WHOLE: Final = 0.5
 _WHOLE_WITHOUT_DEFINITIONS: Final = 0.7
-# Pairs of lines that are tried in other ways, and readings that are tried together, at most.
-_OTHER_PAIRS: Final = 12
-_COMBINATIONS: Final = 64
+# Pairs of lines that are tried in other ways, and texts that are looked at, at most.
+_OTHER_PAIRS: Final = 6
+_MOST_TRIED: Final = 16
 _BOM: Final = "\ufeff"
 
 
@@ -58,7 +58,8 @@ def merge(original: str, snippet: str, language_id: str | None = None, path: str
         return Merged(original, sure=False, warning=TOO_LARGE)
     merged = _merge(text, update, grammar_for(text if text.strip() else update, language_id, path))
     if not merged.sure:
-        return Merged(original, sure=False, ambiguous=tuple(mark + each for each in merged.ambiguous), warning=merged.warning)
+        texts = tuple(mark + each for each in merged.ambiguous)
+        return Merged(original, sure=False, ambiguous=texts, warning=UNDECIDED if texts else merged.warning)
     return Merged(mark + merged.text, sure=True, warning=merged.warning)
 
 
@@ -103,33 +104,24 @@ def _merge(text: str, update: str, grammar: Grammar | None) -> Merged:
         return Merged(texts[0], sure=True)
     if not texts or not complete or len(texts) > MOST_AMBIGUOUS:
         return Merged(text, sure=False, warning=NO_PLACE)
-    return Merged(text, sure=False, ambiguous=tuple(texts), warning=NO_PLACE)
+    return Merged(text, sure=False, ambiguous=tuple(texts))
 
 
 def _texts(question: _Question) -> tuple[list[str], bool]:
     """The texts that the snippet may mean, likeliest first; and whether there are no more."""
     items, lines = question.items()
     alignment = align(items, len(question.original.lines))
-    found: dict[str, None] = {}
-    sound = Sound(question.original, question.snippet.source, question.grammar)
-    tried = 0
-    complete = True
+    sound = Sound(question.original, question.snippet.source)
+    found: dict[str, bool] = {}
     for pairs in _alignments(question, alignment, lines):
-        tried += 1
-        if tried > _OTHER_PAIRS:
-            complete = False
-            break
-        readings = _readings(question, pairs)
-        if readings is None:
-            continue
-        combinations = list(islice(product(*readings), _COMBINATIONS + 1))
-        complete = complete and len(combinations) <= _COMBINATIONS
-        for combination in combinations[:_COMBINATIONS]:
+        for combination in product(*(_readings(question, pairs) or [[]])):
+            if len(found) == _MOST_TRIED:
+                return [text for text, good in found.items() if good], False
             pieces = [piece for reading in combination for piece in reading]
             merged = splice(question.original, question.snippet.source, pieces)
-            if merged is not None and merged not in found and sound.sound(read_source(merged, question.grammar)):
-                found[merged] = None
-    return list(found), complete
+            if merged is not None and merged not in found:
+                found[merged] = sound.sound(read_source(merged, question.grammar))
+    return [text for text, good in found.items() if good], True
 
 
 def _alignments(question: _Question, alignment: Alignment, lines: list[int]) -> list[list[int | None]]:

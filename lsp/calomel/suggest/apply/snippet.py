@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from calomel.suggest.apply.markers import is_bare, is_certain, is_marker, unfolded
@@ -114,7 +115,7 @@ def _next_filled(source: Source, at: int, end: int) -> int:
 def _runs(source: Source, markers: list[int]) -> tuple[Run, ...]:
     edges = [-1, *markers, len(source.lines)]
     runs = []
-    for before, after in zip(edges, edges[1:], strict=False):
+    for before, after in pairwise(edges):
         filled = source.filled(before + 1, after)
         if not filled:
             continue

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.suggest.apply.grammars import parse
+from calomel.suggest.apply.grammars import error_count, parse
 from calomel.suggest.diff import split_lines
 from calomel.workspace.definitions import definitions_in
 from calomel.workspace.languages import Grammar
@@ -22,7 +22,10 @@ _NAMED: Final = re.compile(
     r"\b(?:def|function\*?|func|fn|fun|class|interface|struct|enum|trait|impl|type|module|namespace|sub|procedure"
     r"|protocol|extension|object|record|mod)\s+(?:[\w.:]+[.:])?([\w$?!]+)"
 )
-_ASSIGNED: Final = re.compile(r"^(?:(?:export|const|let|var|local|static|public|private|final|readonly|pub)\s+)*([\w.$\-\"']+)\s*(?::[^=]+)?[:=](?!=)")
+_ASSIGNED: Final = re.compile(
+    r"^(?:(?:export|const|let|var|local|static|public|private|final|readonly|pub)\s+)*"
+    r"([\w.$\-\"']+)\s*(?::[^=]+)?[:=](?!=)"
+)
 _COMMENT: Final = re.compile(r"//|#(?!\[|!\[|include|define|if|endif|pragma)|--|/\*|\*|<!--|;|%|\"\"\"")
 _DECORATION: Final = re.compile(r"@\w|\#!?\[|\[[A-Z]\w*[\](]")
 _IMPORT: Final = re.compile(
@@ -45,6 +48,7 @@ class Source:
         ends: of the block that a line introduces, the line behind its last; behind itself without a block.
         names: what a line defines.
         left_out: lines that are markers; they belong to no block.
+        errors: places that the grammar could not read.
     """
 
     lines: list[str]
@@ -55,6 +59,7 @@ class Source:
     roots: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
+    errors: int = 0
 
     def blank(self, line: int) -> bool:
         """Whether a line is empty, or a marker."""
@@ -157,12 +162,15 @@ def _blocks(source: Source) -> None:
 
 def _introduces(source: Source, head: int, marker: int) -> bool:
     """Whether a marker is the body of the line above it, for all its indentation."""
-    return head == marker - 1 and source.indents[head] == columns(source.lines[marker]) and source.keys[head][-1] in ":{"
+    return (
+        head == marker - 1 and source.indents[head] == columns(source.lines[marker]) and source.keys[head][-1] in ":{"
+    )
 
 
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
     tree = parse(text, grammar)
     if tree is not None and grammar is not None:
+        source.errors = error_count(tree)
         starts = [0]
         for line in split_lines(text):
             starts.append(starts[-1] + len(line))

@@ -37,7 +37,7 @@ def splice(original: Source, snippet: Source, pieces: Iterable[Piece]) -> str | 
     merged += original.lines[at:]
     result = "".join(merged)
     if text and not text.endswith(("\n", "\r")):
-        return result[: -len(end)] if result.endswith(end) else result
+        return result.removesuffix(end)
     return result
 
 

@@ -1,0 +1,98 @@
+"""POST /v1/apply/completions: a snippet with markers for what stays, merged into the file it was written for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from fastapi import Depends, Request
+from starlette.responses import JSONResponse, Response
+
+from calomel.server.access import protected_router
+from calomel.server.door import Visit, visit
+from calomel.server.errors import InvalidParameterError
+from calomel.server.media import require_json
+from calomel.server.metrics import Spent
+from calomel.server.schemas.apply import ApplyCompletion, ApplyRequest
+from calomel.server.schemas.base import Usage
+from calomel.server.schemas.edit import (
+    AssistantMessage,
+    Delta,
+    EditChoice,
+    EditChunk,
+    EditChunkChoice,
+    EditUsageChunk,
+)
+from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.sse import DONE, event
+from calomel.suggest.apply.deciding import Decided, decide
+from calomel.suggest.apply.merge import merge
+from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
+
+router = protected_router(dependencies=[Depends(require_json)])
+
+
+@router.post(
+    "/v1/apply/completions",
+    response_model=ApplyCompletion,
+    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
+)
+async def create_apply_completion(body: ApplyRequest, request: Request) -> Response:
+    """Merge the snippet; where that is not possible, answer the file as it was, with a warning."""
+    try:
+        prompt = parse_apply(body.messages[0].content)
+    except ApplyPromptError as error:
+        raise InvalidParameterError(f"messages: {error}", "messages") from None
+    async with visit(request, "apply") as visiting:
+        decided = await visiting.run(_merged(visiting, prompt))
+        usage = _usage(decided)
+        if body.stream:
+            return visiting.stream(_events(visiting, body, decided, usage))
+        return _plain(visiting, body, decided, usage)
+
+
+async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Decided:
+    began = time.monotonic()
+    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile.
+    merged = await asyncio.to_thread(merge, prompt.original, prompt.update)
+    mask = visiting.door.edits.secrets.mask
+    decided = await decide(visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=mask)
+    prompt_tokens = sum(each.context_tokens for each in decided.answers)
+    cached = sum(each.cached_tokens for each in decided.answers)
+    visiting.answered(Spent(prompt_tokens, cached, seconds=time.monotonic() - began))
+    return decided
+
+
+def _usage(decided: Decided) -> Usage:
+    """What the model read; nothing where it was not asked."""
+    prompt = sum(each.context_tokens for each in decided.answers)
+    return Usage.count(prompt, 0, sum(each.cached_tokens for each in decided.answers))
+
+
+def _plain(visiting: Visit, body: ApplyRequest, decided: Decided, usage: Usage) -> Response:
+    answer = ApplyCompletion(
+        id=visiting.id,
+        created=visiting.created,
+        model=body.model,
+        choices=[EditChoice(message=AssistantMessage(content=decided.text), finish_reason="stop")],
+        usage=usage,
+        warning=decided.warning,
+    )
+    return JSONResponse(answer.model_dump())
+
+
+async def _events(visiting: Visit, body: ApplyRequest, decided: Decided, usage: Usage) -> AsyncIterator[bytes]:
+    """The answer is known as a whole: it is one delta. A warning comes with the last chunk."""
+    head = {"id": visiting.id, "created": visiting.created, "model": body.model}
+    first = EditChunkChoice(delta=Delta(role="assistant", content=decided.text))
+    yield event(EditChunk.model_validate({**head, "choices": [first]}))
+    last = EditChunkChoice(delta=Delta(content=""), finish_reason="stop")
+    yield event(_LastChunk.model_validate({**head, "choices": [last], "warning": decided.warning}))
+    if body.stream_options is not None and body.stream_options.include_usage:
+        yield event(EditUsageChunk.model_validate({**head, "usage": usage}))
+    yield DONE
+
+
+class _LastChunk(EditChunk):
+    warning: str | None = None
