@@ -137,6 +137,11 @@ class Engine:
             raise self._stopped()
         return handles
 
+    @property
+    def occupancy(self) -> tuple[int, int]:
+        """How many requests are in the batch, and how many wait for a place in it."""
+        return self._scheduler.occupancy
+
     def close(self) -> None:
         """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""
         self._scheduler.close()

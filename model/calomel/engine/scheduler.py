@@ -54,6 +54,12 @@ class Scheduler:
             self._closed = True
             self._changed.notify_all()
 
+    @property
+    def occupancy(self) -> tuple[int, int]:
+        """How many requests are in the batch, and how many wait for a place in it."""
+        with self._changed:
+            return len(self._running), len(self._waiting)
+
     def wait(self) -> bool:
         """Block until there is a request to serve; False once closed."""
         with self._changed:

@@ -22,12 +22,15 @@ from calomel.server.boundary import ErrorBoundary
 from calomel.server.deliveries import Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
+from calomel.server.gauges import Gauges
 from calomel.server.idle import CountRequests, Idleness, unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
+from calomel.server.measured import Measured
 from calomel.server.metrics import Metrics
 from calomel.server.origin import OriginCheck
 from calomel.server.routes import (
     aliases,
+    apply,
     complete,
     completions,
     edit,
@@ -57,6 +60,7 @@ ROUTERS = (
     ollama.router,
     llamacpp.router,
     aliases.router,
+    apply.router,
     feedback.router,
 )
 
@@ -112,6 +116,7 @@ def create_app(
         redirect_slashes=False,
         middleware=[
             *([] if idleness is None else [Middleware(CountRequests, idleness=idleness)]),
+            Middleware(Measured, metrics=metrics),
             Middleware(ErrorBoundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(OriginCheck, allowed=settings.allowed_origins),
@@ -135,6 +140,7 @@ def create_app(
         model=models.describe(settings.model),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
     )
+    metrics.registry.register(Gauges(app.state.door))
     for router in ROUTERS:
         app.include_router(router)
     app.state.public_paths = public_paths(app)

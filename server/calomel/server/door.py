@@ -21,6 +21,7 @@ from calomel.server.disconnect import until_disconnect
 from calomel.server.errors import DoorError, EngineStoppedError, from_engine
 from calomel.server.loading import Filler, ModelLoader
 from calomel.server.metrics import Metrics, Spent
+from calomel.server.recent import Recent
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.models import ModelObject
 from calomel.server.settings import ServerSettings
@@ -52,6 +53,7 @@ class Door:
         deliveries: what was answered lately, for feedback on it.
         model: what `/v1/models` says.
         edits: answers questions about next edits.
+        recent: what was answered in the last minutes, for the status page.
     """
 
     settings: ServerSettings
@@ -61,6 +63,7 @@ class Door:
     deliveries: Deliveries
     model: ModelObject
     edits: EditRoom
+    recent: Recent = field(default_factory=Recent)
 
     def mask(self, text: str) -> str:
         """`text` with every character of a secret replaced; the same length."""
@@ -135,6 +138,7 @@ class Visit:
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers and never text."""
         self.door.metrics.answered(spent)
+        self.door.recent.add(self.id, self.route, spent, self.canvases)
         _log.info(
             "%s %s: %d prompt tokens (%d cached), %d tokens in %d steps, %.0f ms, %s",
             self.route,

@@ -179,6 +179,15 @@ class EngineStoppedError(DoorError):
     message = "The engine has stopped and is started again. Please try again shortly."
 
 
+class RecordingError(DoorError):
+    """The denoising of this answer was not recorded, or is no longer kept."""
+
+    status = 404
+    type = "invalid_request_error"
+    code = "recording_not_found"
+    message = "There is no recording of this completion."
+
+
 class ClientGoneError(Exception):
     """The client closed the connection; nobody reads the answer any more."""
 

@@ -1,0 +1,126 @@
+"""What is not counted but looked at when somebody asks: the model, the engine's queue and cache, memory, uptime."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+if TYPE_CHECKING:
+    from calomel.server.door import Door
+
+STATES: Final = ("loading", "ready", "failed", "unloaded")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLook:
+    """The engine at one moment.
+
+    Attributes:
+        running: requests in its batch.
+        waiting: requests that wait for a place in it.
+        cache_tokens: tokens that its prefix cache holds; by whole pages.
+        cache_capacity: and could hold.
+    """
+
+    running: int
+    waiting: int
+    cache_tokens: int
+    cache_capacity: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLook:
+    """Memory of one GPU, in bytes."""
+
+    device: str
+    used: int
+    free: int
+
+
+def look_at_engine(door: Door) -> EngineLook | None:
+    """The engine of the loaded model; None when there is none."""
+    if door.loader.state != "ready":
+        return None
+    engine: Any = getattr(door.loader.filler(), "engine", None)
+    if engine is None:
+        return None
+    running, waiting = engine.occupancy
+    cache = engine.cache
+    held = (cache.pages - cache.free_pages) * cache.page_size
+    return EngineLook(running, waiting, held, cache.pages * cache.page_size)
+
+
+def look_at_gpus() -> tuple[GpuLook, ...]:
+    """The GPUs that this process uses. Loads nothing: whoever uses one has loaded torch."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return ()
+    found = []
+    for number in range(torch.cuda.device_count()):
+        used = torch.cuda.memory_allocated(number)
+        if used:
+            found.append(GpuLook(f"cuda:{number}", used, torch.cuda.mem_get_info(number)[0]))
+    return tuple(found)
+
+
+def resident_bytes(statm: Path = Path("/proc/self/statm")) -> int | None:
+    """Memory of this process; None where the system does not tell."""
+    try:
+        pages = int(statm.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+class Gauges(Collector):
+    """What Prometheus reads of `door` besides the counters."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry must not look at a model that is not there yet."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Look at everything once."""
+        door = self._door
+        state = GaugeMetricFamily("calomel_model_state", "1 for the state that the model is in", labels=("state",))
+        for name in STATES:
+            state.add_metric((name,), float(door.loader.state == name))
+        yield state
+        yield GaugeMetricFamily("calomel_uptime_seconds", "Since the server began", door.recent.uptime)
+        yield GaugeMetricFamily(
+            "calomel_requests_limit", "Requests that may have a place", float(door.settings.max_requests)
+        )
+        yield GaugeMetricFamily(
+            "calomel_engine_restarts", "Times that a failed engine was opened again", float(door.loader.restarts)
+        )
+        engine = look_at_engine(door)
+        if engine is not None:
+            queue = GaugeMetricFamily(
+                "calomel_engine_requests", "Requests in the engine, in its batch or waiting for it", labels=("state",)
+            )
+            queue.add_metric(("running",), engine.running)
+            queue.add_metric(("waiting",), engine.waiting)
+            yield queue
+            yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
+            yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
+        resident = resident_bytes()
+        if resident is not None:
+            yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)
+        gpus = look_at_gpus()
+        if gpus:
+            memory = GaugeMetricFamily("calomel_gpu_memory_bytes", "Memory of each GPU", labels=("device", "state"))
+            for gpu in gpus:
+                memory.add_metric((gpu.device, "used"), gpu.used)
+                memory.add_metric((gpu.device, "free"), gpu.free)
+            yield memory
