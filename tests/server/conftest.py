@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -125,6 +126,11 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
         if time.monotonic() > end:
             raise AssertionError("did not happen in time")
         time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def _no_outcomes_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture(autouse=True)
