@@ -31,6 +31,7 @@ from calomel.server.origin import OriginCheck
 from calomel.server.routes import (
     aliases,
     apply,
+    chat,
     complete,
     completions,
     edit,
@@ -40,7 +41,10 @@ from calomel.server.routes import (
     llamacpp,
     models,
     ollama,
+    page,
+    status,
 )
+from calomel.server.routes.metrics import router as metrics_router
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
 from calomel.suggest.gate import ThresholdGate
@@ -61,7 +65,11 @@ ROUTERS = (
     llamacpp.router,
     aliases.router,
     apply.router,
+    chat.router,
     feedback.router,
+    metrics_router,
+    status.router,
+    page.router,
 )
 
 
