@@ -128,9 +128,7 @@ def test_malformed_bodies_are_refused_by_name(client: TestClient, fields: dict[s
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"3", b"\xff", b'{"request_id": "\\ud800", "user_action": "accept"}']
-)
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"3", b"\xff", b'{"request_id": "\\ud800"}'])
 def test_what_is_no_json_object_is_refused(client: TestClient, body: bytes) -> None:
     answer = client.post("/feedback", content=body, headers={"content-type": "application/json"})
 
@@ -151,9 +149,10 @@ def test_a_simple_content_type_is_refused(client: TestClient) -> None:
 
 def test_feedback_on_an_edit_knows_who_proposed_it(client: TestClient, tmp_path: Path) -> None:
     content = (
-        "<|current_file_content|>\ncurrent_file_path: a.py\ndef area(width):\n<|code_to_edit|>\n    return w<|cursor|>\n"
-        "<|/code_to_edit|>\n<|/current_file_content|>\n<|edit_diff_history|>\n--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n"
-        "-def area(w):\n+def area(width):\n<|/edit_diff_history|>\n"
+        "<|current_file_content|>\ncurrent_file_path: a.py\ndef area(width):\n"
+        "<|code_to_edit|>\n    return w<|cursor|>\n<|/code_to_edit|>\n<|/current_file_content|>\n"
+        "<|edit_diff_history|>\n--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-def area(w):\n+def area(width):\n"
+        "<|/edit_diff_history|>\n"
     )
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     tell(client, client.post("/v1/edit/completions", json=body).json()["id"], "reject")
