@@ -66,7 +66,8 @@ def _forward(items: Sequence[Weights | None], count: int) -> tuple[list[_Row], l
     """After each item, the best score by lines consumed; and before each line, the same with lines left out."""
     row: _Row = np.zeros(count + 1, np.float32)
     slope = np.arange(count + 1, dtype=np.float32) * _EACH
-    rows, skipped = [row], []
+    rows: list[_Row] = [row]
+    skipped: list[_Row | None] = []
     for item in items:
         if item is None:
             row = np.maximum.accumulate(row)

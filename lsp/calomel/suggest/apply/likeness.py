@@ -18,6 +18,10 @@ _SAME_NAME: Final = 1.2
 _CLOSER: Final = 0.6
 _TRIVIAL: Final = 0.15
 _BLANK: Final = 0.02
+# A line that stands in so many places says nothing about any.
+_COMMON: Final = 1000
+# Longer lines, in characters, are data; comparing them takes the square of their length.
+_COMPARED: Final = 500
 # Lines that are so alike, in percent, may be one line before and after a change.
 LIKE: Final = 65.0
 _WORD: Final = re.compile(r"\w+")
@@ -37,13 +41,22 @@ class Likeness:
             self._by_name[name].append(at)
         self._heads = {original.identity(at) for at in range(len(original.lines)) if original.ends[at] > at + 1}
         self._paths: dict[int, tuple[str, ...]] = {}
+        self._weights: dict[int, dict[int, float]] = {}
 
     def weights(self, line: int) -> dict[int, float]:
         """The lines of the original that a line of the snippet may be."""
+        found = self._weights.get(line)
+        if found is None:
+            found = self._weights[line] = self._compared(line)
+        return found
+
+    def _compared(self, line: int) -> dict[int, float]:
         snippet, original = self._snippet, self._original
         key = snippet.keys[line]
         if not key:
             return dict.fromkeys(self._by_key.get("", ()), _BLANK)
+        if len(self._by_key.get(key, ())) > _COMMON:
+            return {}
         path = self._path(line)
         if path is None:
             return {}
@@ -55,8 +68,6 @@ class Likeness:
         for at in () if name is None else self._by_name.get(name, ()):
             if at not in found and within(path, self._original_path(at)):
                 found[at] = _SAME_NAME
-        if not found and original.keys:
-            return {}
         return found
 
     def known(self, line: int) -> list[int]:
@@ -76,6 +87,8 @@ class Likeness:
             # An import that lacks a name of the other may be meant beside it.
             more = not target.startswith("\0") or set(_WORD.findall(theirs)) <= set(_WORD.findall(ours))
             return "same" if more else "like"
+        if max(len(ours), len(theirs)) > _COMPARED:
+            return None
         return "like" if fuzz.ratio(ours, theirs) >= LIKE else None
 
     def _worth(self, line: int, at: int) -> float:

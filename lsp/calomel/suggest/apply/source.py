@@ -172,8 +172,8 @@ def _name(source: Source, text: str, grammar: Grammar | None) -> None:
     if tree is not None and grammar is not None:
         source.errors = error_count(tree)
         starts = [0]
-        for line in split_lines(text):
-            starts.append(starts[-1] + len(line))
+        for each in split_lines(text):
+            starts.append(starts[-1] + len(each))
         for found in definitions_in(tree, grammar, text):
             line = bisect_right(starts, found.head) - 1
             if found.name and line < len(source.lines) and line not in source.names:
