@@ -46,8 +46,8 @@ def read_calls(text: str, functions: Sequence[Function]) -> Spoken:
     content.append(text[at:])
     if not calls:
         return Spoken(text)
-    # The line ends between the calls are of the format.
-    return Spoken("".join(content).strip(), tuple(calls))
+    # The line ends before and between the calls are of the format.
+    return Spoken("".join(content).rstrip(), tuple(calls))
 
 
 def calls_form(functions: Sequence[Function], *, most: int | None = None) -> AnswerForm:

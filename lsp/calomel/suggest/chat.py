@@ -1,0 +1,229 @@
+"""From a conversation to its next message, on a checkpoint that has a chat template."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from calomel.prompts.answer_form import GrammarError
+from calomel.prompts.chat.conversation import Call
+from calomel.prompts.chat.prompt import ChatPrompt
+from calomel.prompts.chat.reading import read_reply, shown_so_far
+from calomel.prompts.chat.template import ChatTemplate
+from calomel.suggest.canvas_text import CanvasText, canvas_text
+from calomel.suggest.chat_request import ChatRequest, Effort, form_of
+from calomel.suggest.stop import cut_at_stop, settled
+
+if TYPE_CHECKING:
+    from calomel.engine import CanvasState, Constraint, Engine, Request, Result
+    from calomel.prompts.grammar import GrammarCompiler
+    from calomel.prompts.tokenizer import Tokenizer
+
+ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
+
+# Tokens: prose and code of models of this kind is denoised in blocks of this size (SDAR, Fast-dLLM).
+_CANVAS: Final = 32
+# Seconds; compiling is bounded by its own budget, this bounds the waiting of a busy machine.
+_COMPILE_SECONDS: Final = 5.0
+# How sure the model has to be of a token, and of how many positions of a canvas one is revealed by each step at least:
+# effort is the number of times that it looks at its text.
+_EFFORTS: Final[dict[Effort, tuple[float, int]]] = {
+    "instant": (0.5, 8),
+    "low": (0.7, 4),
+    "medium": (0.9, 2),
+    "high": (0.95, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The next message.
+
+    Attributes:
+        content: for the reader.
+        thought: what the model wrote before it, if it does that.
+        calls: functions that it wants called, each with an id.
+        finish_reason: `stop`, `tool_calls`, `length` for `max_tokens`, `deadline`.
+        thought_tokens: of the `completion_tokens`.
+        seconds: from the request to the answer.
+    """
+
+    content: str
+    thought: str
+    calls: tuple[Call, ...]
+    finish_reason: ChatFinish
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    thought_tokens: int
+    steps: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A request as the engine takes it, and when it began."""
+
+    asked: ChatRequest
+    context: tuple[int, ...]
+    constraint: Constraint | None
+    began: float
+
+
+class Model(Protocol):
+    """What is needed of `calomel.suggest.fill.Filler`."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of its model."""
+
+    @property
+    def grammars(self) -> GrammarCompiler:
+        """Makes constraints for that tokenizer."""
+
+
+class Chat:
+    """Answers conversations with one model and its template. Safe to share between tasks.
+
+    Args:
+        model: an engine, its tokenizer, and grammars for that.
+        template: of its checkpoint.
+        new_id: makes the id of a call.
+    """
+
+    def __init__(self, model: Model, template: ChatTemplate, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._prompt = ChatPrompt(template, model.tokenizer)
+        self._new_id = new_id
+
+    async def reply(self, request: ChatRequest) -> Reply:
+        """The next message; cancelling the task cancels the engine's request.
+
+        Raises:
+            GrammarError: the form of the answer can not be had.
+            ChatTemplateError: the template does not take the messages.
+            EngineError: the engine refused or failed.
+        """
+        prepared = await self._prepare(request)
+        handle = self._model.engine.submit(self._request(prepared))
+        return self._finish(prepared, await handle.wait())
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Reply]:
+        """Yield the content as its beginning gets settled, piece by piece, then the `Reply`. Raises as `reply`."""
+        sent, known = "", -1
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                if isinstance(item, Reply):
+                    shown = item.content
+                else:
+                    ids = _settled_ids(item, self._model.tokenizer.end, request.max_tokens)
+                    if len(ids) == known:
+                        continue
+                    known, shown = len(ids), self._shown(request, ids)
+                if shown.startswith(sent) and len(shown) > len(sent):
+                    yield shown[len(sent) :]
+                    sent = shown
+                if isinstance(item, Reply):
+                    yield item
+
+    async def canvases(self, request: ChatRequest) -> AsyncGenerator[CanvasText | Reply]:
+        """Yield the whole answer behind every denoising step, each in the place of the last, then the `Reply`."""
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                if isinstance(item, Reply):
+                    yield item
+                else:
+                    state = canvas_text(item, self._model.tokenizer, request.max_tokens)
+                    yield replace(state, text=cut_at_stop(state.text, request.stop)[0])
+
+    async def _watch(self, request: ChatRequest) -> AsyncGenerator[CanvasState | Reply]:
+        prepared = await self._prepare(request)
+        handle = self._model.engine.submit(replace(self._request(prepared), record_canvases=True))
+        try:
+            async for state in handle.astates():
+                yield state
+            yield self._finish(prepared, await handle.wait())
+        finally:
+            handle.cancel()
+
+    async def _prepare(self, request: ChatRequest) -> _Prepared:
+        """Render and compile, in a thread: both take as long as a client makes them take, within their budgets."""
+        began = time.monotonic()
+        try:
+            context, constraint = await asyncio.wait_for(asyncio.to_thread(self._read, request), _COMPILE_SECONDS)
+        except TimeoutError:
+            raise GrammarError("the schema or pattern is too complex") from None
+        return _Prepared(request, context, constraint, began)
+
+    def _read(self, request: ChatRequest) -> tuple[tuple[int, ...], Constraint | None]:
+        effort = request.effort
+        context = self._prompt.render(
+            request.messages,
+            request.offered,
+            reasoning_effort=effort,
+            enable_thinking=effort != "instant",
+        )
+        form = form_of(request)
+        return tuple(context), None if form is None else self._model.grammars.compile(form)
+
+    def _request(self, prepared: _Prepared) -> Request:
+        from calomel.engine import Priority, Request, SamplingParams  # imports torch
+
+        asked, config = prepared.asked, self._model.engine.config
+        # Where nothing is left, the engine says so.
+        room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))
+        canvas = min(_CANVAS, config.diffusion.max_canvas, room + 1)
+        threshold, share = _EFFORTS[asked.effort]
+        return Request(
+            context=prepared.context,
+            max_new_tokens=room,
+            canvas_lengths=(canvas,),
+            sampling=asked.sampling or SamplingParams(),
+            policy=f"threshold:{threshold}",
+            max_steps=canvas if prepared.constraint is not None else max(1, canvas // share),
+            priority=Priority.INTERACTIVE if asked.priority is None else asked.priority,
+            deadline=None if asked.deadline is None else time.monotonic() + asked.deadline,
+            until=self._stops(asked) if asked.stop else None,
+            constraint=prepared.constraint,
+        )
+
+    def _stops(self, request: ChatRequest) -> Callable[[Sequence[int]], bool]:
+        return lambda ids: cut_at_stop(self._model.tokenizer.decode(ids), request.stop)[1]
+
+    def _shown(self, request: ChatRequest, ids: Sequence[int]) -> str:
+        text, stopped = cut_at_stop(self._model.tokenizer.decode(ids), request.stop)
+        return shown_so_far(text if stopped else settled(text, request.stop), request.callable)
+
+    def _finish(self, prepared: _Prepared, result: Result) -> Reply:
+        request, tokenizer = prepared.asked, self._model.tokenizer
+        text, stopped = cut_at_stop(tokenizer.decode(result.ids), request.stop)
+        reading = read_reply(text, request.callable)
+        calls = tuple(replace(call, id=self._new_id()) for call in reading.calls)
+        reason: ChatFinish = "stop" if stopped else result.finish_reason
+        return Reply(
+            content=reading.content,
+            thought=reading.thought,
+            calls=calls,
+            finish_reason="tool_calls" if calls and reason == "stop" else reason,
+            prompt_tokens=result.cached_tokens + result.computed_tokens,
+            completion_tokens=len(tokenizer.encode(text)) if stopped else len(result.ids),
+            cached_tokens=result.cached_tokens,
+            thought_tokens=len(tokenizer.encode(reading.thought)) if reading.thought else 0,
+            steps=result.steps,
+            seconds=time.monotonic() - prepared.began,
+        )
+
+
+def _settled_ids(state: CanvasState, end: int, most: int) -> Sequence[int]:
+    """The beginning of the answer that is revealed without a gap."""
+    count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
+    ids = state.ids[: min(count, most)]
+    return ids[: ids.index(end)] if end in ids else ids
