@@ -205,6 +205,8 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "invalid_canvas": InvalidParameterError,
     "unknown_policy": InvalidParameterError,
     "policy_unavailable": InvalidParameterError,
+    # A schema that nothing fits, or that needs more than its budget once tokens come.
+    "constraint_failed": InvalidParameterError,
     "cache_full": OverloadedError,
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,

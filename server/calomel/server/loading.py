@@ -22,6 +22,9 @@ from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
+    from calomel.engine import Engine
+    from calomel.prompts.grammar import GrammarCompiler
+    from calomel.prompts.tokenizer import Tokenizer
     from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
     from calomel.suggest.drafted import Drafted
@@ -38,6 +41,18 @@ RESTART_WINDOW: Final = 600.0
 
 class Filler(Protocol):
     """What the door needs of `calomel.suggest.fill.Filler`."""
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, for what is no hole."""
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """Of its model."""
+
+    @property
+    def grammars(self) -> GrammarCompiler:
+        """Makes constraints for that tokenizer."""
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the awaiting task cancels the work."""

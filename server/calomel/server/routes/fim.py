@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import protected_router
+from calomel.server.constraining import constraint_of
 from calomel.server.deliveries import Delivered
 from calomel.server.door import Visit, visit
 from calomel.server.media import require_json
@@ -51,7 +53,8 @@ router = protected_router(dependencies=[Depends(require_json)])
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
     async with visit(request, "fim") as visiting:
-        wanted = fill_request(visiting, body)
+        constraint = await constraint_of(visiting.filler, body.response_format)
+        wanted = replace(fill_request(visiting, body), constraint=constraint)
         if body.stream:
             return await _stream(visiting, body, wanted)
         return _plain(visiting, body.model, await visiting.fill(wanted))
@@ -67,11 +70,16 @@ def fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
         suffix=visiting.door.mask(body.suffix or ""),
         max_tokens=max_tokens,
         min_tokens=body.min_tokens or 0,
-        stop=DEFAULT_STOP if body.stop is None else tuple(body.stop),
+        stop=default_stop(body) if body.stop is None else tuple(body.stop),
         sampling=sampling_of(body),
         max_steps=body.max_steps,
         max_context=context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens),
     )
+
+
+def default_stop(body: FimRequest) -> tuple[str, ...]:
+    """The published one; but JSON that is asked for may have a blank line in it."""
+    return DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
 
 
 def finish_reason(fill: Fill) -> FinishReason:

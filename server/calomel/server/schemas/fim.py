@@ -23,6 +23,7 @@ from calomel.server.schemas.base import (
     not_zero,
     one_or_many,
 )
+from calomel.server.schemas.response_format import ResponseFormat
 
 # The first blank line: the published default for this route.
 DEFAULT_STOP: Final = ("\n\n", "\n \n")
@@ -56,6 +57,7 @@ class FimRequest(BaseModel):
     max_steps: Annotated[Integer, Field(ge=1, le=MAX_STEPS)] | None = None
     stream: Flag | None = None
     diffusing: Flag | None = None
+    response_format: ResponseFormat | None = None
     stream_options: StreamOptions | None = None
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from calomel.server.schemas.base import Text
 
 
-def _text(value: Any) -> Any:
+def text_of(value: Any) -> Any:
     """Content that comes in parts is the text of its parts."""
     if not isinstance(value, list):
         return value
@@ -34,7 +34,7 @@ class UserMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Annotated[str, BeforeValidator(_user)]
-    content: Annotated[Text, BeforeValidator(_text)]
+    content: Annotated[Text, BeforeValidator(text_of)]
 
 
 # The published routes take exactly one message, of the user's.
