@@ -17,7 +17,7 @@ class JsonSchemaFormat(BaseModel):
 
     name: Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)] | None = None
     description: Text | None = None
-    schema_: Annotated[dict[str, Any], Field(alias="schema")] | None = None
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
     strict: Flag | None = None
 
 
