@@ -1,0 +1,234 @@
+"""The status page in a real browser, against the real server with the shipped weights.
+
+Needs Chromium and `pip install -e '.[browser]'`; without them the tests are skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calomel.weights import nano_path
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+MODEL = Path(os.environ.get("CALOMEL_TEST_MODEL", nano_path()))
+HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+    pytest.mark.skipif(not (MODEL / "model.safetensors").exists(), reason=f"no weights in {MODEL}"),
+]
+playwright = pytest.importorskip("playwright.sync_api", reason="install the extra `browser`")
+
+
+@dataclass
+class Opened:
+    """A page, and what the browser said and asked for while it was open."""
+
+    page: Any
+    url: str
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def serving(folder: Path, **settings: str) -> Iterator[tuple[str, str]]:
+    """URL and token of a real server."""
+    record = folder / "run" / "server.json"
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0"]
+    command += ["--model", str(MODEL), "--runtime-file", str(record)]
+    token = "a-token-for-browsers"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CALOMEL_")}
+    private = {name: str(folder) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+    environment = {**kept, **private, "CALOMEL_TOKEN": token, **settings}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            until = time.monotonic() + 60
+            while not record.exists():
+                assert time.monotonic() < until
+                assert process.poll() is None
+                time.sleep(0.05)
+            yield str(json.loads(record.read_text())["url"]), token
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        # Containers have no user namespaces for the sandbox; the page is our own.
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    with serving(tmp_path_factory.mktemp("recording"), CALOMEL_RECORD_DENOISING="true") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    with serving(tmp_path_factory.mktemp("plain")) as server:
+        yield server
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Opened]]:
+    contexts: list[Any] = []
+
+    def open_(server: tuple[str, str], **options: Any) -> Opened:
+        url, token = server
+        context = browser.new_context(http_credentials={"username": "", "password": token}, **options)
+        contexts.append(context)
+        opened = Opened(context.new_page(), url)
+        opened.page.on("console", lambda message: opened.said.append(message.text))
+        opened.page.on("pageerror", lambda error: opened.said.append(str(error)))
+        opened.page.on("request", lambda request: opened.asked.append(request.url))
+        opened.page.goto(url + "/")
+        opened.page.wait_for_selector("#state.ready", timeout=60_000)
+        return opened
+
+    yield open_
+    for context in contexts:
+        context.close()
+
+
+def filled(opened: Opened, prefix: str, suffix: str = "") -> list[str]:
+    """Fill with the keyboard; what the canvas showed, without repetitions."""
+    page = opened.page
+    page.fill("#prefix", prefix)
+    page.fill("#suffix", suffix)
+    page.fill("#least", "12")
+    page.fill("#length", "12")
+    page.focus("#prefix")
+    page.keyboard.press("Control+Enter")
+    shown = [page.inner_text("#canvas")]
+    until = time.monotonic() + 60
+    while page.is_disabled("#fill"):
+        assert time.monotonic() < until
+        text = page.inner_text("#canvas")
+        if text != shown[-1]:
+            shown.append(text)
+        page.wait_for_timeout(20)
+    return [*shown, page.inner_text("#canvas")]
+
+
+def test_the_page_loads_from_its_server_alone_and_nothing_fails(plain: Any, visit: Callable[..., Opened]) -> None:
+    opened = visit(plain)
+    opened.page.wait_for_selector("text=calomel-nano")
+    filled(opened, "def f(n):\n    ")
+
+    assert opened.said == []
+    assert {url.rsplit("/", 1)[0] for url in opened.asked if not url.startswith((opened.url, "data:"))} == set()
+
+
+def test_the_canvas_resolves_step_by_step_and_the_answer_is_what_the_server_says(
+    plain: Any, visit: Callable[..., Opened]
+) -> None:
+    opened = visit(plain)
+    states = filled(opened, "class Point:\n    def __init__(self, x, y):\n        ", "\n")
+
+    assert len(set(states)) > 2
+    assert any("\u2591" in state for state in states)
+    assert "\u2591" not in states[-1]
+    assert states[-1].startswith("class Point:\n    def __init__(self, x, y):\n")
+    assert "12 tokens in" in opened.page.inner_text("#message")
+    opened.page.wait_for_selector("#recent tr")
+    assert opened.page.inner_text("#recent tr:first-child td:nth-child(5)") == "12"
+
+
+def test_light_and_dark_follow_the_readers_system(plain: Any, visit: Callable[..., Opened]) -> None:
+    def ground(scheme: str) -> int:
+        page = visit(plain, color_scheme=scheme).page
+        colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        return sum(int(part) for part in colour.removeprefix("rgb(").rstrip(")").split(","))
+
+    assert ground("dark") < 3 * 64 < 3 * 192 < ground("light")
+
+
+def test_an_answer_can_be_replayed_where_the_server_records(recording: Any, visit: Callable[..., Opened]) -> None:
+    opened = visit(recording)
+    final = filled(opened, "class Point:\n    def __init__(self, x, y):\n        ", "\n")[-1]
+    page = opened.page
+    page.wait_for_selector("#recent button:not([disabled])")
+    page.focus("#recent button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#replay:not([hidden])")
+    page.click("#play")
+    page.focus("#frame")
+    page.keyboard.press("Home")
+    first = page.inner_text("#film")
+    page.keyboard.press("End")
+    last = page.inner_text("#film")
+    page.click("#close")
+
+    assert "\u2591" in first
+    assert last
+    assert last in final
+    assert "\u2591" not in last
+    assert page.is_hidden("#replay")
+    assert opened.said == []
+
+
+def test_there_is_no_replay_where_the_server_does_not_record(plain: Any, visit: Callable[..., Opened]) -> None:
+    opened = visit(plain)
+    filled(opened, "def f(n):\n    ")
+    opened.page.wait_for_selector("#recent tr")
+
+    assert opened.page.query_selector("#recent button") is None
+    assert opened.page.is_hidden("#replay")
+    assert opened.page.is_visible("#unrecorded")
+
+
+def test_hostile_text_stays_text(recording: Any, visit: Callable[..., Opened]) -> None:
+    opened = visit(recording)
+    page = opened.page
+    # Whatever the model writes, so does a recording with markup in its pieces.
+    frame = {"step": 1, "pieces": [HOSTILE], "revealed": [True]}
+    page.route("**/recordings/*", lambda route: route.fulfill(json={"id": "x", "frames": [frame]}))
+    states = filled(opened, HOSTILE + "\n", HOSTILE)
+    page.click("#recent button:not([disabled])")
+    page.wait_for_selector("#replay:not([hidden])")
+
+    assert HOSTILE in states[-1]
+    assert page.inner_text("#film") == HOSTILE
+    assert page.title() == "Calomel"
+    assert page.query_selector("main script, main img") is None
+    assert opened.said == []
+
+
+def test_a_refusal_is_shown_in_words(plain: Any, visit: Callable[..., Opened]) -> None:
+    opened = visit(plain)
+    page = opened.page
+    error = {"error": {"message": "Too many requests.", "type": "t", "param": None, "code": "c"}}
+    page.route("**/fim/completions", lambda route: route.fulfill(status=429, json=error))
+    page.click("#fill")
+    page.wait_for_selector("#message.wrong")
+
+    assert page.inner_text("#message") == "Too many requests."
+    assert page.is_enabled("#fill")
+
+
+def test_the_keyboard_reaches_everything_in_the_order_of_reading(plain: Any, visit: Callable[..., Opened]) -> None:
+    page = visit(plain).page
+    reached = []
+    for _ in range(8):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("() => document.activeElement.id || document.activeElement.className"))
+
+    assert reached == ["skip", "prefix", "suffix", "least", "length", "steps", "fill", "canvas"]
