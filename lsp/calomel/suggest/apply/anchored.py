@@ -120,7 +120,7 @@ class Anchored:
         kinds = {self._likeness.alike(line, at) for line in new}
         if "equal" in kinds:
             return "equal"
-        if "same" in kinds and self._only_one(at):
+        if "same" in kinds and (self._original.target(at) is None or self._only_one(at)):
             return "same"
         return "like" if kinds & {"same", "like"} else None
 

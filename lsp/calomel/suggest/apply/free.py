@@ -205,6 +205,9 @@ class Free:
     def _known_elsewhere(self, line: int) -> bool:
         return max(self._likeness.weights(line).values(), default=0.0) >= _TELLING
 
+    def _end(self) -> int:
+        return len(self._original.lines)
+
     def _own(self, line: int, shift: int) -> int:
         return self._snippet.indents[line] + shift
 
@@ -268,8 +271,11 @@ class Free:
         found: list[int] = []
         for at in self._original.names:
             if self._original.indents[at] == indent and self._original.ends[at] > at + 1:
-                above = self._above(at, 0)
+                above, behind = self._above(at, 0), self._original.ends[at]
                 filled = self._original.last_filled(above)
                 if filled:
                     found.append(above - filled)
+                following = next((line for line in range(behind, self._end()) if not self._original.blank(line)), None)
+                if following is not None and self._original.indents[following] == indent:
+                    found.append(following - behind)
         return max(set(found), key=lambda size: (found.count(size), size)) if found else 1

@@ -25,6 +25,9 @@ _COMPARED: Final = 500
 # Lines that are so alike, in percent, may be one line before and after a change.
 LIKE: Final = 65.0
 _WORD: Final = re.compile(r"\w+")
+_PIECE: Final = re.compile(r"\w+|\S")
+# A line of fewer words is soon found within another.
+_WORDS: Final = 2
 
 
 class Likeness:
@@ -51,7 +54,7 @@ class Likeness:
         return found
 
     def _compared(self, line: int) -> dict[int, float]:
-        snippet, original = self._snippet, self._original
+        snippet = self._snippet
         key = snippet.keys[line]
         if not key:
             return dict.fromkeys(self._by_key.get("", ()), _BLANK)
@@ -83,13 +86,22 @@ class Likeness:
         ours, theirs = self._snippet.keys[line], self._original.keys[at]
         if ours == theirs:
             return "equal"
+        if self._defines(self._snippet, line) or self._defines(self._original, at):
+            # Another name is another definition, however alike.
+            return "same" if self._snippet.names.get(line) == self._original.names.get(at) else None
         if target is not None and target == self._original.target(at):
             # An import that lacks a name of the other may be meant beside it.
             more = not target.startswith("\0") or set(_WORD.findall(theirs)) <= set(_WORD.findall(ours))
             return "same" if more else "like"
         if max(len(ours), len(theirs)) > _COMPARED:
             return None
+        if len(_WORD.findall(theirs)) >= _WORDS and _goes_on(ours, theirs):
+            return "same"
         return "like" if fuzz.ratio(ours, theirs) >= LIKE else None
+
+    @staticmethod
+    def _defines(source: Source, line: int) -> bool:
+        return line in source.names and source.ends[line] > line + 1
 
     def _worth(self, line: int, at: int) -> float:
         key = self._snippet.keys[line]
@@ -127,6 +139,12 @@ class Likeness:
             path = self._original.path(at)
             self._paths[parent] = tuple(self._original.identity(head) for head in path)
         return self._paths[parent]
+
+
+def _goes_on(ours: str, theirs: str) -> bool:
+    """Whether one line is the other with something put in."""
+    left = iter(_PIECE.findall(ours))
+    return all(piece in left for piece in _PIECE.findall(theirs))
 
 
 def within(path: list[str], whole: tuple[str, ...]) -> bool:

@@ -178,7 +178,7 @@ def _unfold(lines: list[str]) -> list[str]:
     found: list[str] = []
     for line in lines:
         bare = line.rstrip("\r\n")
-        parts = unfolded(bare)
+        parts = None if is_marker(bare) else unfolded(bare)
         if parts is None:
             found.append(line)
             continue
