@@ -28,10 +28,14 @@ def ask(prompt: Any = "def f(n):\n    ", **fields: Any) -> dict[str, Any]:
     return {"model": "qwen", "prompt": prompt, **fields}
 
 
+def each(field: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(field, value) for value in values]
+
+
 def events(text: str) -> list[Any]:
     *data, last, end = text.split("\n\n")
     assert (last, end) == ("data: [DONE]", "")
-    return [json.loads(each.removeprefix("data: ")) for each in data]
+    return [json.loads(line.removeprefix("data: ")) for line in data]
 
 
 def test_an_answer_has_every_field_that_zed_wants(client: TestClient) -> None:
@@ -120,10 +124,10 @@ def test_the_model_may_be_left_out(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("prompt", value) for value in (None, 3, [], ["a", "b"], [1, 2], [[1]], {})),
-        *(("n", value) for value in (0, 2, 8, "1")),
-        *(("max_tokens", value) for value in (0, -1, 2**31, 1.5, True)),
-        *(("top_k", value) for value in (-2, 1001)),
+        *each("prompt", None, 3, [], ["a", "b"], [1, 2], [[1]], {}),
+        *each("n", 0, 2, 8, "1"),
+        *each("max_tokens", 0, -1, 2**31, 1.5, True),
+        *each("top_k", -2, 1001),
         ("echo", True),
         ("echo", "no"),
         ("temperature", 2.1),

@@ -89,6 +89,12 @@ def test_an_empty_file_has_its_name_alone() -> None:
     assert parse_fim("<|file_sep|>new.ts\n<|fim_prefix|>", "<|endoftext|>") == FimPromptText("", "", "new.ts")
 
 
+def test_words_of_a_client_before_the_prompt_are_left_out() -> None:
+    prompt = "Context:\n\nsomething\n" + TEMPLATES["qwen"].format(p="a", s="b")
+
+    assert parse_fim(prompt) == FimPromptText("a", "b")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -98,7 +104,7 @@ def test_an_empty_file_has_its_name_alone() -> None:
         "<PRE> x",
         "<|fim_middle|>",
         "# language: python\n# indentation: 4 spaces\nx",
-        "x <|fim_prefix|> y <|fim_suffix|> z <|fim_middle|>",
+        "x <|fim_prefix|> y <|fim_suffix|> z <|fim_middle|>\n",
         "[SUFFIX]",
         "\n<|file_sep|>a\n",
     ],

@@ -109,6 +109,12 @@ def test_the_newest_hunks_are_kept() -> None:
     assert hunks[-1] == Hunk("a", 198, "x199\n", "y199\n")
 
 
+def test_the_end_of_a_long_diff_is_read_from_the_names_of_a_file_on() -> None:
+    diff = "--- a/x\n+++ b/x\n" + "-a\n" * 200_000 + "--- a/y\n+++ b/y\n@@ -3 +3 @@\n-b\n+c\n"
+
+    assert parse_hunks(diff) == (Hunk("y", 2, "b\n", "c\n"),)
+
+
 def test_edits_leave_out_what_did_not_change() -> None:
     diff = "--- a\n+++ a\n@@ -10,2 +10,3 @@\n-}\n-end\n+}\n+  more\n+end\n"
 

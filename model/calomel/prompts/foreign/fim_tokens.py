@@ -115,6 +115,7 @@ def _parsed(text: str, form: _Format) -> FimPromptText | None:
     else:
         # The name of the file itself stands right before its text.
         path = files.pop()[0] if files and not files[-1][1].strip() else None
+        files = [(name, content) for name, content in files if name is not None]
     related = [Excerpt(name or "", 0, content) for name, content in files if content.strip()]
     return FimPromptText(before, behind, path, tuple(related[-_FILES_KEPT:]))
 
@@ -124,9 +125,13 @@ def _begin(text: str, form: _Format) -> int | None:
     tokens = (form.prefix, form.suffix)
     if text.startswith(tokens):
         return 0
-    if form.within or not text.startswith(form.files or "\0"):
+    if form.within:
         return None
-    found = [at + 1 for token in tokens if (at := text.find(f"\n{token}")) >= 0]
+    if text.startswith(form.files or "\0"):
+        found = [at + 1 for token in tokens if (at := text.find(f"\n{token}")) >= 0]
+        return min(found, default=None)
+    # Some clients put words of their own before the prompt; its end says what it is.
+    found = [at for token in tokens if (at := text.find(token)) >= 0] if text.endswith(form.middle) else []
     return min(found, default=None)
 
 

@@ -18,6 +18,8 @@ from calomel.prompts.parts import Hunk
 
 # The newest; a prompt has room for some dozens.
 _KEPT: Final = 64
+# They are at the end; a diff of a whole working tree may be long.
+_READ: Final = 262_144
 _NUMBERS: Final = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))?")
 # As one editor marks what was accepted; a comment of any language.
 _ACCEPTED: Final = re.compile(r"(?://+|#+|;+|<!--)[ \t]{0,8}User accepted prediction")
@@ -66,7 +68,7 @@ class _Reader:
         self._left = (0, 0)
 
     def read(self, text: str) -> Iterator[Hunk]:
-        lines = text.split("\n")
+        lines = _end_of(text).split("\n")
         if lines[-1] == "":
             lines.pop()
         at = 0
@@ -138,6 +140,15 @@ class _Reader:
             self._line += len(self._before)
             self._before.clear()
             self._after.clear()
+
+
+def _end_of(text: str) -> str:
+    """As much of the end of a diff as is read, from the names of a file on."""
+    if len(text) <= _READ:
+        return text
+    start = len(text) - _READ
+    named = text.find("\n--- ", start)
+    return text[(named if named >= 0 else text.find("\n", start)) + 1 :]
 
 
 def _add(lines: list[str], line: str) -> None:
