@@ -14,7 +14,7 @@ from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.settings import ServerSettings
 
-PUBLIC = {"/health"}
+PUBLIC = {"/health", "/feedback"}
 
 
 def basic(name: str, password: str) -> str:
