@@ -77,10 +77,9 @@ def _section(text: str, tag: str, start: int, end: int) -> str:
     start += len(_OPEN.format(tag))
     closed = text.rfind(_CLOSE.format(tag), start, end)
     inside = text[start : closed if closed >= 0 else end]
-    inside = inside.removeprefix("\r\n") if inside.startswith("\r\n") else inside.removeprefix("\n")
-    if closed < 0:
-        return inside
-    return inside.removesuffix("\r\n") if inside.endswith("\r\n") else inside.removesuffix("\n")
+    framed = "\r\n" if inside.startswith("\r\n") else "\n"
+    inside = inside.removeprefix(framed)
+    return inside.removesuffix(framed) if closed >= 0 else inside
 
 
 def _unfenced(text: str) -> str:
