@@ -130,7 +130,7 @@ def filled(opened: Opened, prefix: str, suffix: str = "") -> list[str]:
 
 def test_the_page_loads_from_its_server_alone_and_nothing_fails(plain: Any, visit: Callable[..., Opened]) -> None:
     opened = visit(plain)
-    opened.page.wait_for_selector("text=calomel-nano")
+    opened.page.wait_for_selector("#model:not(:empty)")
     filled(opened, "def f(n):\n    ")
 
     assert opened.said == []

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from threading import Event
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -62,7 +64,10 @@ def test_suggestions_that_were_not_shown_are_told_by_reason(client: TestClient) 
     }
 
 
-def test_the_status_is_there_while_the_model_loads(open_client: Callable[..., TestClient], filler: Any) -> None:
+def test_the_status_is_there_while_the_model_loads(
+    open_client: Callable[..., TestClient], filler: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))  # as far as its import has come
     loaded = Event()
 
     def load() -> Any:
@@ -71,9 +76,11 @@ def test_the_status_is_there_while_the_model_loads(open_client: Callable[..., Te
 
     client = open_client(ready=False, factory=load)
     model = client.get(STATUS).json()["model"]
+    metrics = client.get("/metrics")
     loaded.set()
 
     assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")
+    assert 'calomel_model_state{state="loading"} 1.0' in metrics.text
 
 
 def test_an_answer_can_be_replayed_where_the_server_records(

@@ -56,10 +56,16 @@ def look_at_engine(door: Door) -> EngineLook | None:
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
 
 
-def look_at_gpus() -> tuple[GpuLook, ...]:
-    """The GPUs that this process uses. Loads nothing: whoever uses one has loaded torch."""
+def look_at_gpus(door: Door) -> tuple[GpuLook, ...]:
+    """The GPUs that this process uses, once its model is there. Loads nothing: the model has loaded torch."""
     torch: Any = sys.modules.get("torch")
-    if torch is None or not torch.cuda.is_available() or not torch.cuda.is_initialized():
+    # While the model is being loaded, torch is a module that is not finished.
+    if (
+        door.loader.state != "ready"
+        or torch is None
+        or not torch.cuda.is_available()
+        or not torch.cuda.is_initialized()
+    ):
         return ()
     found = []
     for number in range(torch.cuda.device_count()):
@@ -117,7 +123,7 @@ class Gauges(Collector):
         resident = resident_bytes()
         if resident is not None:
             yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)
-        gpus = look_at_gpus()
+        gpus = look_at_gpus(door)
         if gpus:
             memory = GaugeMetricFamily("calomel_gpu_memory_bytes", "Memory of each GPU", labels=("device", "state"))
             for gpu in gpus:

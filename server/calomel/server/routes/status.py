@@ -72,7 +72,7 @@ async def status(request: Request) -> Status:
             suppressed={name: count for name, count in sorted(verdicts.items()) if name != _VERDICT_SHOWN},
         ),
         resident_bytes=resident_bytes(),
-        gpus=[GpuStatus(device=gpu.device, used_bytes=gpu.used, free_bytes=gpu.free) for gpu in look_at_gpus()],
+        gpus=[GpuStatus(device=gpu.device, used_bytes=gpu.used, free_bytes=gpu.free) for gpu in look_at_gpus(door)],
         recording=door.settings.record_denoising,
         recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_SHOWN)],
     )
