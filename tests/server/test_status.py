@@ -67,7 +67,6 @@ def test_suggestions_that_were_not_shown_are_told_by_reason(client: TestClient) 
 def test_the_status_is_there_while_the_model_loads(
     open_client: Callable[..., TestClient], filler: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))  # as far as its import has come
     loaded = Event()
 
     def load() -> Any:
@@ -75,8 +74,10 @@ def test_the_status_is_there_while_the_model_loads(
         return filler
 
     client = open_client(ready=False, factory=load)
-    model = client.get(STATUS).json()["model"]
-    metrics = client.get("/metrics")
+    with monkeypatch.context() as during:
+        during.setitem(sys.modules, "torch", ModuleType("torch"))  # as far as its import has come
+        model = client.get(STATUS).json()["model"]
+        metrics = client.get("/metrics")
     loaded.set()
 
     assert (model["state"], model["id"], model["device"]) == ("loading", None, "cpu")

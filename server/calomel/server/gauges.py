@@ -60,12 +60,7 @@ def look_at_gpus(door: Door) -> tuple[GpuLook, ...]:
     """The GPUs that this process uses, once its model is there. Loads nothing: the model has loaded torch."""
     torch: Any = sys.modules.get("torch")
     # While the model is being loaded, torch is a module that is not finished.
-    if (
-        door.loader.state != "ready"
-        or torch is None
-        or not torch.cuda.is_available()
-        or not torch.cuda.is_initialized()
-    ):
+    if door.loader.state != "ready" or torch is None or not torch.cuda.is_initialized():
         return ()
     found = []
     for number in range(torch.cuda.device_count()):
