@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -106,11 +106,12 @@ def test_every_door_fills_the_same_hole_alike(nano: TestClient) -> None:
 @pytest.mark.parametrize("url", ["/v1/completions", "/api/generate", "/infill"])
 def test_a_stream_is_the_answer_in_pieces(nano: TestClient, url: str) -> None:
     body = {"prompt": "x = [1, 2, 3]\nprint(", "max_tokens": 8, "n_predict": 8, "options": {"num_predict": 8}}
-    read = {
+    reads: dict[str, Callable[[Any], str]] = {
         "/v1/completions": lambda each: "".join(choice["text"] for choice in each["choices"]),
         "/api/generate": lambda each: each["response"],
         "/infill": lambda each: each["content"],
-    }[url]
+    }
+    read = reads[url]
     whole = read(nano.post(url, json={**body, "stream": False}).json())
     lines = [line.removeprefix("data: ") for line in nano.post(url, json={**body, "stream": True}).text.splitlines()]
 
