@@ -1,28 +1,40 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.server.conftest import until
+
+ASK = {"model": "m", "prompt": "x"}
 
 # `serve` with a model that is made of nothing, so that no test here waits for torch.
 PROGRAM = """
 import asyncio, json, sys, types
+SECONDS = float(sys.argv[2])
 
 class Filler:
     async def afill(self, request):
-        await asyncio.sleep(60)
+        await asyncio.sleep(SECONDS)
+        return types.SimpleNamespace(text="done", finish_reason="stop", prompt_tokens=1, completion_tokens=1,
+                                     cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0, result=None,
+                                     trimmed=False)
 
-def open_filler(model, device, threads):
+def open_filler(model, device, threads, **more):
     if model is not None:
         raise FileNotFoundError("no such checkpoint")
     return Filler()
@@ -30,7 +42,8 @@ def open_filler(model, device, threads):
 class Any:
     def __init__(self, **fields): pass
 
-sys.modules["calomel.suggest.fill"] = types.SimpleNamespace(open_filler=open_filler, FillRequest=Any)
+import calomel.suggest.fill
+calomel.suggest.fill.open_filler = open_filler
 sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve
@@ -53,13 +66,13 @@ def runtime_file(tmp_path: Path) -> Path:
 def start(runtime_file: Path) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
-    def start_(**settings: Any) -> subprocess.Popen[str]:
+    def start_(*, seconds: float = 60, stderr: int = subprocess.PIPE, **settings: Any) -> subprocess.Popen[str]:
         own = {"port": 0, "runtime_file": str(runtime_file)}
         if not settings.keys() & {"no_auth", "token", "token_file"}:
             own["token_file"] = str(runtime_file.with_name("token"))
         arguments = json.dumps({**own, **settings})
         process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, arguments, str(seconds)], stdout=subprocess.PIPE, stderr=stderr, text=True
         )
         running.append(process)
         return process
@@ -167,6 +180,167 @@ def test_a_running_request_does_not_keep_a_stopped_server_alive(start: Start) ->
         time.sleep(0.2)
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(start: Start) -> None:
+    process = start(seconds=1.5, no_auth=True, shutdown_seconds=20)
+    url = first_lines(process)[0].split()[-1]
+    healthy(url)
+    with httpx.Client(base_url=url, timeout=20) as client, ThreadPoolExecutor(1) as pool:
+        running = pool.submit(client.post, "/v1/fim/completions", json=ASK)
+        time.sleep(0.4)
+        process.terminate()
+        time.sleep(0.3)
+        health = client.get("/health")
+        refused = client.post("/v1/fim/completions", json=ASK)
+        finished = running.result(20)
+    began = time.monotonic()
+    process.communicate(timeout=20)
+
+    assert (health.status_code, health.json()["status"]) == (503, "draining")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "server_draining")
+    assert refused.headers["retry-after"] == "5"
+    assert (finished.status_code, finished.json()["choices"][0]["text"]) == (200, "done")
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.slow
+def test_what_does_not_end_in_time_is_cut(start: Start) -> None:
+    process = start(no_auth=True, shutdown_seconds=1)
+    url = first_lines(process)[0].split()[-1]
+    healthy(url)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(httpx.post, f"{url}/v1/fim/completions", json=ASK, timeout=20)
+        time.sleep(0.4)
+        process.terminate()
+        process.communicate(timeout=20)
+        with contextlib.suppress(httpx.HTTPError):
+            assert running.result(20).status_code >= 500
+
+
+@pytest.mark.slow
+def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, runtime_file: Path) -> None:
+    url = first_lines(start(no_auth=True))[0].split()[-1]
+    healthy(url)
+    _, errors = (second := start(no_auth=True, port=int(url.rpartition(":")[2]))).communicate(timeout=20)
+
+    assert second.returncode == 1
+    assert "is another server running?" in errors
+    assert json.loads(runtime_file.read_text())["url"] == url
+    assert httpx.get(f"{url}/health").status_code == 200
+
+
+@pytest.mark.slow
+def test_a_log_that_cannot_be_written_stops_nothing(start: Start) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = start(no_auth=True, seconds=0, log_level="debug", stderr=full.fileno())
+    assert process.stdout is not None
+    url = process.stdout.readline().split()[-1]
+    healthy(url)
+    for _ in range(3):
+        assert httpx.post(f"{url}/v1/fim/completions", json=ASK).status_code == 200
+
+
+@pytest.mark.slow
+def test_one_port_is_open_and_nobody_is_called(start: Start) -> None:
+    process = start(no_auth=True, seconds=0, offline=True)
+    url = first_lines(process)[0].split()[-1]
+    healthy(url)
+    assert httpx.post(f"{url}/v1/fim/completions", json=ASK).status_code == 200
+
+    loopback = "0100007F"
+    sockets = list(internet_sockets(process.pid))
+    listening = [local for local, _, state in sockets if state == "0A"]
+    assert listening == [f"{loopback}:{int(url.rpartition(':')[2]):04X}"]
+    assert {end.partition(":")[0] for local, remote, _ in sockets for end in (local, remote)} <= {loopback, "00000000"}
+
+
+def internet_sockets(pid: int) -> Iterator[tuple[str, str, str]]:
+    """Local end, remote end and state of each of a process's sockets, as proc(5) writes them."""
+    proc = Path(f"/proc/{pid}")
+    links = [str(each.readlink()) for each in (proc / "fd").iterdir()]
+    inodes = {link.removeprefix("socket:[").removesuffix("]") for link in links if link.startswith("socket:")}
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in (proc / "net" / table).read_text().splitlines()[1:]:
+            _, local, remote, state, *_, inode = line.split()[:10]
+            if inode in inodes:
+                yield local, remote, state
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    command = [
+        program,
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
+    command += [
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+        "-subj",
+        "/CN=localhost",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return cert, key
+
+
+@pytest.mark.slow
+def test_a_server_with_a_certificate_speaks_https_alone(start: Start, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    url = first_lines(start(no_auth=True, tls_cert=str(cert), tls_key=str(key)))[0].split()[-1]
+    trusting = ssl.create_default_context(cafile=str(cert))
+
+    assert url.startswith("https://127.0.0.1:")
+    with httpx.Client(base_url=url, verify=trusting, trust_env=False) as client:
+        until(lambda: client.get("/health").status_code == 200)
+    with pytest.raises(httpx.HTTPError):
+        httpx.get(url.replace("https", "http") + "/health")
+
+
+@pytest.mark.slow
+def test_a_certificate_that_cannot_be_used_is_named(
+    start: Start, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    cert, key = certificate
+    (tmp_path / "bad.pem").write_text("no certificate")
+    for tls_cert, tls_key, message in (
+        (cert, tmp_path / "nothing.pem", "tls-key: .*nothing.pem cannot be read"),
+        (tmp_path / "bad.pem", key, "bad.pem .*do not belong together, are damaged"),
+    ):
+        _, errors = start(no_auth=True, tls_cert=str(tls_cert), tls_key=str(tls_key)).communicate(timeout=20)
+        assert re.search("StartError: .*" + message, errors)
+
+
+@pytest.mark.slow
+def test_of_several_people_each_has_a_token_and_so_have_the_users_editors(start: Start, runtime_file: Path) -> None:
+    runtime_file.parent.mkdir(mode=0o700)
+    people = runtime_file.with_name("people")
+    people.write_text("ann a-token\nbob b-token\n")
+    people.chmod(0o600)
+    said = first_lines(start(token_file=str(people)))[1]
+    left = json.loads(runtime_file.read_text())
+
+    assert said == f"Tokens: 2 in {people}\n"
+    assert left["token"] not in {"a-token", "b-token"}
+    for token, status in (("a-token", 200), ("b-token", 200), (left["token"], 200), ("c-token", 401)):
+        assert httpx.get(f"{left['url']}/v1/models", headers={"x-api-key": token}).status_code == status
 
 
 def test_importing_the_server_does_not_import_torch() -> None:

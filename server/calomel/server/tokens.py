@@ -78,14 +78,16 @@ def read(path: Path) -> Tokens:
         raise
     except OSError as error:
         raise StartError(f"the token file {path} cannot be read ({error.strerror})") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise StartError(f"the token file {path} is no plain file")
         problem = modes(status)
         if problem is not None:
             raise StartError(f"the token file {path} {problem}")
-        data = file.read(_MAX_BYTES + 1)
+        data = os.read(descriptor, _MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > _MAX_BYTES or not data.isascii():
         raise StartError(f"the token file {path} is no list of tokens")
     return parse(data.decode(), path)
