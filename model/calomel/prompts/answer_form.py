@@ -19,10 +19,15 @@ MAX_PARTS: Final = 4_000
 MAX_DEPTH: Final = 64
 MAX_PATTERN_CHARACTERS: Final = 4_096
 
-# Between the parts of JSON: enough for a deep object on lines of its own, but no room to fill an answer with blanks.
-WHITESPACE: Final = r"[ \n\r\t]{0,32}"
-# A client's own `x-guidance` can not change them: later options win.
-_OPTIONS: Final[JsonCompileOptions] = {"whitespace_pattern": WHITESPACE, "coerce_one_of": True, "lenient": False}
+# JSON in one of the common ways, on one line or with a line for each item. Where blanks are allowed between all parts,
+# small models fill their answers with them. A client's own `x-guidance` can not change it: later options win.
+_OPTIONS: Final[JsonCompileOptions] = {
+    "key_separator": ": ?",
+    "item_separator": r",( |\n {0,24})?",
+    "whitespace_flexible": False,
+    "coerce_one_of": True,
+    "lenient": False,
+}
 
 
 class GrammarError(ValueError):
