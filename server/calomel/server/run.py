@@ -75,7 +75,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     server = DrainingServer(config(settings, app), app.state.door.admission, idleness, settings.shutdown_seconds)
     with listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
-        path = settings.runtime_file or runtime_file.default_path()
+        path = settings.runtime_file or _runtime_path()
         with terminated_as_interrupted(), _published(path, _record(settings, url, editors)):
             if settings.offline:
                 offline.refuse_connections()
@@ -180,6 +180,13 @@ def _warm_up(filler: Filler) -> None:
         from calomel.suggest.fill import FillRequest
 
         fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
+
+
+def _runtime_path() -> Path:
+    try:
+        return runtime_file.default_path()
+    except OSError as error:
+        raise StartError(f"there is no runtime folder ({error}): say runtime-file") from None
 
 
 @contextlib.contextmanager

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+
+from calomel.server.model_folders import models_folder
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CONFIG = json.dumps({"max_position_embeddings": 4096, "kinds": ["fill"]})
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    for name in ("HF_HUB_OFFLINE", "CALOMEL_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A hub that holds one repository; what was asked of it."""
+    said = SimpleNamespace(
+        files={
+            "config.json": CONFIG,
+            "model.safetensors": "weights",
+            "tokenizer.json": "{}",
+            "modeling_evil.py": "import os",
+            "pytorch_model.bin": "pickle",
+            "extra/model.safetensors": "x",
+        },
+        asked=[],
+    )
+
+    class Api:
+        def model_info(self, repository: str, *, revision: str | None) -> SimpleNamespace:
+            said.asked.append(("info", repository, revision))
+            return SimpleNamespace(sha=COMMIT, siblings=[SimpleNamespace(rfilename=name) for name in said.files])
+
+    def download(repository: str, *, revision: str, local_dir: Path, allow_patterns: Sequence[str]) -> None:
+        said.asked.append(("download", repository, revision))
+        # Whatever is asked for, more comes: the files that are kept are chosen here as well.
+        for name, text in said.files.items():
+            path = Path(local_dir) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        (Path(local_dir) / ".cache").mkdir()
+        (Path(local_dir) / "LICENSE").symlink_to("/etc/passwd")
+
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    return said
+
+
+def test_the_shipped_model_is_listed_described_and_found(run: Callable[..., Any]) -> None:
+    listed, told, place = run("models", "list"), run("models", "info", "nano"), run("models", "path", "nano")
+    assert listed.out.split()[0] == "nano"
+    assert "shipped" in listed.out
+    assert str(models_folder()) in listed.out
+    assert "positions  32768" in told.out
+    assert place.out.strip().endswith("nano")
+
+
+def test_a_name_of_nothing_is_refused(run: Callable[..., Any], tmp_path: Path) -> None:
+    for name in ("nothing", "me/nothing", str(tmp_path)):
+        done = run("models", "path", name)
+        assert (done.status, done.out) == (2, "")
+
+
+def test_a_fetched_model_is_data_of_one_commit(run: Callable[..., Any], hub: SimpleNamespace) -> None:
+    done = run("models", "fetch", "me/small@main")
+    folder = models_folder() / "me--small"
+
+    assert done.status == 0
+    assert COMMIT in done.out
+    assert "calomel serve --model me--small" in done.out
+    assert hub.asked == [("info", "me/small", "main"), ("download", "me/small", COMMIT)]
+    assert {each.name for each in folder.iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "calomel-source.json",
+    }
+    assert f"from       me/small@{COMMIT}" in run("models", "info", "me/small").out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"model.safetensors": None}, "no weights as .safetensors"),
+        ({"config.json": None}, "no config.json"),
+        ({"../outside.safetensors": "x"}, "lead out of it"),
+    ],
+)
+def test_a_repository_that_holds_no_model_leaves_nothing(
+    run: Callable[..., Any], hub: SimpleNamespace, change: dict[str, str | None], message: str
+) -> None:
+    for name, text in change.items():
+        if text is None:
+            del hub.files[name]
+        else:
+            hub.files[name] = text
+    done = run("models", "fetch", "me/small")
+    assert done.status == 1
+    assert message in done.err
+    assert not models_folder().exists() or not list(models_folder().iterdir())
+
+
+@pytest.mark.parametrize("name", ["small", "a/b/c", "../x", "me/..", "/me/small", "me/sm all", "https://x/y"])
+def test_a_repository_has_an_owner_and_a_name(run: Callable[..., Any], hub: SimpleNamespace, name: str) -> None:
+    assert run("models", "fetch", name).status == 1
+    assert hub.asked == []
+
+
+def test_nothing_is_fetched_offline_or_over_what_is_there(
+    run: Callable[..., Any], hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("models", "fetch", "me/small").status == 0
+    assert "is there already" in run("models", "fetch", "me/small").err
+    assert "name may hold" in run("models", "fetch", "me/small", "--name", "../x").err
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "offline is set" in run("models", "fetch", "me/other").err
+    assert len(hub.asked) == 2
+
+
+def test_a_hub_that_cannot_be_reached_is_told(
+    run: Callable[..., Any], hub: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fails)
+    done = run("models", "fetch", "me/small")
+    assert done.status == 1
+    assert "cannot be reached" in done.err
