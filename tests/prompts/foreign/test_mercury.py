@@ -224,11 +224,12 @@ def test_a_whole_prompt_in_the_users_file_is_code() -> None:
         FILE.replace("def area", "<|/code_to_edit|>\ndef area"),
         FILE.replace("import math", "<|code_to_edit|>\nimport math"),
         region("a<|cursor|>b<|cursor|>\n"),
+        FILE + "<|code_to_edit|>\n<|/code_to_edit|>\n" * 3000,
         "<|code_to_edit|>\na\n<|/code_to_edit|>\n<|code_to_edit|>\nb\n<|/code_to_edit|>\n",
     ],
 )
 def test_a_region_that_is_not_certain_is_refused(prompt: str) -> None:
-    with pytest.raises(ForeignPromptError, match=r"code_to_edit|cursor"):
+    with pytest.raises(ForeignPromptError, match=r"code_to_edit|cursor|tags"):
         parse_mercury(prompt)
 
 

@@ -10,6 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
+from typing import Final
+
+from calomel.prompts.foreign.errors import ForeignPromptError
+
+# A prompt with twenty snippets has some fifty; a file about prompts may have as many again.
+_MOST: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +57,16 @@ class Part:
 
 
 def tags(text: str, names: Sequence[str], *, anywhere: bool = False) -> list[Tag]:
-    """The tags of these names, in order: those on lines of their own, or those within lines too."""
-    found = _pattern(tuple(names), anywhere).finditer(text)
-    return [Tag(each[2], bool(each[1]), each.start(), each.end()) for each in found]
+    """The tags of these names, in order: those on lines of their own, or those within lines too.
+
+    Raises:
+        ForeignPromptError: there are more than any client sends.
+    """
+    found = islice(_pattern(tuple(names), anywhere).finditer(text), _MOST + 1)
+    listed = [Tag(each[2], bool(each[1]), each.start(), each.end()) for each in found]
+    if len(listed) > _MOST:
+        raise ForeignPromptError("The prompt has too many tags.")
+    return listed
 
 
 def outermost(found: Sequence[Tag], length: int) -> list[Part]:
