@@ -69,6 +69,10 @@ class Way:
             mask[token // 8] |= 1 << token % 8
         return bytes(mask)
 
+    def forced(self) -> Sequence[int]:
+        follows = self.rule.follows[self.state]
+        return list(follows) if len(follows) == 1 and not self.may_end() else []
+
 
 ANYTHING = Rule(({token: 0 for token in range(VOCAB) if token not in {MASK, END}},), frozenset({0}))
 # Pairs of a small and a larger token, at least three of them.
@@ -320,6 +324,31 @@ def test_what_the_model_proposes_rightly_is_revealed_in_parallel(
 
     assert list(result.ids) == script
     assert result.steps == 1
+
+
+def test_what_the_constraint_forces_takes_no_step_of_its_own(
+    scripted: Scripted, start: Start, context: tuple[int, ...]
+) -> None:
+    # Ten forced tokens, one of two, ten forced ones, and the end.
+    forced = Rule(
+        (
+            *({30: state + 1} for state in range(10)),
+            {40: 11, 41: 11},
+            *({31: state + 1} for state in range(11, 21)),
+            {},
+        ),
+        frozenset({21}),
+    )
+    engine = start(scripted(len(context), [7] * 10 + [41] + [7] * 30))
+
+    result = engine.submit(
+        Request(context, max_new_tokens=40, canvas_lengths=(32,), policy="fixed:1", max_steps=99, constraint=forced)
+    ).result(60)
+
+    assert list(result.ids) == [30] * 10 + [41] + [31] * 10
+    assert result.finish_reason == "stop"
+    assert result.steps <= 3
+    assert len(result.log_probs) == 21
 
 
 def test_frozen_tokens_are_part_of_the_way(model: Transformer, start: Start, context: tuple[int, ...]) -> None:

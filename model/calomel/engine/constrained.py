@@ -3,7 +3,7 @@
 A canvas is decided in parallel, a constraint reads from left to right. So the canvas has a front: what stands before it
 is settled, and what is revealed behind it is a proposal. Behind every step the front moves over what the constraint
 allows. At the first refused position the constraint masks the logits and a token is drawn, and what was proposed
-beside the refused one is masked again. The front moves by one token a step at least.
+beside the refused one is masked again. The front moves by one token a step at least, and over all that is forced.
 
 Causal decisions come one behind the other anyway: each is made within the constraint.
 """
@@ -11,7 +11,7 @@ Causal decisions come one behind the other anyway: each is made within the const
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -37,6 +37,12 @@ class Rows:
         choice = self.choice
         return Prediction(int(choice.token[row]), float(choice.log_prob[row]), float(choice.entropy[row]), 1.0)
 
+    def told(self, row: int, token: int) -> Prediction:
+        """A token that is decided elsewhere."""
+        own = self.choice.token[row]
+        log_prob = self.choice.log_prob[row] + self.logits[row, token] - self.logits[row, own]
+        return Prediction(token, float(log_prob), float(self.choice.entropy[row]), 1.0)
+
     def draw(self, row: int, job: Job, walk: Walk, column: int) -> Prediction:
         """A token for `column` behind the final ones, out of those that `walk` allows.
 
@@ -56,10 +62,7 @@ class Rows:
             sampling = job.request.sampling
             drawn = sampling.temperature > 0 and job.generator is not None
             index = int(sample(left, sampling, job.generator) if drawn and job.generator else left.argmax(dim=-1))
-        token = int(ids[index])
-        own = self.choice.token[row]
-        log_prob = self.choice.log_prob[row] + self.logits[row, token] - self.logits[row, own]
-        return Prediction(token, float(log_prob), float(self.choice.entropy[row]), margin)
+        return replace(self.told(row, int(ids[index])), margin=margin)
 
 
 def decide(job: Job, walk: Walk, predictions: Sequence[Prediction], first: int, rows: Rows) -> list[Prediction]:
@@ -88,10 +91,10 @@ def settle(job: Job, walk: Walk, snapshot: Snapshot, first: int, rows: Rows, boa
     end, start = job.diffusion.end_token_id, job.front
     ids, revealed = snapshot.ids, snapshot.revealed
     for column in range(start, job.length):
-        if not revealed[column] and column > start:
-            return
         row = first + column - start
-        found = None if revealed[column] else rows.proposed(row)
+        found = None if revealed[column] else _masked(job, walk, column, row, rows, moved=column > start)
+        if found is None and not revealed[column]:
+            return
         token = ids[column] if found is None else found.token
         accepted = _accepts(walk, token, end)
         if not accepted:
@@ -106,10 +109,34 @@ def settle(job: Job, walk: Walk, snapshot: Snapshot, first: int, rows: Rows, boa
         if token == end:
             return
         if not accepted and not last:
-            board.hide(job.slot, job.front, job.length)
-            for behind in range(job.front, job.length):
-                if job.frozen_at(behind) is None:
-                    ids[behind], revealed[behind] = board.mask_token_id, False
+            _hide(job, snapshot, board)
+
+
+def _hide(job: Job, snapshot: Snapshot, board: Board) -> None:
+    """Mask what is proposed behind the front again."""
+    board.hide(job.slot, job.front, job.length)
+    for behind in range(job.front, job.length):
+        if job.frozen_at(behind) is None:
+            snapshot.ids[behind], snapshot.revealed[behind] = board.mask_token_id, False
+
+
+def _masked(job: Job, walk: Walk, column: int, row: int, rows: Rows, *, moved: bool) -> Prediction | None:
+    """What stands at a masked position: likeliest, if the front has not moved in this step; else only what is forced."""
+    if not moved:
+        return rows.proposed(row)
+    only = _forced(job, walk, column, rows.logits.shape[-1])
+    return None if only is None else rows.told(row, only)
+
+
+def _forced(job: Job, walk: Walk, column: int, vocab: int) -> int | None:
+    """The one token that can stand at `column`, if that is known without much ado."""
+    forced = walk.forced()
+    if forced:
+        return forced[0]
+    if not walk.may_end():
+        return None
+    ids = _candidates(job, walk, column, vocab)
+    return int(ids[0]) if ids.size == 1 else None
 
 
 def _accepts(walk: Walk, token: int, end: int) -> bool:

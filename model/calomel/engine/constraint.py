@@ -27,6 +27,10 @@ class Walk(Protocol):
         """
         ...
 
+    def forced(self) -> Sequence[int]:
+        """Tokens that come next in any case, as far as that is known; none is always right."""
+        ...
+
 
 class Constraint(Protocol):
     """Which answers are allowed. Can be shared by requests."""

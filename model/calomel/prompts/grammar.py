@@ -69,6 +69,10 @@ class GrammarWalk:
         """The tokens that may come next, one bit each, the lowest first."""
         return b"" if self._matcher.is_stopped() else self._matcher.compute_bitmask()
 
+    def forced(self) -> Sequence[int]:
+        """Tokens that come next in any case."""
+        return () if self._matcher.is_stopped() else self._matcher.compute_ff_tokens()
+
 
 class GrammarCompiler:
     """Makes constraints for one tokenizer. Safe to use from any thread; what was compiled lately is remembered."""
