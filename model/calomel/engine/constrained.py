@@ -121,7 +121,7 @@ def _hide(job: Job, snapshot: Snapshot, board: Board) -> None:
 
 
 def _masked(job: Job, walk: Walk, column: int, row: int, rows: Rows, *, moved: bool) -> Prediction | None:
-    """What stands at a masked position: likeliest, if the front has not moved in this step; else only what is forced."""
+    """What stands at a masked position: the likeliest if the front has not moved in this step, else what is forced."""
     if not moved:
         return rows.proposed(row)
     only = _forced(job, walk, column, rows.logits.shape[-1])
