@@ -6,6 +6,7 @@
 #   make test-full  the same, with the slow and the end-to-end tests
 #   make fix        format, and mend what ruff can mend
 #   make bench      quality and speed of the shipped model
+#   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
 # Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
 
@@ -14,7 +15,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clean
+.PHONY: try test test-full check lint types fix bench clients clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -48,6 +49,9 @@ fix: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/calomel bench infill
 	$(BIN)/calomel bench speed
+
+clients:
+	tests/tools/get-clients
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
