@@ -10,13 +10,14 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from calomel.cli.bench_server import load
+from calomel.cli.bench_server import load, soak
 from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
 bench.command()(load)
+bench.command()(soak)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 

@@ -52,3 +52,26 @@ def load(
             print(run_load(options).to_markdown())
         except (BenchDataError, ServedError) as error:
             raise CommandError(str(error)) from error
+
+
+def soak(
+    minutes: Annotated[float, typer.Option(min=0.1, max=1440, help="How long.")] = 30,
+    clients: Annotated[int, typer.Option(min=1, max=256, help="Clients at once.")] = 8,
+    model: Model = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    seed: Annotated[int, typer.Option(help="Decides who asks what.")] = 1,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """The server over time: mixed traffic, clients that leave, bad requests; memory, files and places over time."""
+    check_device(device)
+    from calomel.bench.heldout import BenchDataError
+    from calomel.bench.served import ServedError
+    from calomel.bench.soak import SoakOptions, run_soak
+
+    options = SoakOptions(minutes, clients, model, device, threads, seed, json, results)
+    try:
+        print(run_soak(options).to_markdown())
+    except (BenchDataError, ServedError) as error:
+        raise CommandError(str(error)) from error
