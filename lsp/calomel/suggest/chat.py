@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 from calomel.prompts.answer_form import GrammarError
 from calomel.prompts.chat.conversation import Call
 from calomel.prompts.chat.prompt import ChatPrompt
-from calomel.prompts.chat.reading import read_reply, shown_so_far
+from calomel.prompts.chat.reading import THOUGHT_OPENING, read_reply, shown_so_far, split_thought
 from calomel.prompts.chat.template import ChatTemplate
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.chat_request import ChatRequest, Effort, form_of
@@ -29,6 +29,8 @@ ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 _CANVAS: Final = 32
 # Seconds; compiling is bounded by its own budget, this bounds the waiting of a busy machine.
 _COMPILE_SECONDS: Final = 5.0
+# Tokens at the end of a prompt that may open a thought for the model.
+_TAIL: Final = 16
 # How sure the model has to be of a token, and of how many positions of a canvas one is revealed by each step at least:
 # effort is the number of times that it looks at its text.
 _EFFORTS: Final[dict[Effort, tuple[float, int]]] = {
@@ -66,11 +68,12 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A request as the engine takes it, and when it began."""
+    """A request as the engine takes it, and when it began; `lead` is what the prompt says of the answer already."""
 
     asked: ChatRequest
     context: tuple[int, ...]
     constraint: Constraint | None
+    lead: str
     began: float
 
 
@@ -119,7 +122,8 @@ class Chat:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[str | Reply]:
         """Yield the content as its beginning gets settled, piece by piece, then the `Reply`. Raises as `reply`."""
         sent, known = "", -1
-        async with aclosing(self._watch(request)) as items:
+        prepared = await self._prepare(request)
+        async with aclosing(self._watch(prepared)) as items:
             async for item in items:
                 if isinstance(item, Reply):
                     shown = item.content
@@ -127,7 +131,7 @@ class Chat:
                     ids = _settled_ids(item, self._model.tokenizer.end, request.max_tokens)
                     if len(ids) == known:
                         continue
-                    known, shown = len(ids), self._shown(request, ids)
+                    known, shown = len(ids), self._shown(prepared, ids)
                 if shown.startswith(sent) and len(shown) > len(sent):
                     yield shown[len(sent) :]
                     sent = shown
@@ -136,16 +140,17 @@ class Chat:
 
     async def canvases(self, request: ChatRequest) -> AsyncGenerator[CanvasText | Reply]:
         """Yield the whole answer behind every denoising step, each in the place of the last, then the `Reply`."""
-        async with aclosing(self._watch(request)) as items:
+        prepared = await self._prepare(request)
+        async with aclosing(self._watch(prepared)) as items:
             async for item in items:
                 if isinstance(item, Reply):
                     yield item
                 else:
                     state = canvas_text(item, self._model.tokenizer, request.max_tokens)
-                    yield replace(state, text=cut_at_stop(state.text, request.stop)[0])
+                    said = prepared.lead + cut_at_stop(state.text, request.stop)[0]
+                    yield replace(state, text=split_thought(said)[1])
 
-    async def _watch(self, request: ChatRequest) -> AsyncGenerator[CanvasState | Reply]:
-        prepared = await self._prepare(request)
+    async def _watch(self, prepared: _Prepared) -> AsyncGenerator[CanvasState | Reply]:
         handle = self._model.engine.submit(replace(self._request(prepared), record_canvases=True))
         try:
             async for state in handle.astates():
@@ -161,7 +166,8 @@ class Chat:
             context, constraint = await asyncio.wait_for(asyncio.to_thread(self._read, request), _COMPILE_SECONDS)
         except TimeoutError:
             raise GrammarError("the schema or pattern is too complex") from None
-        return _Prepared(request, context, constraint, began)
+        opened = request.free and self._model.tokenizer.decode(context[-_TAIL:]).rstrip().endswith(THOUGHT_OPENING)
+        return _Prepared(request, context, constraint, THOUGHT_OPENING if opened else "", began)
 
     def _read(self, request: ChatRequest) -> tuple[tuple[int, ...], Constraint | None]:
         effort = request.effort
@@ -169,7 +175,7 @@ class Chat:
             request.messages,
             request.offered,
             reasoning_effort=effort,
-            enable_thinking=effort != "instant",
+            enable_thinking=effort != "instant" and request.free,
         )
         form = form_of(request)
         return tuple(context), None if form is None else self._model.grammars.compile(form)
@@ -198,14 +204,15 @@ class Chat:
     def _stops(self, request: ChatRequest) -> Callable[[Sequence[int]], bool]:
         return lambda ids: cut_at_stop(self._model.tokenizer.decode(ids), request.stop)[1]
 
-    def _shown(self, request: ChatRequest, ids: Sequence[int]) -> str:
+    def _shown(self, prepared: _Prepared, ids: Sequence[int]) -> str:
+        request = prepared.asked
         text, stopped = cut_at_stop(self._model.tokenizer.decode(ids), request.stop)
-        return shown_so_far(text if stopped else settled(text, request.stop), request.callable)
+        return shown_so_far(prepared.lead + (text if stopped else settled(text, request.stop)), request.callable)
 
     def _finish(self, prepared: _Prepared, result: Result) -> Reply:
         request, tokenizer = prepared.asked, self._model.tokenizer
         text, stopped = cut_at_stop(tokenizer.decode(result.ids), request.stop)
-        reading = read_reply(text, request.callable)
+        reading = read_reply(prepared.lead + text, request.callable)
         calls = tuple(replace(call, id=self._new_id()) for call in reading.calls)
         reason: ChatFinish = "stop" if stopped else result.finish_reason
         return Reply(

@@ -60,6 +60,12 @@ class ChatRequest:
         """The functions whose calls are calls."""
         return tuple(each for each in self.offered if self.named in {None, each.name})
 
+    @property
+    def free(self) -> bool:
+        """Whether the answer may have any text in it, so that the model may think aloud first."""
+        must_call = bool(self.callable) and (self.calling == "required" or self.named is not None)
+        return self.schema is None and self.pattern is None and not must_call
+
 
 def form_of(request: ChatRequest) -> AnswerForm | None:
     """The form of the answer; None for any text.

@@ -39,6 +39,7 @@ SOURCE = (
     "{% if tools %}<|file|>tools<|prefix|>{{ tools | tojson }}<|end|>{% endif %}"
     "{% for m in messages %}<|file|>{{ m.role }}<|prefix|>{{ m.content }}<|end|>{% endfor %}"
     "<|file|>assistant {{ reasoning_effort }}<|prefix|>"
+    "{% if reasoning_effort == 'high' and enable_thinking %}{{ '<think>\\n' }}{% endif %}"
 )
 ASK = ChatRequest((Message("user", "How late is it?"),), max_tokens=200)
 NOW = Function("now", "Tells the time.", {"type": "object", "properties": {}, "additionalProperties": False})
@@ -111,7 +112,8 @@ def says(config: ModelConfig, tokenizer: Tokenizer) -> Iterator[Callable[[str, C
         engines.append(engine)
         chat = chat_of(Filler(engine, tokenizer))
         model.said = tokenizer.encode(text)
-        model.context = len(chat._prompt.render(request.messages, request.offered, reasoning_effort=request.effort))
+        told = {"reasoning_effort": request.effort, "enable_thinking": request.free}
+        model.context = len(chat._prompt.render(request.messages, request.offered, **told))
         return chat
 
     yield make
@@ -195,6 +197,25 @@ def test_what_is_shown_of_a_growing_answer_is_never_taken_back(functions: tuple[
         for earlier, later in pairwise(grown):
             assert later.startswith(earlier)
         assert grown[-1] == final
+
+
+async def test_a_thought_that_the_prompt_begins_is_none_of_the_content(says: Says) -> None:
+    request = replace(ASK, effort="high")
+    chat = says("Let me see.\n</think>\n\nNine.", request)
+
+    reply = await chat.reply(request)
+    pieces = [piece async for piece in chat.stream(request)]
+    states = [state async for state in chat.canvases(request)]
+
+    assert (reply.thought, reply.content) == ("Let me see.", "Nine.")
+    assert "".join(piece for piece in pieces if isinstance(piece, str)) == "Nine."
+    assert not any("Let me" in state.text for state in states if isinstance(state, CanvasText))
+
+
+async def test_where_a_form_is_asked_for_there_is_no_thought_before_it(says: Says) -> None:
+    request = replace(ASK, effort="high", pattern="[a-z]+")
+
+    assert (await says("nine", request).reply(request)).content == "nine"
 
 
 async def test_calls_are_text_where_no_function_may_be_called(says: Says) -> None:
