@@ -34,7 +34,8 @@ FIM = "/v1/fim/completions"
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     runtime_file = tmp_path_factory.mktemp("run") / "server.json"
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0"]
+    # Offline: whatever a library tried to reach, its request here would fail.
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token", "--offline", "--port", "0"]
     command += ["--model", str(MODEL), "--runtime-file", str(runtime_file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
