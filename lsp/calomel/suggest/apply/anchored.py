@@ -163,7 +163,10 @@ class Anchored:
         shown = self._snippet.filled(max(head, run.start), run.end)
         if head < run.start or left >= len(shown):
             return True
-        return run.marked_after and (left > _LEFT or all(self._pairs[line] is not None for line in shown))
+        if not run.marked_after:
+            return False
+        same = all(self._pairs[line] is not None for line in shown)
+        return left > _LEFT or (same and len(shown) <= _LEFT)
 
     def _doubtful(self, one: tuple[int, int], other: tuple[int, int]) -> bool:
         """Whether what is missing between two lines of a run may have been left out by mistake."""

@@ -120,16 +120,23 @@ class Likeness:
         if root == line:
             return True
         theirs = self._original.roots[at]
-        return theirs != at and self._snippet.identity(root) == self._original.identity(theirs)
+        if theirs == at:
+            return False
+        # The snippet may begin in the middle of a block, with its second arm.
+        return self._snippet.closes(root) or self._snippet.identity(root) == self._original.identity(theirs)
 
     def _path(self, line: int) -> list[str] | None:
         """What the snippet shows around a line, where the original has it; None within a new definition."""
         found = []
-        for head in self._snippet.path(line):
-            identity = self._snippet.identity(head)
+        snippet = self._snippet
+        for head in snippet.path(line):
+            identity = snippet.identity(head)
             if identity in self._heads:
                 found.append(identity)
-            elif head in self._snippet.names and self._snippet.ends[head] > head + 1:
+            elif snippet.keys[head] in self._heads:
+                # A parser that sees a piece alone takes for a definition what is text in the whole.
+                found.append(snippet.keys[head])
+            elif self._defines(snippet, head):
                 return None
         return found
 

@@ -99,16 +99,16 @@ def _merge(text: str, update: str, grammar: Grammar | None) -> Merged:
     if len(snippet.source.lines) * len(original.lines) > _MOST_CELLS:
         return Merged(text, sure=False, warning=TOO_LARGE)
     question = _Question(original, snippet, runs, grammar, Likeness(snippet.source, original))
-    texts, complete = _texts(question)
-    if len(texts) == 1 and complete:
-        return Merged(texts[0], sure=True)
+    texts, likeliest, complete = _texts(question)
     if not texts or not complete or len(texts) > MOST_AMBIGUOUS:
         return Merged(text, sure=False, warning=NO_PLACE)
+    if texts == likeliest:
+        return Merged(texts[0], sure=True)
     return Merged(text, sure=False, ambiguous=tuple(texts))
 
 
-def _texts(question: _Question) -> tuple[list[str], bool]:
-    """The texts that the snippet may mean, likeliest first; and whether there are no more."""
+def _texts(question: _Question) -> tuple[list[str], list[str], bool]:
+    """The texts that the snippet may mean, likeliest first; of them the best reading's; and whether there are no more."""
     items, lines = question.items()
     alignment = align(items, len(question.original.lines))
     sound = Sound(question.original, question.snippet.source)
@@ -116,12 +116,16 @@ def _texts(question: _Question) -> tuple[list[str], bool]:
     for pairs in _alignments(question, alignment, lines):
         for combination in product(*(_readings(question, pairs) or [[]])):
             if len(found) == _MOST_TRIED:
-                return [text for text, good in found.items() if good], False
+                return _good(found), [], False
             pieces = [piece for reading in combination for piece in reading]
             merged = splice(question.original, question.snippet.source, pieces)
             if merged is not None and merged not in found:
                 found[merged] = sound.sound(read_source(merged, question.grammar))
-    return [text for text, good in found.items() if good], True
+    return _good(found), _good(dict([*found.items()][:1])), True
+
+
+def _good(found: dict[str, bool]) -> list[str]:
+    return [text for text, good in found.items() if good]
 
 
 def _alignments(question: _Question, alignment: Alignment, lines: list[int]) -> list[list[int | None]]:

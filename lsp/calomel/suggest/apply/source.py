@@ -142,7 +142,7 @@ def _blocks(source: Source) -> None:
         if not source.keys[at]:
             # A marker may stand for the end of every block that is indented as much, and for the head of another.
             if at in source.left_out:
-                while stack and source.indents[stack[-1]] >= indent and not _introduces(source, stack[-1], at):
+                while stack and source.indents[stack[-1]] >= indent:
                     source.ends[source.roots[stack.pop()]] = last
             continue
         while stack and source.indents[stack[-1]] > indent:
@@ -158,13 +158,6 @@ def _blocks(source: Source) -> None:
         last = at + 1
     for at in stack:
         source.ends[source.roots[at]] = last
-
-
-def _introduces(source: Source, head: int, marker: int) -> bool:
-    """Whether a marker is the body of the line above it, for all its indentation."""
-    return (
-        head == marker - 1 and source.indents[head] == columns(source.lines[marker]) and source.keys[head][-1] in ":{"
-    )
 
 
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
