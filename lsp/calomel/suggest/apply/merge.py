@@ -108,7 +108,7 @@ def _merge(text: str, update: str, grammar: Grammar | None) -> Merged:
 
 
 def _texts(question: _Question) -> tuple[list[str], list[str], bool]:
-    """The texts that the snippet may mean, likeliest first; of them the best reading's; and whether there are no more."""
+    """The texts that the snippet may mean, likeliest first; the best reading's alone; whether there are no more."""
     items, lines = question.items()
     alignment = align(items, len(question.original.lines))
     sound = Sound(question.original, question.snippet.source)
