@@ -73,6 +73,24 @@ def test_two_windows_that_open_at_once_share_one_server() -> None:
     assert find_or_start(SETTINGS) == one
 
 
+@pytest.mark.parametrize(
+    "text", ["[serve]\nno_auth = true\nport = 1\nhost = '127.0.0.9'\n", "[serve]\nprot = 1\n", "["]
+)
+def test_the_users_settings_for_a_server_of_his_own_do_not_reach_the_shared_one(
+    private_folders: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    config = private_folders / "config" / "calomel" / "calomel.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(text)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(private_folders / "config"))
+    monkeypatch.setenv("CALOMEL_TOKEN", "of-another-server")
+    endpoint = find_or_start(SETTINGS)
+
+    assert endpoint.url.startswith("http://127.0.0.1:")
+    assert len(endpoint.token or "") >= 43
+    assert not (private_folders / "xdg_state_home" / "calomel" / "token").exists()
+
+
 async def test_a_server_that_dies_is_replaced_and_the_window_goes_on() -> None:
     completer = await connect(SETTINGS)
     assert (await completer.info()).id == "calomel-nano"
