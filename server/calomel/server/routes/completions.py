@@ -51,7 +51,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         wanted = _fill_request(visiting, body)
         if body.stream:
             return visiting.stream(_fill_events(visiting, body, await streamed(visiting, wanted)))
-        fill = await visiting.run(visiting.filler.afill(wanted))
+        fill = await visiting.fill(wanted)
         answered(visiting, fill)
         return _plain(visiting, body, fill.text, finish_reason(fill), usage(fill), TRIMMED if fill.trimmed else None)
 

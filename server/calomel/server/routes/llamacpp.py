@@ -49,7 +49,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
         if body.stream:
             return visiting.stream(_events(visiting, await streamed(visiting, wanted)))
         try:
-            fill = await visiting.run(visiting.filler.afill(wanted))
+            fill = await visiting.fill(wanted)
         except Exception as error:
             if getattr(error, "code", None) != "deadline_exceeded":
                 raise

@@ -83,7 +83,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
             sampling=_sampling(options),
         )
         if body.stream is False:
-            fill = await visiting.run(visiting.filler.afill(wanted))
+            fill = await visiting.fill(wanted)
             answered(visiting, fill)
             return _whole(visiting, body, [_done(visiting, body, fill, fill.text)])
         return await _stream(visiting, body, wanted)
