@@ -1,0 +1,239 @@
+"""Prompts as Zed builds them, from real files: the door reads them exactly, and Zed reads its answers exactly."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.editors.zed.answers import UnreadableAnswerError, applied
+from tests.editors.zed.blocks import LONGEST, boundaries
+from tests.editors.zed.events import Event
+from tests.editors.zed.excerpts import EDITABLE_TOKENS, tokens
+from tests.editors.zed.prompts import MOST_TOKENS, STOP, Asked, ask
+from tests.editors.zed.sources import files
+
+from calomel.prompts.foreign.errors import ForeignPromptError
+from calomel.prompts.foreign.zeta import is_zeta, parse_zeta, zeta_answer
+from calomel.suggest.stateless.room import EditRoom, RegionAnswer
+
+# Words of the format: Zed does not ask where it sees them, other clients may.
+WORDS = ("<|marker_1|>", "<|marker_2|>", "<|user_cursor|>", "<[fim-middle]>", "<[fim-prefix]>", "<[fim-suffix]>",
+         "<filename>x.py\n", "<[end▁of▁sentence]>", "<<<<<<< CURRENT\n", "=======\n", ">>>>>>> UPDATED\n",
+         "<filename>edit_history\n", "// User accepted prediction:\n", "...\n")  # fmt: skip
+
+
+def moments(chance: random.Random, each: int = 1, places: int = 4) -> Iterator[Asked]:
+    """Cursors in real files, after a few edits there."""
+    sources = [(path, text) for path, text in files(each) if not any(word.strip() in text for word in WORDS[:-1])]
+    for path, text in sources:
+        for _ in range(places):
+            cursor = chance.choice((0, len(text), chance.randint(0, len(text)), chance.randint(0, len(text))))
+            others = [(name, [_lines(chance, other)]) for name, other in chance.sample(sources, 3) if name != path]
+            asked = ask(path, text, cursor, list(_edits(chance, path, text)), others)
+            if asked is not None:
+                yield asked
+
+
+def _lines(chance: random.Random, text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    first = chance.randrange(max(1, len(lines)))
+    return "".join(lines[first : first + 12])
+
+
+def _edits(chance: random.Random, path: str, text: str) -> Iterator[Event]:
+    """What may have led to this text: lines that were others, lines that were not there."""
+    lines = text.splitlines(keepends=True)
+    for _ in range(chance.randrange(9)):
+        if not lines:
+            return
+        at = chance.randrange(len(lines))
+        before = [*lines[:at], *([chance.choice(lines)] if chance.random() < 0.6 else []), *lines[at + 1 :]]
+        if before != lines:
+            yield Event(path, "".join(before), text, predicted=chance.random() < 0.3)
+
+
+def _variant(chance: random.Random, region: str) -> str:
+    """The region with some change."""
+    lines = region.splitlines(keepends=True) or [""]
+    at, to = sorted((chance.randrange(len(lines) + 1), chance.randrange(len(lines) + 1)))
+    new = chance.choice(("", "x = 1\n", "    return None\n", "}\n", chance.choice(lines), "é🙂\n", "\n\n"))
+    if chance.random() < 0.3:
+        place = chance.randint(0, len(region))
+        return region[:place] + new.strip() + region[place + chance.randrange(3) :]
+    return "".join([*lines[:at], new, *lines[min(to, at + chance.randrange(4)) :]])
+
+
+def test_zeds_own_rules_hold_for_its_prompts() -> None:
+    asked = list(moments(random.Random(1)))
+
+    assert len(asked) > 30
+    for each in asked:
+        assert tokens(each.prompt) <= MOST_TOKENS
+        lines = each.region.splitlines(keepends=True)
+        assert len(lines) < 2 or sum(map(tokens, lines)) <= EDITABLE_TOKENS
+        blocks = [each.region[start:end].splitlines() for start, end in pairwise(each.markers)]
+        assert all(len(block) <= LONGEST + 5 for block in blocks)
+    assert {len(each.markers) for each in asked} >= {2, 3, 4}
+
+
+def test_a_block_does_not_begin_with_what_closes_another() -> None:
+    body = "".join(f"    line {number}\n" for number in range(15))
+    assert boundaries("def f():\n" + body + "}\n\nnext\n" + body)[1] == len("def f():\n" + body + "}\n\n")
+
+
+def test_the_door_reads_what_the_editor_shows() -> None:
+    for asked in moments(random.Random(2)):
+        read = parse_zeta(asked.prompt)
+        shown = asked.excerpt
+        assert read.edit.region == asked.region
+        assert read.edit.prefix == asked.file[shown.start : shown.region_start]
+        assert read.edit.suffix.removesuffix("\n") == asked.file[shown.region_end : shown.end].removesuffix("\n")
+        assert read.markers == asked.markers
+
+
+def test_whatever_a_region_becomes_the_editor_makes_the_same_of_it() -> None:
+    chance = random.Random(3)
+    told = Counter[str]()
+    for asked in moments(chance):
+        for _ in range(8):
+            wanted = _variant(chance, asked.region)
+            answer = zeta_answer(parse_zeta(asked.prompt), wanted, STOP)
+            made = applied(asked, answer)
+            shown = asked.excerpt
+            assert made == asked.file[: shown.region_start] + wanted + asked.file[shown.region_end :]
+            told["changed" if made != asked.file else "unchanged"] += 1
+    assert told["changed"] > 150
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[RegionAnswer]:
+    """What the room decided, request by request."""
+    answers: list[RegionAnswer] = []
+    rewrite = EditRoom.rewrite
+
+    async def kept(*arguments: Any, **named: Any) -> RegionAnswer:
+        answers.append(await rewrite(*arguments, **named))
+        return answers[-1]
+
+    monkeypatch.setattr(EditRoom, "rewrite", kept)
+    return answers
+
+
+def question(asked: Asked) -> dict[str, Any]:
+    return {"model": "zeta2.1", "prompt": asked.prompt, "max_tokens": 2048, "stop": list(STOP)}
+
+
+@pytest.mark.slow
+def test_the_app_answers_and_the_editor_applies_what_was_decided(
+    client: TestClient, decided: list[RegionAnswer], filler: Any
+) -> None:
+    told = Counter[str]()
+    for asked in moments(random.Random(4), each=1, places=4):
+        filler.deltas = ["total"]
+        body = client.post("/v1/completions", json=question(asked)).json()
+
+        made = applied(asked, body["choices"][0]["text"])
+        shown = asked.excerpt
+        assert made == asked.file[: shown.region_start] + decided[-1].text + asked.file[shown.region_end :]
+        told["changed" if made != asked.file else "silent"] += 1
+        assert {"id", "object", "created", "model", "choices", "usage"} <= set(body)
+    assert told["changed"] >= 5
+    assert told["silent"] >= 5
+
+
+def test_a_rename_in_a_file_of_each_language_goes_on(client: TestClient, decided: list[RegionAnswer]) -> None:
+    changed = set()
+    for path, text in files(3, seed=5):
+        asked = _renamed(path, text)
+        if asked is None:
+            continue
+        body = client.post("/v1/completions", json=question(asked)).json()
+        if applied(asked, body["choices"][0]["text"]) != asked.file:
+            changed.add(path.rpartition(".")[2])
+    assert len(changed) >= 5, changed
+
+
+def _renamed(path: str, text: str) -> Asked | None:
+    """A name that stands on two lines, once it was changed on the first of them."""
+    lines = text.splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        names = [word for word in line.replace("(", " ").replace(",", " ").split() if word.isidentifier()]
+        for name in (name for name in names if len(name) > 4):
+            later = next((row for row in range(at + 1, min(at + 5, len(lines))) if name in lines[row]), None)
+            if later is not None and line.count(name) == 1:
+                after = "".join([*lines[:at], line.replace(name, f"{name}_new"), *lines[at + 1 :]])
+                cursor = after.index(lines[later], sum(map(len, lines[:at])))
+                return ask(path, after, cursor, [Event(path, text, after)])
+    return None
+
+
+def test_a_region_with_words_of_the_format_is_read_as_it_is_or_refused() -> None:
+    chance = random.Random(7)
+    told = Counter[str]()
+    for path, clean in files(1, seed=7):
+        for word in WORDS:
+            lines = clean.splitlines(keepends=True)
+            row = chance.randrange(len(lines))
+            text = "".join([*lines[:row], f"{word}\n" if chance.random() < 0.5 else lines[row] + word, *lines[row:]])
+            near = sum(map(len, lines[: max(0, row + chance.randint(-25, 25))]))
+            asked = ask(path, text, min(len(text), near))
+            if asked is None:
+                continue
+            told[_read(asked)] += 1
+    assert set(told) == {"as it is", "refused"}, told
+    assert told["as it is"] > told["refused"] > 10
+
+
+def _read(asked: Asked) -> str:
+    if not is_zeta(asked.prompt):
+        return "another format"
+    try:
+        read = parse_zeta(asked.prompt)
+    except ForeignPromptError:
+        return "refused"
+    return "as it is" if (read.edit.region, read.markers) == (asked.region, asked.markers) else "misread"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", WORDS)
+def test_a_file_with_words_of_the_format_is_edited_as_decided_or_not_at_all(
+    client: TestClient, decided: list[RegionAnswer], filler: Any, word: str
+) -> None:
+    chance = random.Random(word)
+    told = Counter[str]()
+    for path, clean in files(1, seed=6):
+        for _ in range(3):
+            place = chance.randint(0, len(clean))
+            text = clean[:place] + word + clean[place:]
+            cursor = min(len(text), max(0, place + chance.randint(-400, 400)))
+            asked = ask(path, text, cursor, [Event(path, clean, text)])
+            if asked is None:
+                continue
+            filler.deltas = [chance.choice(("total", word))]
+            told[_outcome(client, decided, asked)] += 1
+    assert set(told) <= {"refused", "silent", "changed"}, told
+    assert told["refused"] + told["silent"] + told["changed"] > 10
+
+
+def _outcome(client: TestClient, decided: list[RegionAnswer], asked: Asked) -> str:
+    decided.clear()
+    answer = client.post("/v1/completions", json=question(asked))
+    if answer.status_code == 400:
+        return "refused"
+    if not decided:
+        return "taken for another prompt"
+    text = answer.json()["choices"][0]["text"]
+    shown = asked.excerpt
+    wanted = asked.file[: shown.region_start] + decided[-1].text + asked.file[shown.region_end :]
+    try:
+        made = applied(asked, text)
+    except UnreadableAnswerError as error:
+        return f"unreadable: {error}"
+    if made == asked.file:
+        return "silent"
+    return "changed" if made == wanted else "another edit than decided"
