@@ -28,6 +28,9 @@ SAMPLING_PARAMETERS = (
     "stop",
 )
 
+ENDPOINTS = ("fim.completions", "edit.completions", "apply.completions", "completions")
+CHAT_FEATURES = ("tools", "json_mode", "structured_outputs", "reasoning")
+
 router = protected_router(prefix="/v1", responses={"4XX": {"model": ErrorResponse}})
 
 
@@ -50,6 +53,7 @@ def describe(folder: Path | None) -> ModelObject:
         # The loader says what is wrong with the folder; this list must not fail before it.
         positions, created = FALLBACK_CONTEXT, 0
     name = SHIPPED_NAME if folder is None else folder.resolve().name
+    talks = folder is not None and _talks(folder)
     return ModelObject(
         id=name,
         name=f"Calomel: {name}",
@@ -58,7 +62,19 @@ def describe(folder: Path | None) -> ModelObject:
         context_length=positions,
         max_output_length=min(MAX_TOKENS, positions),
         supported_sampling_parameters=list(SAMPLING_PARAMETERS),
+        supported_features=list(CHAT_FEATURES) if talks else ["structured_outputs"],
+        supported_endpoints=[*ENDPOINTS, *(["chat.completions"] if talks else [])],
     )
+
+
+def _talks(folder: Path) -> bool:
+    """Whether the folder says how a conversation is written; the chat route says what is wrong with a bad template."""
+    from calomel.prompts.chat.template import ChatTemplate, ChatTemplateError  # jinja2 takes its time
+
+    try:
+        return ChatTemplate.of(folder) is not None
+    except ChatTemplateError:
+        return False
 
 
 def _shipped() -> Path:

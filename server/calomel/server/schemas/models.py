@@ -28,7 +28,7 @@ class ModelObject(BaseModel):
     pricing: Pricing = Pricing()
     supported_sampling_parameters: list[str]
     supported_features: list[str] = []
-    supported_endpoints: list[str] = ["fim.completions", "edit.completions", "apply.completions", "completions"]
+    supported_endpoints: list[str]
 
 
 class Models(BaseModel):
