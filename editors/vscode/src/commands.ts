@@ -1,0 +1,251 @@
+// What the command palette, the keys and the status bar's menu do.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import * as vscode from "vscode";
+import { contextPage } from "./contextPage";
+import type { ContextAnswer } from "./contextPage";
+import type { Faults } from "./faults";
+import { TAKEN } from "./inline";
+import type { Inline } from "./inline";
+import type { Pages } from "./page";
+import type { Preview } from "./preview";
+import type { Server } from "./server";
+import type { Watch } from "./watch";
+
+const REPORT_MS = 60_000;
+const SNOOZE_MINUTES = [10, 30, 60, 240];
+const GUIDE = "calomel.calomel#calomel.start";
+
+export interface Parts {
+  readonly server: Server;
+  readonly inline: Inline;
+  readonly preview: Preview;
+  readonly watch: Watch;
+  readonly pages: Pages;
+  readonly faults: Faults;
+}
+
+type Handler = (...args: never[]) => unknown;
+
+/** Register every command. */
+export function registerCommands(parts: Parts): vscode.Disposable[] {
+  const { server, faults } = parts;
+  const commands: Record<string, Handler> = {
+    [TAKEN]: (id: string) => {
+      parts.inline.taken(id);
+    },
+    "calomel.accept": () => accept(parts),
+    "calomel.acceptWord": () => acceptPiece(parts, "word"),
+    "calomel.acceptLine": () => acceptPiece(parts, "line"),
+    "calomel.dismiss": () => dismiss(parts),
+    "calomel.suggest": () => suggest(parts),
+    "calomel.toggle": said(() => toggle(parts, "global")),
+    "calomel.toggleLanguage": said(() => toggle(parts, "language")),
+    "calomel.toggleFile": said(() => toggle(parts, "file")),
+    "calomel.snooze": said(() => snooze(parts)),
+    "calomel.showContext": said(() => showContext(parts)),
+    "calomel.showLog": said(() => showLog(parts)),
+    "calomel.openReport": said(() => openReport(parts)),
+    "calomel.feedback": said(() => feedback(parts)),
+    "calomel.restart": async () => {
+      faults.forget();
+      await server.restart();
+    },
+    "calomel.choosePath": () => choosePath(),
+    "calomel.openGuide": () =>
+      vscode.commands.executeCommand("workbench.action.openWalkthrough", GUIDE, false),
+    "calomel.openSettings": () => vscode.commands.executeCommand("workbench.action.openSettings", "calomel."),
+    "calomel.showMenu": () => showMenu(parts),
+  };
+  return Object.entries(commands).map(([name, handler]) => vscode.commands.registerCommand(name, handler));
+}
+
+/** A command that needs the server says so where there is none. */
+function said(work: () => Promise<void>): Handler {
+  return async () => {
+    try {
+      await work();
+    } catch (error) {
+      await vscode.window.showWarningMessage(
+        `Calomel: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  };
+}
+
+async function accept({ preview, watch }: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor !== undefined) {
+    watch.cancel();
+  }
+  if (editor === undefined || !(await preview.accept(editor))) {
+    // The edit went away while the key was on its way.
+    await vscode.commands.executeCommand("tab");
+  }
+}
+
+async function acceptPiece({ preview, inline, watch }: Parts, size: "word" | "line"): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (preview.in(editor) !== null && editor !== undefined) {
+    watch.cancel();
+    await preview.acceptPiece(editor, size);
+  } else {
+    await inline.acceptPiece(size);
+  }
+}
+
+async function dismiss({ preview, inline, watch }: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  watch.cancel();
+  if (editor === undefined || !preview.dismiss(editor)) {
+    await inline.dismiss();
+  }
+}
+
+async function suggest({ watch, inline }: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) {
+    return;
+  }
+  const { document } = editor;
+  if (vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true)) {
+    inline.ignore("asked_again");
+    await vscode.commands.executeCommand("editor.action.inlineSuggest.trigger");
+  } else {
+    await watch.ask(editor, true);
+  }
+}
+
+async function toggle({ server, watch }: Parts, scope: "global" | "language" | "file"): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  if (scope !== "global" && document === undefined) {
+    throw new Error("No file is open.");
+  }
+  const [language, uri] = [document?.languageId, document?.uri];
+  const wish = { scope, ...(scope === "language" ? { language } : {}), ...(scope === "file" ? { uri: uri?.toString() } : {}) };
+  const { enabled } = await server.execute<{ enabled: boolean }>("toggle", wish);
+  if (!enabled) {
+    watch.hide("turned_off");
+  } else if (uri !== undefined) {
+    server.spoke(uri);
+  }
+  const what = { global: "", language: ` for ${language ?? ""}`, file: " in this file" }[scope];
+  vscode.window.setStatusBarMessage(`Calomel: suggestions${what} ${enabled ? "on" : "off"}`, 4000);
+}
+
+async function snooze({ server, watch }: Parts): Promise<void> {
+  const choices = [...SNOOZE_MINUTES, 0].map((minutes) => ({
+    label: minutes === 0 ? "Wake up" : minutes < 60 ? `${minutes} minutes` : `${minutes / 60} h`,
+    minutes,
+  }));
+  const choice = await vscode.window.showQuickPick(choices, { placeHolder: "Be quiet for" });
+  if (choice !== undefined) {
+    await server.execute("snooze", choice.minutes);
+    watch.hide("turned_off");
+    const document = vscode.window.activeTextEditor?.document;
+    if (document !== undefined) {
+      server.spoke(document.uri);
+    }
+  }
+}
+
+async function showContext({ server, pages }: Parts): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined) {
+    throw new Error("No file is open.");
+  }
+  const { document, selection } = editor;
+  const { line, character } = selection.active;
+  const answer = await server.execute<ContextAnswer>("showContext", {
+    textDocument: { uri: document.uri.toString() },
+    position: { line, character },
+  });
+  await pages.open("What the model sees.md", contextPage(answer, document.languageId));
+}
+
+async function showLog({ server }: Parts): Promise<void> {
+  if (!server.isRunning) {
+    server.showOutput();
+    return;
+  }
+  const { path } = await server.execute<{ path: string }>("showLog");
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.file(path));
+  const end = document.lineAt(document.lineCount - 1).range.end;
+  await vscode.window.showTextDocument(document, { preview: true, selection: new vscode.Range(end, end) });
+}
+
+async function openReport({ server, pages }: Parts): Promise<void> {
+  const found = server.find();
+  if (found.program === null) {
+    throw new Error(found.message);
+  }
+  const { program } = found;
+  await vscode.window.withProgress(
+    { location: vscode.ProgressLocation.Window, title: "Calomel: reading what became of suggestions" },
+    async () => {
+      const run = promisify(execFile);
+      const { stdout } = await run(program, ["stats"], { timeout: REPORT_MS, env: { ...process.env, COLUMNS: "110" } });
+      await pages.open("What became of suggestions.txt", stdout, "plaintext");
+    },
+  );
+}
+
+const REASONS = [
+  { label: "Wrong", reason: "wrong", description: "It would have broken something, or says what is not so." },
+  { label: "Not what I wanted", reason: "unwanted", description: "It may be right, but not here." },
+  { label: "Too much", reason: "too_much", description: "Less of it would have been right." },
+  { label: "Bad moment", reason: "bad_moment", description: "It came while I was busy with something else." },
+];
+
+async function feedback({ server, preview, inline, watch }: Parts): Promise<void> {
+  const id = preview.id ?? inline.id;
+  if (id === null) {
+    throw new Error("Nothing is shown of which you could tell.");
+  }
+  const choice = await vscode.window.showQuickPick(REASONS, { placeHolder: "What is wrong with this suggestion?" });
+  if (choice !== undefined) {
+    // The server takes the first outcome of a suggestion, so that this must come before any other.
+    await server.execute("reject", id, choice.reason);
+    watch.hide("feedback");
+    await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
+    vscode.window.setStatusBarMessage("Calomel: noted on this machine, and it does not come back", 4000);
+  }
+}
+
+async function choosePath(): Promise<void> {
+  const chosen = await vscode.window.showOpenDialog({ title: "Choose the program calomel", canSelectMany: false });
+  const path = chosen?.[0]?.fsPath;
+  if (path !== undefined) {
+    const configuration = vscode.workspace.getConfiguration("calomel");
+    await configuration.update("path", path, vscode.ConfigurationTarget.Global);
+  }
+}
+
+async function showMenu({ server, preview, inline }: Parts): Promise<void> {
+  const document = vscode.window.activeTextEditor?.document;
+  const silence = document === undefined ? null : server.silence(document.uri);
+  const entry = (label: string, command: string): vscode.QuickPickItem & { command: string } => ({ label, command });
+  const items = [
+    ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Tell what is wrong with this", "feedback")],
+    entry("$(circle-slash) Turn suggestions on or off", "toggle"),
+    ...(document === undefined
+      ? []
+      : [
+          entry(`$(code) Turn them on or off for ${document.languageId}`, "toggleLanguage"),
+          entry("$(file) Turn them on or off in this file", "toggleFile"),
+        ]),
+    entry("$(bell-slash) Snooze", "snooze"),
+    entry("$(eye) Show what the model sees here", "showContext"),
+    entry("$(graph) Show what became of suggestions", "openReport"),
+    entry("$(output) Show the log", "showLog"),
+    entry("$(gear) Settings", "openSettings"),
+    entry("$(book) Guide", "openGuide"),
+    entry("$(refresh) Restart", "restart"),
+  ];
+  const why = silence === null ? server.state.message : `${server.state.message} Silent: ${silence.message}`;
+  const choice = await vscode.window.showQuickPick(items, { title: "Calomel", placeHolder: why });
+  if (choice !== undefined) {
+    await vscode.commands.executeCommand(`calomel.${choice.command}`);
+  }
+}

@@ -1,0 +1,78 @@
+// Calomel in VS Code: ghost text and next edits from `calomel lsp`.
+
+import * as vscode from "vscode";
+import { registerCommands } from "./commands";
+import { Faults } from "./faults";
+import { Inline } from "./inline";
+import { Latency } from "./latency";
+import { Pages } from "./page";
+import { Painter } from "./painter";
+import { Preview } from "./preview";
+import { Server } from "./server";
+import { StatusBar } from "./statusBar";
+import { Watch } from "./watch";
+
+let server: Server | null = null;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const inline = new Inline();
+  const started = new Server(context, inline.middleware);
+  server = started;
+  const painter = new Painter(vscode.Uri.joinPath(context.extensionUri, "media"));
+  const preview = new Preview(started, painter);
+  const watch = new Watch(started, inline, preview);
+  const latency = new Latency();
+  const faults = new Faults(started);
+  const pages = new Pages();
+  inline.connect(
+    started,
+    (asked) => watch.otherwise(asked),
+    () => {
+      preview.ignore("replaced");
+    },
+  );
+  const statusBar = new StatusBar(started, latency);
+  context.subscriptions.push(
+    inline,
+    started,
+    painter,
+    watch,
+    faults,
+    pages,
+    statusBar,
+    inline.onAnswer((milliseconds) => {
+      latency.add(milliseconds);
+      statusBar.update();
+    }),
+    ...registerCommands({ server: started, inline, preview, watch, pages, faults }),
+    ...followSettings(started, watch),
+  );
+  await started.start();
+}
+
+export async function deactivate(): Promise<void> {
+  await server?.stop();
+  server = null;
+}
+
+/** What the user changes outside of the editors. */
+function followSettings(started: Server, watch: Watch): vscode.Disposable[] {
+  const again = (): void => {
+    if (started.state.state === "absent") {
+      void started.restart();
+    }
+  };
+  return [
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("calomel.path")) {
+        void started.restart();
+      } else if (event.affectsConfiguration("calomel.editor")) {
+        watch.hide("settings");
+      } else if (event.affectsConfiguration("calomel")) {
+        started.configurationChanged();
+      }
+    }),
+    vscode.workspace.onDidGrantWorkspaceTrust(again),
+    vscode.workspace.onDidChangeWorkspaceFolders(again),
+  ];
+}

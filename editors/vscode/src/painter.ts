@@ -1,0 +1,153 @@
+// Puts a picture on the screen, with the decorations that every VS Code has.
+
+import * as vscode from "vscode";
+import { cssString, declarations } from "./css";
+import type { Box, Picture } from "./picture";
+
+const ROW = Number.MAX_SAFE_INTEGER;
+const INSERTED = "var(--vscode-diffEditor-insertedTextBackground, #9ccc2c33)";
+const EDITOR = "var(--vscode-editor-background)";
+
+type Name = "struck" | "inserted" | "box" | "seam" | "topSeam" | "hint" | "here" | "up" | "down";
+
+export class Painter implements vscode.Disposable {
+  private readonly types: Readonly<Record<Name, vscode.TextEditorDecorationType>>;
+
+  constructor(media: vscode.Uri) {
+    const make = (options: vscode.DecorationRenderOptions): vscode.TextEditorDecorationType =>
+      vscode.window.createTextEditorDecorationType({
+        rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+        ...options,
+      });
+    const sign = (name: string): vscode.DecorationRenderOptions => ({
+      light: { gutterIconPath: vscode.Uri.joinPath(media, `${name}-light.svg`) },
+      dark: { gutterIconPath: vscode.Uri.joinPath(media, `${name}-dark.svg`) },
+      gutterIconSize: "contain",
+    });
+    const green = new vscode.ThemeColor("editorGutter.addedBackground");
+    const lane = { overviewRulerColor: green, overviewRulerLane: vscode.OverviewRulerLane.Left };
+    this.types = {
+      struck: make({
+        backgroundColor: new vscode.ThemeColor("diffEditor.removedTextBackground"),
+        textDecoration: "line-through",
+      }),
+      inserted: make({}),
+      box: make({}),
+      seam: make({ isWholeLine: true, borderStyle: "solid", borderWidth: "0 0 2px 0", borderColor: green }),
+      topSeam: make({ isWholeLine: true, borderStyle: "solid", borderWidth: "2px 0 0 0", borderColor: green }),
+      hint: make({}),
+      here: make({ ...sign("here"), ...lane }),
+      up: make(sign("up")),
+      down: make(sign("down")),
+    };
+  }
+
+  /** Draw in an editor, in the place of what is drawn there. */
+  paint(editor: vscode.TextEditor, picture: Picture): void {
+    const put = (name: Name, ranges: readonly vscode.DecorationOptions[]): void => {
+      editor.setDecorations(this.types[name], ranges);
+    };
+    const row = (at: number): vscode.DecorationOptions => ({ range: new vscode.Range(at, 0, at, 0) });
+    put(
+      "struck",
+      picture.struck.map(({ row: at, start, end }) => ({ range: new vscode.Range(at, start, at, end) })),
+    );
+    put(
+      "inserted",
+      picture.insertions.map(({ row: at, column, text }) => ({
+        range: new vscode.Range(at, column, at, column),
+        renderOptions: { after: { contentText: " ", textDecoration: insertion(text) } },
+      })),
+    );
+    put(
+      "box",
+      picture.boxes.map((box) => ({
+        range: new vscode.Range(box.row, ROW, box.row, ROW),
+        renderOptions: { after: { contentText: " ", textDecoration: boxStyle(box) } },
+      })),
+    );
+    put(
+      "seam",
+      picture.seams.filter((at) => at > 0).map((at) => row(at - 1)),
+    );
+    put(
+      "topSeam",
+      picture.seams.filter((at) => at === 0).map((at) => row(at)),
+    );
+    put(
+      "hint",
+      picture.hints.map((hint) => ({
+        range: new vscode.Range(hint.row, ROW, hint.row, ROW),
+        renderOptions: { after: { contentText: " ", textDecoration: hintStyle(hint.text) } },
+      })),
+    );
+    for (const name of ["here", "up", "down"] as const) {
+      put(
+        name,
+        picture.signs.filter((each) => each.sign === name).map((each) => row(each.row)),
+      );
+    }
+  }
+
+  /** Take everything away. */
+  clear(editor: vscode.TextEditor): void {
+    for (const type of Object.values(this.types)) {
+      editor.setDecorations(type, []);
+    }
+  }
+
+  dispose(): void {
+    for (const type of Object.values(this.types)) {
+      type.dispose();
+    }
+  }
+}
+
+// A decoration can name a colour and a text of one line. What else a style sheet knows comes in behind the value of
+// `text-decoration`, as many extensions do it; each text is written by `cssString`.
+
+function behindNone(values: Readonly<Record<string, string>>): string {
+  return `none; ${declarations(values)}`;
+}
+
+function insertion(text: string): string {
+  return behindNone({
+    content: `${cssString(text)} !important`,
+    "white-space": "pre",
+    background: INSERTED,
+    color: "var(--vscode-editor-foreground)",
+    "border-radius": "2px",
+  });
+}
+
+function hintStyle(text: string): string {
+  return behindNone({
+    content: `${cssString(text)} !important`,
+    "white-space": "pre",
+    margin: "0 0 0 3ch",
+    padding: "0 1ch",
+    "border-radius": "3px",
+    color: "var(--vscode-badge-foreground)",
+    background: "var(--vscode-badge-background)",
+    "font-size": "85%",
+  });
+}
+
+function boxStyle(box: Box): string {
+  const lines = box.foot === "" ? box.lines : [...box.lines, box.foot];
+  const place: Readonly<Record<string, string>> =
+    box.where === "beside" ? { left: `${box.column}ch`, top: "0" } : { left: "0", top: "100%" };
+  return behindNone({
+    content: `${cssString(lines.join("\n"))} !important`,
+    "white-space": "pre",
+    position: "absolute",
+    ...place,
+    "z-index": "20",
+    padding: "0 1ch",
+    color: "var(--vscode-editor-foreground)",
+    background: `linear-gradient(${INSERTED}, ${INSERTED}), ${EDITOR}`,
+    "box-shadow": "0 0 0 1px var(--vscode-editorWidget-border, #8888), 0 2px 6px #0004",
+    "border-radius": "3px",
+    "pointer-events": "none",
+  });
+}

@@ -1,0 +1,147 @@
+// What the user sees of an edit, as data: which text is struck, what stands beside it, and what the hints say.
+
+import type { Hunk } from "./hunk";
+import { rowsOf } from "./hunk";
+import type { Lines } from "./lines";
+import type { View } from "./placement";
+import { isFar } from "./placement";
+import { untabbed, width } from "./width";
+
+/** Columns of a row; a whole row may be struck even if it is empty. */
+export interface Stretch {
+  readonly row: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A piece of text that appears between two characters. */
+export interface Insertion {
+  readonly row: number;
+  readonly column: number;
+  readonly text: string;
+}
+
+/** Lines that appear over the text, beside or below what they take the place of. */
+export interface Box {
+  readonly row: number;
+  readonly where: "beside" | "below";
+  /** Columns to its left. */
+  readonly column: number;
+  readonly lines: readonly string[];
+  /** Said below its lines. */
+  readonly foot: string;
+}
+
+export interface Hint {
+  readonly row: number;
+  readonly text: string;
+}
+
+export interface Picture {
+  readonly struck: readonly Stretch[];
+  readonly insertions: readonly Insertion[];
+  readonly boxes: readonly Box[];
+  /** Rows before which new lines come. */
+  readonly seams: readonly number[];
+  readonly hints: readonly Hint[];
+  /** Sign in the margin: where the edit is, and, far from it, which way it lies. */
+  readonly signs: readonly { readonly row: number; readonly sign: "here" | "up" | "down" }[];
+  readonly far: boolean;
+}
+
+/** What the picture depends on beside the edit. */
+export interface Scene {
+  readonly cursor: number;
+  readonly view: View | null;
+  readonly tabSize: number;
+  readonly preview: "auto" | "beside" | "below";
+  readonly hints: boolean;
+}
+
+const ACCEPT = "Tab";
+const GAP = 3;
+// Beside a line that is longer a box would often lie beyond the right edge, which nobody tells an extension.
+const LONGEST_BESIDE = 64;
+const MOST_LINES = 30;
+const MOST_COLUMNS = 120;
+
+/** The picture of an edit's changes. */
+export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): Picture {
+  const bottom = lines.rows.length - 1;
+  const rows = rowsOf(changes, bottom);
+  const far = isFar(scene.cursor, rows, scene.view);
+  const foot = scene.hints && !far ? `${ACCEPT} to accept, Esc to dismiss` : "";
+  const struck: Stretch[] = [];
+  const insertions: Insertion[] = [];
+  const boxes: Box[] = [];
+  const seams: number[] = [];
+  for (const hunk of changes) {
+    if (hunk.kind === "line") {
+      for (const part of hunk.parts) {
+        if (part.end > part.start) {
+          struck.push({ row: hunk.row, start: part.start, end: part.end });
+        }
+        if (part.text !== "") {
+          insertions.push({ row: hunk.row, column: part.end, text: untabbed(part.text, scene.tabSize) });
+        }
+      }
+      continue;
+    }
+    for (let row = hunk.row; row < hunk.row + hunk.count; row += 1) {
+      struck.push({ row, start: 0, end: lines.row(row).length });
+    }
+    if (hunk.lines.length > 0) {
+      boxes.push(boxOf(lines, hunk, scene, foot));
+    }
+    if (hunk.kind === "insert") {
+      seams.push(hunk.row);
+    }
+  }
+  const up = rows.first < scene.cursor;
+  const signs: { row: number; sign: "here" | "up" | "down" }[] = [{ row: rows.first, sign: "here" }];
+  if (far && scene.cursor !== rows.first) {
+    signs.push({ row: scene.cursor, sign: up ? "up" : "down" });
+  }
+  const hints = scene.hints ? hintsOf(rows, scene, far, boxes.length > 0) : [];
+  return { struck, insertions, boxes, seams, hints, signs, far };
+}
+
+function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
+  const shown = hunk.lines.slice(0, MOST_LINES).map((line) => {
+    const flat = untabbed(line, scene.tabSize);
+    return flat.length > MOST_COLUMNS ? `${flat.slice(0, MOST_COLUMNS - 1)}…` : flat;
+  });
+  if (hunk.lines.length > MOST_LINES) {
+    shown.push(`… ${hunk.lines.length - MOST_LINES} more lines`);
+  }
+  const height = shown.length + (foot === "" ? 0 : 1);
+  const first = Math.min(hunk.row, lines.rows.length - 1);
+  let longest = 0;
+  for (let row = first; row < first + Math.max(height, hunk.count) && row < lines.rows.length; row += 1) {
+    longest = Math.max(longest, width(lines.row(row), scene.tabSize));
+  }
+  const beside = scene.preview === "beside" || (scene.preview === "auto" && longest <= LONGEST_BESIDE);
+  if (beside) {
+    return { row: first, where: "beside", column: longest + GAP, lines: shown, foot };
+  }
+  // Under what is struck, or under the line that an insertion comes behind.
+  const above = hunk.count > 0 ? hunk.row + hunk.count - 1 : Math.max(hunk.row - 1, 0);
+  return { row: Math.min(above, lines.rows.length - 1), where: "below", column: 0, lines: shown, foot };
+}
+
+function hintsOf(rows: View, scene: Scene, far: boolean, boxed: boolean): Hint[] {
+  if (!far) {
+    return boxed ? [] : [{ row: rows.first, text: ACCEPT }];
+  }
+  const up = rows.first < scene.cursor;
+  const text = `${ACCEPT}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}`;
+  const hints: Hint[] = [{ row: scene.cursor, text }];
+  const { view } = scene;
+  if (view !== null) {
+    const edge = rows.first > view.last ? view.last : rows.first < view.first ? view.first : null;
+    if (edge !== null && edge !== scene.cursor) {
+      hints.push({ row: edge, text });
+    }
+  }
+  return hints;
+}

@@ -1,0 +1,238 @@
+// The next edit that is shown by decorations of our own, and what the keys do with it.
+
+import * as vscode from "vscode";
+import type { Change, Edit } from "./edit";
+import type { Painter } from "./painter";
+import { picture } from "./picture";
+import type { Scene } from "./picture";
+import type { View } from "./placement";
+import { isFar, rowsAway } from "./placement";
+import type { Server } from "./server";
+import type { Suggestion } from "./suggestion";
+
+/** True while an edit is shown: the keys are bound by it. */
+const CONTEXT = "calomel.nextEdit";
+// The editor has drawn by then what was set.
+const DRAWN_MS = 30;
+// Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
+const PATIENT_ROWS = 5;
+
+/** A suggestion of text at the cursor that replaces text is shown here, too. */
+export type Kind = "fill" | "edit";
+
+interface Shown {
+  readonly suggestion: Suggestion;
+  readonly editor: vscode.TextEditor;
+  readonly kind: Kind;
+}
+
+export class Preview {
+  private shown: Shown | null = null;
+  private told: string | null = null;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly server: Server,
+    private readonly painter: Painter,
+  ) {}
+
+  /** What is shown in an editor. */
+  in(editor: vscode.TextEditor | undefined): Suggestion | null {
+    return this.shown !== null && this.shown.editor === editor ? this.shown.suggestion : null;
+  }
+
+  /** The name of what is shown. */
+  get id(): string | null {
+    return this.shown?.suggestion.id ?? null;
+  }
+
+  /** Show an edit in the place of what is shown. */
+  show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind): void {
+    const before = this.shown;
+    if (before !== null && before.suggestion.id !== suggestion.id) {
+      this.ignore("replaced");
+    } else if (before !== null && before.editor !== editor) {
+      this.painter.clear(before.editor);
+    }
+    this.shown = { suggestion, editor, kind };
+    this.server.spoke(editor.document.uri);
+    this.draw();
+    setContext(true);
+  }
+
+  /** Take it away; the server sees from the text what became of it, or was told. */
+  hide(): void {
+    const shown = this.shown;
+    if (shown !== null) {
+      this.shown = null;
+      clearTimeout(this.timer);
+      this.painter.clear(shown.editor);
+      setContext(false);
+    }
+  }
+
+  /** Take it away, and tell the server that the user did not decide about it. */
+  ignore(reason: string): void {
+    const id = this.id;
+    if (id !== null) {
+      this.hide();
+      this.server.tell("ignore", id, reason);
+    }
+  }
+
+  /** Go along with changes of a document. */
+  changed(document: vscode.TextDocument, changes: readonly Change[]): void {
+    const shown = this.shown;
+    if (shown?.editor.document !== document) {
+      return;
+    }
+    const suggestion = shown.suggestion.follow(document.getText(), changes);
+    if (suggestion === null) {
+      this.hide();
+    } else {
+      this.shown = { ...shown, suggestion };
+      this.draw();
+    }
+  }
+
+  /** The cursor moved, or other lines came into view. */
+  moved(editor: vscode.TextEditor): void {
+    const shown = this.shown;
+    if (shown?.editor !== editor) {
+      return;
+    }
+    const away = rowsAway(editor.selection.active.line, shown.suggestion.rows);
+    if (!editor.selection.isEmpty || away > shown.suggestion.distance + PATIENT_ROWS) {
+      this.ignore("moved_away");
+    } else {
+      this.draw();
+    }
+  }
+
+  /** Take it; of an edit far away only go there. False: nothing is shown here. */
+  async accept(editor: vscode.TextEditor): Promise<boolean> {
+    const suggestion = this.in(editor);
+    if (suggestion === null) {
+      return false;
+    }
+    if (isFar(editor.selection.active.line, suggestion.rows, viewOf(editor))) {
+      const place = editor.document.positionAt(suggestion.start);
+      editor.selection = new vscode.Selection(place, place);
+      editor.revealRange(new vscode.Range(place, place), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+      this.draw();
+      return true;
+    }
+    this.hide();
+    if (await put(editor, suggestion.edit, suggestion.behind)) {
+      this.server.tell("accept", suggestion.id);
+    }
+    return true;
+  }
+
+  /** Take its first piece. False: nothing is shown here, or it is elsewhere. */
+  async acceptPiece(editor: vscode.TextEditor, size: "word" | "line"): Promise<boolean> {
+    const shown = this.shown;
+    const suggestion = this.in(editor);
+    const split = suggestion?.split(size) ?? null;
+    if (suggestion === null || shown === null || split === null) {
+      return false;
+    }
+    if (split.rest === null || isFar(editor.selection.active.line, suggestion.rows, viewOf(editor))) {
+      return this.accept(editor);
+    }
+    const { piece, rest, accepted } = split;
+    this.hide();
+    if (!(await put(editor, piece, piece.start + piece.text.length))) {
+      return true;
+    }
+    const { item } = suggestion;
+    this.server.notify("textDocument/didPartiallyAcceptCompletion", {
+      item: { ...item, insertText: item.text },
+      acceptedLength: Math.min(accepted, item.text.length - 1),
+    });
+    if (editor.document.getText() === rest.lines.text) {
+      this.show(editor, rest, shown.kind);
+    }
+    return true;
+  }
+
+  /** Reject it: it does not come back before the text around it has changed. */
+  dismiss(editor: vscode.TextEditor): boolean {
+    const suggestion = this.in(editor);
+    if (suggestion !== null) {
+      this.hide();
+      this.server.tell("reject", suggestion.id);
+    }
+    return suggestion !== null;
+  }
+
+  private draw(): void {
+    const shown = this.shown;
+    if (shown === null) {
+      return;
+    }
+    const { suggestion, editor } = shown;
+    this.painter.paint(editor, picture(suggestion.lines, suggestion.hunks, sceneOf(editor)));
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.tellShown();
+    }, DRAWN_MS);
+  }
+
+  private tellShown(): void {
+    const shown = this.shown;
+    const view = shown === null ? null : viewOf(shown.editor);
+    if (shown === null || this.told === shown.suggestion.id) {
+      return;
+    }
+    const { first } = shown.suggestion.rows;
+    if (view === null || (first >= view.first && first <= view.last)) {
+      this.told = shown.suggestion.id;
+      const method = shown.kind === "fill" ? "didShowCompletion" : "didShowInlineEdit";
+      this.server.notify(`textDocument/${method}`, { item: shown.suggestion.item });
+    }
+  }
+}
+
+function setContext(value: boolean): void {
+  void vscode.commands.executeCommand("setContext", CONTEXT, value);
+}
+
+async function put(editor: vscode.TextEditor, edit: Edit, behind: number): Promise<boolean> {
+  const { document } = editor;
+  const range = new vscode.Range(document.positionAt(edit.start), document.positionAt(edit.end));
+  const done = await editor.edit((builder) => {
+    builder.replace(range, edit.text);
+  });
+  if (done) {
+    const place = document.positionAt(behind);
+    editor.selection = new vscode.Selection(place, place);
+    editor.revealRange(editor.selection);
+  }
+  return done;
+}
+
+function viewOf(editor: vscode.TextEditor): View | null {
+  const ranges = editor.visibleRanges;
+  const first = ranges[0];
+  const last = ranges.at(-1);
+  if (first === undefined || last === undefined) {
+    return null;
+  }
+  // The last line is often half hidden.
+  const bottom = last.end.line;
+  const cut = bottom < editor.document.lineCount - 1 && bottom - first.start.line > 2 ? 1 : 0;
+  return { first: first.start.line, last: bottom - cut };
+}
+
+function sceneOf(editor: vscode.TextEditor): Scene {
+  const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
+  const { tabSize } = editor.options;
+  return {
+    cursor: editor.selection.active.line,
+    view: viewOf(editor),
+    tabSize: typeof tabSize === "number" ? tabSize : 4,
+    preview: configuration.get<Scene["preview"]>("preview", "auto"),
+    hints: configuration.get<boolean>("hints", true),
+  };
+}

@@ -1,0 +1,319 @@
+// The language server: starting it, asking it, telling it what the user did, and what it says of itself.
+
+import { constants, accessSync, statSync } from "node:fs";
+import { homedir } from "node:os";
+import * as vscode from "vscode";
+import type { Middleware } from "vscode-languageclient/node";
+import { CloseAction, ErrorAction, RevealOutputChannelOn, State } from "vscode-languageclient/node";
+import { isCancelled } from "./cancelled";
+import { Client } from "./client";
+import type { InlineMiddleware } from "./inline";
+import { findProgram } from "./program";
+import type { Found } from "./program";
+import { described, explicit } from "./settings";
+import type { ServerState, Silence } from "./state";
+import type { EditItem } from "./suggestion";
+
+/** How the editor's own agreement with the server is called. */
+const OPTIONS = { extensions: true };
+// A server that ends so often within so long would end again.
+const MOST_ENDS = 3;
+const ENDS_MS = 3 * 60_000;
+const STOP_MS = 3000;
+
+interface Notice {
+  readonly uri: string;
+  readonly kind: "fill" | "edit";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export class Server implements vscode.Disposable {
+  private client: Client | null = null;
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly faults = new vscode.EventEmitter<{ message: string; absent: boolean }>();
+  private readonly silences = new Map<string, Silence>();
+  private readonly output: vscode.LogOutputChannel;
+  private ends: number[] = [];
+  private now: ServerState = { state: "starting", message: "Calomel is starting." };
+  /** Something of what it says of itself is new. */
+  readonly onChange = this.changed.event;
+  /** Something that the user must know. */
+  readonly onFault = this.faults.event;
+
+  constructor(
+    private readonly extension: vscode.ExtensionContext,
+    private readonly inline: InlineMiddleware,
+  ) {
+    this.output = vscode.window.createOutputChannel("Calomel", { log: true });
+  }
+
+  /** How it is. */
+  get state(): ServerState {
+    return this.now;
+  }
+
+  /** Whether questions can be asked. */
+  get isRunning(): boolean {
+    return this.client?.state === State.Running;
+  }
+
+  /** Why nothing was shown last in a document. */
+  silence(uri: vscode.Uri): Silence | null {
+    return this.silences.get(uri.toString()) ?? null;
+  }
+
+  /** Something is shown there. */
+  spoke(uri: vscode.Uri): void {
+    if (this.silences.delete(uri.toString())) {
+      this.changed.fire();
+    }
+  }
+
+  /** Whether it serves a document. */
+  serves(document: vscode.TextDocument): boolean {
+    return document.uri.scheme === "file" && this.isRunning;
+  }
+
+  /** Find the program. */
+  find(): Found {
+    const folders = vscode.workspace.isTrusted ? (vscode.workspace.workspaceFolders ?? []) : [];
+    return findProgram({
+      set: vscode.workspace.getConfiguration("calomel").get<string>("path", "").trim(),
+      folders: folders.filter(({ uri }) => uri.scheme === "file").map(({ uri }) => uri.fsPath),
+      home: homedir(),
+      path: process.env["PATH"] ?? "",
+      windows: process.platform === "win32",
+      isProgram,
+    });
+  }
+
+  /** Start it. Says what is wrong through `onFault`; never rejects. */
+  async start(): Promise<void> {
+    const found = this.find();
+    if (found.program === null) {
+      this.fail("absent", found.message);
+      return;
+    }
+    this.output.info(`starting ${found.program} (${found.where})`);
+    this.say({ state: "starting", message: "Calomel is starting." });
+    const client = this.connect(found.program);
+    this.client = client;
+    try {
+      await client.start();
+    } catch (error) {
+      this.output.error(error instanceof Error ? error : String(error));
+      if (this.client === client) {
+        this.client = null;
+        this.fail("error", `${found.program} lsp did not start; the log says more.`);
+      }
+    }
+  }
+
+  /** Stop it. */
+  async stop(): Promise<void> {
+    const client = this.client;
+    this.client = null;
+    this.silences.clear();
+    if (client !== null) {
+      try {
+        await client.dispose(STOP_MS);
+      } catch (error) {
+        this.output.warn(`the server did not stop by itself: ${String(error)}`);
+      }
+    }
+  }
+
+  /** Stop it, and start it again. */
+  async restart(): Promise<void> {
+    this.ends = [];
+    await this.stop();
+    await this.start();
+  }
+
+  /** The next edit for a place, or null. A question that nobody waits for any more is taken back. */
+  async nextEdit(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    invoked: boolean,
+    token: vscode.CancellationToken,
+  ): Promise<EditItem | null> {
+    const client = this.client;
+    if (client === null || !this.isRunning) {
+      return null;
+    }
+    const { version } = document;
+    const params = {
+      textDocument: { uri: client.code2ProtocolConverter.asUri(document.uri), version },
+      position: client.code2ProtocolConverter.asPosition(position),
+      context: { triggerKind: invoked ? 1 : 2 },
+      diagnostics: near(document, position),
+    };
+    try {
+      const answer = await client.sendRequest<{ edits?: EditItem[] } | null>(
+        "textDocument/copilotInlineEdit",
+        params,
+        token,
+      );
+      const item = answer?.edits?.[0];
+      const named = item?.textDocument?.version ?? version;
+      const stale = isCancelled(token) || document.isClosed || document.version !== version;
+      return item === undefined || stale || named !== version ? null : item;
+    } catch (error) {
+      this.output.debug(`no answer: ${String(error)}`);
+      return null;
+    }
+  }
+
+  /** Tell of an outcome; whether it arrives does not matter to the user. */
+  tell(command: "accept" | "reject" | "ignore", ...args: readonly string[]): void {
+    this.execute(command, ...args).catch((error: unknown) => {
+      this.output.debug(`${command}: ${String(error)}`);
+    });
+  }
+
+  /** Execute a command of the server. Rejects where no server answers. */
+  async execute<T>(name: string, ...args: readonly unknown[]): Promise<T> {
+    const client = this.client;
+    if (client === null || !this.isRunning) {
+      throw new Error("Calomel is not running.");
+    }
+    return client.sendRequest<T>("workspace/executeCommand", { command: `calomel.${name}`, arguments: args });
+  }
+
+  /** Send a notification. */
+  notify(method: string, params: unknown): void {
+    const client = this.client;
+    if (client !== null && this.isRunning) {
+      client.sendNotification(method, params).catch((error: unknown) => {
+        this.output.debug(`${method}: ${String(error)}`);
+      });
+    }
+  }
+
+  /** Settings changed. */
+  configurationChanged(): void {
+    this.notify("workspace/didChangeConfiguration", { settings: null });
+  }
+
+  /** Show what was written down. */
+  showOutput(): void {
+    this.output.show();
+  }
+
+  dispose(): void {
+    this.changed.dispose();
+    this.faults.dispose();
+    this.output.dispose();
+  }
+
+  private connect(program: string): Client {
+    const middleware: Middleware = {
+      ...this.inline,
+      workspace: {
+        configuration: (params) =>
+          params.items.map(({ section, scopeUri }) =>
+            section === "calomel"
+              ? this.settings(scopeUri === undefined ? undefined : vscode.Uri.parse(scopeUri))
+              : null,
+          ),
+      },
+    };
+    const client = new Client(
+      "calomel",
+      "Calomel",
+      { command: program, args: ["lsp"] },
+      {
+        documentSelector: [{ scheme: "file" }],
+        initializationOptions: { calomel: { ...this.settings(), ...OPTIONS } },
+        outputChannel: this.output,
+        revealOutputChannelOn: RevealOutputChannelOn.Never,
+        initializationFailedHandler: () => false,
+        errorHandler: {
+          error: () => ({ action: ErrorAction.Continue, handled: true }),
+          closed: () => ({ action: this.ended(), handled: true }),
+        },
+        middleware,
+      },
+    );
+    client.onNotification("calomel/status", (state: ServerState) => {
+      if (this.client === client) {
+        this.say(state);
+      }
+    });
+    client.onNotification("calomel/silence", ({ uri, kind, reason, message }: Notice) => {
+      const key = client.protocol2CodeConverter.asUri(uri).toString();
+      this.silences.set(key, { kind, reason, message });
+      this.changed.fire();
+    });
+    return client;
+  }
+
+  private ended(): CloseAction {
+    const now = Date.now();
+    this.ends = [...this.ends.filter((at) => now - at < ENDS_MS), now];
+    if (this.ends.length <= MOST_ENDS) {
+      this.say({ state: "starting", message: "Calomel ended and is started again." });
+      return CloseAction.Restart;
+    }
+    this.fail("error", "Calomel ended several times; the log says more.");
+    return CloseAction.DoNotRestart;
+  }
+
+  private settings(scope?: vscode.Uri): Record<string, unknown> {
+    const manifest = this.extension.extension.packageJSON as {
+      contributes: { configuration: readonly { properties: Record<string, Record<string, unknown>> }[] };
+    };
+    const properties = Object.assign({}, ...manifest.contributes.configuration.map((part) => part.properties)) as Record<
+      string,
+      Record<string, unknown>
+    >;
+    const configuration = vscode.workspace.getConfiguration("calomel", scope);
+    return explicit(described(properties), (name) => configuration.inspect(name));
+  }
+
+  private fail(state: "absent" | "error", message: string): void {
+    this.say({ state, message });
+    this.faults.fire({ message, absent: state === "absent" });
+  }
+
+  private say(state: ServerState): void {
+    const before = this.now;
+    this.now = state;
+    this.changed.fire();
+    const told = before.state === state.state && before.message === state.message;
+    if (state.state === "error" && !told && this.isRunning) {
+      this.faults.fire({ message: state.message, absent: false });
+    }
+  }
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+const NEAR_LINES = 40;
+const MOST_DIAGNOSTICS = 16;
+const SEVERITIES = ["error", "warning", "information", "hint"];
+
+/** Problems that the editor shows around a place, as hints to what comes next. */
+function near(document: vscode.TextDocument, position: vscode.Position): unknown[] {
+  return vscode.languages
+    .getDiagnostics(document.uri)
+    .filter(({ range }) => Math.abs(range.start.line - position.line) <= NEAR_LINES)
+    .slice(0, MOST_DIAGNOSTICS)
+    .map(({ range, message, severity }) => ({
+      range: { start: { ...place(range.start) }, end: { ...place(range.end) } },
+      message,
+      severity: SEVERITIES[severity] ?? "error",
+    }));
+}
+
+function place({ line, character }: vscode.Position): { line: number; character: number } {
+  return { line, character };
+}

@@ -1,0 +1,79 @@
+// Which settings the server is told: those that the user set, and nothing else, so that a calomel.toml counts where VS
+// Code is silent. A workspace may be anybody's: it may make Calomel see less, not more.
+
+export interface Inspected {
+  readonly defaultValue?: unknown;
+  readonly globalValue?: unknown;
+  readonly workspaceValue?: unknown;
+  readonly workspaceFolderValue?: unknown;
+}
+
+/** What a workspace may do to a setting: `free`, `lower` (a number), `add` (patterns that hide), `never`. */
+export type Rule = "free" | "lower" | "add" | "never";
+
+/** Read from the package's own description of its settings. */
+export interface Described {
+  readonly name: string;
+  readonly rule: Rule;
+  readonly highest: number;
+}
+
+type Json = Record<string, unknown>;
+
+/** Settings of the extension itself, which the server does not know. */
+const OWN = new Set(["path", "editor"]);
+
+/** The settings of the server, as the package describes them. */
+export function described(properties: Readonly<Record<string, Json>>): Described[] {
+  return Object.entries(properties)
+    .map(([key, property]) => ({ name: key.replace(/^calomel\./, ""), property }))
+    .filter(({ name }) => !OWN.has(name.split(".")[0] ?? ""))
+    .map(({ name, property }) => ({
+      name,
+      rule: ruleOf(property["x-workspace"]),
+      highest: typeof property["maximum"] === "number" ? property["maximum"] : Number.POSITIVE_INFINITY,
+    }));
+}
+
+function ruleOf(said: unknown): Rule {
+  return said === "lower" || said === "add" || said === "never" ? said : "free";
+}
+
+/** A tree of sections of what was set. */
+export function explicit(all: readonly Described[], inspect: (name: string) => Inspected | undefined): Json {
+  const tree: Json = {};
+  for (const one of all) {
+    const value = valueOf(one, inspect(one.name) ?? {});
+    if (value === undefined || value === null) {
+      continue;
+    }
+    const [section = "", key = ""] = one.name.split(".");
+    const branch = (tree[section] ??= {}) as Json;
+    branch[key] = value;
+  }
+  return tree;
+}
+
+function valueOf(one: Described, found: Inspected): unknown {
+  const theirs = found.workspaceFolderValue ?? found.workspaceValue;
+  const mine = found.globalValue;
+  if (theirs === undefined || one.rule === "never") {
+    return mine;
+  }
+  if (one.rule === "lower") {
+    const bound = typeof mine === "number" ? mine : numberOr(found.defaultValue, one.highest);
+    return typeof theirs === "number" && theirs <= bound ? theirs : mine;
+  }
+  if (one.rule === "add") {
+    return [...strings(mine), ...strings(theirs).filter((pattern) => !pattern.trimStart().startsWith("!"))];
+  }
+  return theirs;
+}
+
+function numberOr(value: unknown, other: number): number {
+  return typeof value === "number" ? value : other;
+}
+
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : [];
+}

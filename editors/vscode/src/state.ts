@@ -1,0 +1,59 @@
+// What the status bar says.
+
+export interface ServerState {
+  readonly state: "absent" | "starting" | "loading" | "ready" | "off" | "error";
+  readonly message: string;
+}
+
+export interface Silence {
+  readonly kind: "fill" | "edit";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface Shown {
+  readonly text: string;
+  readonly tooltip: string;
+  readonly level: "normal" | "warning" | "error";
+}
+
+// Reasons that hold until the user does something about them; any other passes with the next key.
+const LASTING = new Set([
+  "off_globally",
+  "off_language",
+  "off_file",
+  "snoozed",
+  "ignored_path",
+  "unknown_document",
+  "not_trained_for_edits",
+]);
+const SLOW = new Set(["timeout", "overloaded"]);
+
+/** Whether nothing comes in this file however much is typed. */
+export function isOffHere(silence: Silence | null): boolean {
+  return silence !== null && LASTING.has(silence.reason) && silence.reason !== "not_trained_for_edits";
+}
+
+/** The item in the status bar, for the server's state and why nothing was shown last in this file. */
+export function statusItem(server: ServerState, silence: Silence | null, median: number | null, slow: boolean): Shown {
+  const why = silence === null ? "" : `\n\nSilent: ${silence.message}`;
+  const took = median === null ? "" : `\n\nAnswers take ${Math.round(median)} ms.`;
+  const tooltip = `${server.message}${why}${took}`;
+  switch (server.state) {
+    case "absent":
+    case "error":
+      return { text: "$(error) Calomel", tooltip, level: "error" };
+    case "starting":
+    case "loading":
+      return { text: "$(loading~spin) Calomel: loading", tooltip, level: "normal" };
+    case "off":
+      return { text: "$(circle-slash) Calomel: off", tooltip, level: "normal" };
+    case "ready":
+      if (isOffHere(silence)) {
+        return { text: "$(circle-slash) Calomel: off here", tooltip, level: "normal" };
+      }
+      return slow || SLOW.has(silence?.reason ?? "")
+        ? { text: "$(warning) Calomel: slow", tooltip, level: "warning" }
+        : { text: "$(sparkle) Calomel", tooltip, level: "normal" };
+  }
+}

@@ -1,0 +1,118 @@
+// A next edit that is on the screen: what it would change, and how it goes along with what is typed.
+
+import type { Change, Edit } from "./edit";
+import { applied, isIdle, rebased, trimmed, withLineEnds } from "./edit";
+import type { Hunk } from "./hunk";
+import { hunks, pieceOf, rowsOf } from "./hunk";
+import { Lines } from "./lines";
+import type { View } from "./placement";
+import { rowsAway } from "./placement";
+
+/** An edit as the server sends it. */
+export interface EditItem {
+  readonly text: string;
+  readonly range: {
+    readonly start: { readonly line: number; readonly character: number };
+    readonly end: { readonly line: number; readonly character: number };
+  };
+  readonly textDocument?: { readonly uri: string; readonly version?: number | null };
+  readonly command?: { readonly command: string; readonly arguments?: readonly unknown[] };
+}
+
+/** The name of a suggestion, as its command carries it. */
+export function idOf(command: { readonly arguments?: readonly unknown[] | undefined } | undefined): string | null {
+  const first = command?.arguments?.[0];
+  return typeof first === "string" && first !== "" ? first : null;
+}
+
+export class Suggestion {
+  private constructor(
+    readonly id: string,
+    readonly item: EditItem,
+    readonly lines: Lines,
+    readonly edit: Edit,
+    readonly hunks: readonly Hunk[],
+    /** Rows from the cursor when it was shown first. */
+    readonly distance: number,
+  ) {}
+
+  /** From an answer of the server to a question about this text; null where it changes nothing or has no name. */
+  static of(item: EditItem, text: string, cursorRow: number): Suggestion | null {
+    const id = idOf(item.command);
+    if (id === null) {
+      return null;
+    }
+    const lines = new Lines(text);
+    const { start, end } = item.range;
+    const edit = trimmed(text, {
+      start: lines.offset({ line: start.line, column: start.character }),
+      end: lines.offset({ line: end.line, column: end.character }),
+      text: withLineEnds(item.text, text.includes("\r\n") ? "\r\n" : "\n"),
+    });
+    const changes = hunks(lines, edit);
+    if (isIdle(text, edit) || changes.length === 0) {
+      return null;
+    }
+    const away = rowsAway(cursorRow, rowsOf(changes, lines.rows.length - 1));
+    return new Suggestion(id, item, lines, edit, changes, away);
+  }
+
+  /** The rows that it changes or stands at. */
+  get rows(): View {
+    return rowsOf(this.hunks, this.lines.rows.length - 1);
+  }
+
+  /** Where the first change begins. */
+  get start(): number {
+    const hunk = this.hunks[0];
+    const row = Math.min(hunk?.row ?? 0, this.lines.rows.length - 1);
+    return this.lines.offset({ line: row, column: hunk?.parts[0]?.start ?? 0 });
+  }
+
+  /** Where the cursor belongs once it was taken: behind what the last change put in, as an offset afterwards. */
+  get behind(): number {
+    const after = applied(this.lines.text, this.edit);
+    return after.length - (this.lines.text.length - this.edit.end);
+  }
+
+  /** As it is after the document has changed; null where it no longer holds. */
+  follow(text: string, changes: readonly Change[]): Suggestion | null {
+    let edit: Edit | null = this.edit;
+    // An editor tells of several changes from the end of the text to its beginning.
+    for (const change of changes) {
+      edit = edit === null ? null : rebased(edit, change);
+    }
+    if (edit === null || text.slice(edit.start, edit.end) !== this.removed) {
+      return null;
+    }
+    return this.with(text, edit);
+  }
+
+  /** Its first piece, and what is left of it afterwards (null: nothing). */
+  split(size: "word" | "line"): { piece: Edit; rest: Suggestion | null; accepted: number } | null {
+    const hunk = this.hunks[0];
+    if (hunk === undefined) {
+      return null;
+    }
+    const piece = pieceOf(this.lines, hunk, size === "line");
+    const { text } = this.lines;
+    const after = applied(text, piece);
+    const target = applied(text, this.edit);
+    // The rest lies between what both texts share.
+    const left = trimmed(after, { start: 0, end: after.length, text: target });
+    const rest = after === target ? null : this.with(after, left);
+    const start = this.lines.offset({ line: this.item.range.start.line, column: this.item.range.start.character });
+    const accepted = Math.max(1, piece.start + piece.text.length - Math.min(start, piece.start));
+    return { piece, rest, accepted };
+  }
+
+  private get removed(): string {
+    return this.lines.text.slice(this.edit.start, this.edit.end);
+  }
+
+  private with(text: string, edit: Edit): Suggestion | null {
+    const lines = new Lines(text);
+    const changes = hunks(lines, edit);
+    return changes.length === 0 ? null : new Suggestion(this.id, this.item, lines, edit, changes, this.distance);
+  }
+}

@@ -1,0 +1,198 @@
+// When to ask for the next edit: with the editor's own questions, behind changes that no such question follows, and when
+// the cursor goes elsewhere soon after an edit.
+
+import * as vscode from "vscode";
+import { isCancelled } from "./cancelled";
+import type { Change } from "./edit";
+import type { Asked, Inline } from "./inline";
+import type { Preview } from "./preview";
+import type { Server } from "./server";
+import { Suggestion } from "./suggestion";
+import type { EditItem } from "./suggestion";
+
+// A cursor that moves tells of a next edit only for so long after an edit; the server's rule for ghost text.
+const AFTER_EDIT_MS = 10_000;
+// The editor asks for ghost text within this time after a key; that question comes first.
+const TYPED_MS = 150;
+// Moving through a file is no question.
+const MOVE_MS = 100;
+
+export class Watch implements vscode.Disposable {
+  private timer: NodeJS.Timeout | undefined;
+  private asking: vscode.CancellationTokenSource | null = null;
+  private edited = Number.NEGATIVE_INFINITY;
+  private row = -1;
+  private readonly listeners: vscode.Disposable[];
+
+  constructor(
+    private readonly server: Server,
+    private readonly inline: Inline,
+    private readonly preview: Preview,
+  ) {
+    const { window, workspace } = vscode;
+    this.listeners = [
+      workspace.onDidChangeTextDocument(({ document, contentChanges }) => {
+        const changes = contentChanges.map(({ rangeOffset, rangeLength, text }) => ({
+          start: rangeOffset,
+          removed: rangeLength,
+          text,
+        }));
+        if (changes.length > 0) {
+          this.changed(document, changes);
+        }
+      }),
+      window.onDidChangeTextEditorSelection(({ textEditor }) => {
+        this.moved(textEditor);
+      }),
+      window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => {
+        this.preview.moved(textEditor);
+      }),
+      window.onDidChangeActiveTextEditor((editor) => {
+        this.entered(editor);
+      }),
+    ];
+  }
+
+  /** Ask for the next edit, for a question of the editor that the server had no text for. */
+  async otherwise({ document, position, invoked, token }: Asked): Promise<vscode.InlineCompletionItem | null> {
+    this.cancel();
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document !== document || !this.server.serves(document)) {
+      return null;
+    }
+    const item = await this.server.nextEdit(document, position, invoked, token);
+    if (isCancelled(token) || !isAt(editor, position)) {
+      return null;
+    }
+    const made = item === null ? null : this.asItem(document, position, item);
+    if (made !== null) {
+      this.preview.hide();
+      this.inline.keep(document, made.ghost);
+      return made.item;
+    }
+    this.present(editor, item);
+    return null;
+  }
+
+  /** Ask now, whatever came before. */
+  async ask(editor: vscode.TextEditor, invoked: boolean): Promise<void> {
+    this.cancel();
+    const { document, selection } = editor;
+    if (!this.server.serves(document) || editor.selections.length > 1 || !selection.isEmpty) {
+      return;
+    }
+    const asking = new vscode.CancellationTokenSource();
+    this.asking = asking;
+    const position = selection.active;
+    const item = await this.server.nextEdit(document, position, invoked, asking.token);
+    if (isCancelled(asking.token) || !isAt(editor, position)) {
+      return;
+    }
+    this.asking = null;
+    asking.dispose();
+    const shows = vscode.workspace.getConfiguration("editor", document).get<boolean>("inlineSuggest.enabled", true);
+    const made = item === null || !shows ? null : this.asItem(document, position, item);
+    if (made !== null) {
+      this.preview.hide();
+      await this.inline.push(document, position, made);
+    } else {
+      this.present(editor, item);
+    }
+  }
+
+  /** Ask nothing, and let no answer come. */
+  cancel(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.asking?.cancel();
+    this.asking?.dispose();
+    this.asking = null;
+  }
+
+  /** Take away whatever is shown. */
+  hide(reason: string): void {
+    this.cancel();
+    this.preview.ignore(reason);
+    this.inline.ignore(reason);
+  }
+
+  dispose(): void {
+    this.cancel();
+    for (const listener of this.listeners) {
+      listener.dispose();
+    }
+  }
+
+  private asItem(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    item: EditItem,
+  ): ReturnType<Inline["item"]> {
+    const suggestion = Suggestion.of(item, document.getText(), position.line);
+    return suggestion === null
+      ? null
+      : this.inline.item(document, position, suggestion.edit, { id: suggestion.id, kind: "edit", item });
+  }
+
+  private present(editor: vscode.TextEditor, item: EditItem | null): void {
+    const row = editor.selection.active.line;
+    const suggestion = item === null ? null : Suggestion.of(item, editor.document.getText(), row);
+    if (suggestion === null) {
+      this.preview.hide();
+    } else {
+      this.inline.ignore("replaced");
+      this.preview.show(editor, suggestion, "edit");
+    }
+  }
+
+  private changed(document: vscode.TextDocument, changes: readonly Change[]): void {
+    this.preview.changed(document, changes);
+    this.inline.changed(document, changes);
+    const editor = vscode.window.activeTextEditor;
+    if (editor?.document === document) {
+      this.edited = Date.now();
+      this.askSoon(editor, TYPED_MS);
+    }
+  }
+
+  private moved(editor: vscode.TextEditor): void {
+    this.preview.moved(editor);
+    this.inline.moved(editor);
+    const row = editor.selection.active.line;
+    const elsewhere = row !== this.row;
+    this.row = row;
+    const busy = this.timer !== undefined || this.preview.in(editor) !== null || this.inline.id !== null;
+    if (elsewhere && !busy && Date.now() - this.edited < AFTER_EDIT_MS) {
+      this.askSoon(editor, MOVE_MS);
+    }
+  }
+
+  private askSoon(editor: vscode.TextEditor, delay: number): void {
+    this.cancel();
+    const typed = delay === TYPED_MS;
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      const answered = typed && this.inline.wasAsked(editor.document);
+      if (vscode.window.activeTextEditor === editor && !answered) {
+        void this.ask(editor, false);
+      }
+    }, delay);
+  }
+
+  private entered(editor: vscode.TextEditor | undefined): void {
+    this.cancel();
+    this.row = editor?.selection.active.line ?? -1;
+    if (this.preview.in(editor) === null) {
+      this.preview.ignore("left_buffer");
+    }
+    this.inline.ignore("left_buffer");
+    const document = editor?.document;
+    const served = document !== undefined && this.server.serves(document);
+    this.server.notify("textDocument/didFocus", served ? { textDocument: { uri: document.uri.toString() } } : {});
+  }
+}
+
+function isAt(editor: vscode.TextEditor, position: vscode.Position): boolean {
+  const { selection } = editor;
+  return vscode.window.activeTextEditor === editor && selection.isEmpty && selection.active.isEqual(position);
+}

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Latency } from "../src/latency";
+import { isOffHere, statusItem } from "../src/state";
+
+const READY = { state: "ready", message: "nano is ready." } as const;
+const OFF = { kind: "fill", reason: "off_language", message: "Suggestions are turned off for this language." } as const;
+
+test("the status bar says that it is ready, loading, off, off here, or slow", () => {
+  const text = (...args: Parameters<typeof statusItem>) => statusItem(...args).text;
+  assert.equal(text(READY, null, null, false), "$(sparkle) Calomel");
+  assert.match(text({ state: "loading", message: "" }, null, null, false), /loading$/);
+  assert.match(text({ state: "off", message: "" }, null, null, false), /: off$/);
+  assert.match(text(READY, OFF, null, false), /off here$/);
+  assert.match(text(READY, null, 2000, true), /slow$/);
+  assert.match(text(READY, { kind: "fill", reason: "timeout", message: "" }, null, false), /slow$/);
+  assert.equal(statusItem({ state: "absent", message: "" }, null, null, false).level, "error");
+});
+
+test("its tooltip says why", () => {
+  assert.match(statusItem(READY, OFF, 80, false).tooltip, /nano is ready\..*Silent: .*this language\..*80 ms/s);
+});
+
+test("a silence that the next key may end is not off", () => {
+  assert.equal(isOffHere({ kind: "fill", reason: "low_confidence", message: "" }), false);
+  assert.equal(isOffHere(null), false);
+});
+
+test("slow is what the middle one of several answers was", () => {
+  const latency = new Latency();
+  for (const each of [5000, 5000, 5000, 5000]) {
+    latency.add(each);
+  }
+  assert.equal(latency.median, null);
+  latency.add(100);
+  assert.equal(latency.isSlow, true);
+  for (let count = 0; count < 20; count += 1) {
+    latency.add(100);
+  }
+  assert.equal(latency.isSlow, false);
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { applied } from "../src/edit";
+import { idOf, Suggestion } from "../src/suggestion";
+
+function item(line: number, from: number, to: number, text: string) {
+  return {
+    text,
+    range: { start: { line, character: from }, end: { line, character: to } },
+    command: { command: "calomel.accept", arguments: ["s-1"] },
+  };
+}
+
+const TEXT = "new = 1\n\n\n\nprint(old)\n";
+
+function made(): Suggestion {
+  const found = Suggestion.of(item(4, 0, 10, "print(new)"), TEXT, 0);
+  assert.ok(found !== null);
+  return found;
+}
+
+test("what the server sends becomes the least edit", () => {
+  const found = made();
+  assert.deepEqual([found.id, found.edit, found.distance], ["s-1", { start: 17, end: 20, text: "new" }, 4]);
+  assert.equal(found.start, 17);
+  assert.equal(found.behind, 20);
+});
+
+test("an answer without a name, or that changes nothing, is none", () => {
+  assert.equal(Suggestion.of({ ...item(4, 0, 10, "x"), command: { command: "c" } }, TEXT, 0), null);
+  assert.equal(Suggestion.of(item(4, 0, 10, "print(old)"), TEXT, 0), null);
+  assert.equal(idOf({ arguments: [1] }), null);
+});
+
+test("a place beyond the text is its end", () => {
+  const found = Suggestion.of(item(99, 5, 9, "x\n"), "a\n", 0);
+  assert.deepEqual(found?.edit, { start: 2, end: 2, text: "x\n" });
+});
+
+test("line ends of the answer become the document's", () => {
+  const found = Suggestion.of(item(0, 0, 1, "b\nc"), "a\r\n", 0);
+  assert.equal(applied("a\r\n", found?.edit ?? { start: 0, end: 0, text: "" }), "b\r\nc\r\n");
+});
+
+test("it moves with lines typed above it, and ends when its text changes", () => {
+  const above = made().follow(`# x\n${TEXT}`, [{ start: 0, removed: 0, text: "# x\n" }]);
+  assert.deepEqual(above?.edit, { start: 21, end: 24, text: "new" });
+  assert.deepEqual(above.rows, { first: 5, last: 5 });
+  assert.equal(made().follow(TEXT.replace("old", "odd"), [{ start: 18, removed: 1, text: "d" }]), null);
+});
+
+test("taken piece by piece, it says how much of it was taken", () => {
+  const text = "a = 1\nb = 2\n";
+  const found = Suggestion.of(item(0, 0, 0, "x = 1\ny = 2\n"), text, 0);
+  const split = found?.split("line");
+  assert.ok(split?.rest != null);
+  assert.deepEqual(split.piece, { start: 0, end: 0, text: "x = 1\n" });
+  assert.equal(split.accepted, 6);
+  assert.equal(applied(text, split.piece), split.rest?.lines.text);
+  assert.equal(split.rest.id, "s-1");
+  const last = split.rest.split("line");
+  assert.equal(last?.rest, null);
+});

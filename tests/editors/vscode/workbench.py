@@ -1,0 +1,384 @@
+"""A real VS Code with the extension, driven as a person would: keys go in, and what stands on the screen is looked at."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from tests.editors.vscode.program import Programs
+from tests.lsp.program import SCRIPTED, environment
+
+# Machines that do something else at the same time take their time.
+SECONDS = 60.0
+# The first start of a workbench on a busy machine.
+START_SECONDS = 180.0
+POLL = 0.02
+WIDTH, HEIGHT = 1000, 560
+
+# The server waits for no pause in the typing and reads nothing but the open files.
+SETTINGS: dict[str, Any] = {
+    "calomel.suggest.debounce_seconds": 0,
+    "calomel.workspace.index": False,
+    "workbench.startupEditor": "none",
+    "workbench.tips.enabled": False,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "chat.disableAIFeatures": True,
+    "security.workspace.trust.enabled": False,
+    "editor.minimap.enabled": False,
+    "editor.wordBasedSuggestions": "off",
+    "editor.quickSuggestions": {"other": "off", "comments": "off", "strings": "off"},
+    "editor.autoClosingBrackets": "never",
+    "editor.autoClosingQuotes": "never",
+    "editor.autoIndent": "none",
+    "editor.cursorBlinking": "solid",
+    "files.autoSave": "afterDelay",
+    "files.autoSaveDelay": 50,
+    "git.enabled": False,
+    "extensions.ignoreRecommendations": True,
+    "telemetry.telemetryLevel": "off",
+    "update.mode": "none",
+}
+
+# What stands on the screen.
+_LINES = """() => {
+  const editor = document.querySelector('.editor-instance .monaco-editor');
+  if (!editor) return null;
+  return [...editor.querySelectorAll('.view-line')]
+    .map((line) => [parseFloat(line.style.top), line.textContent.replace(/\\u00a0/g, ' ')])
+    .sort((a, b) => a[0] - b[0]).map((pair) => pair[1]);
+}"""
+_GHOST = """() => [...document.querySelectorAll(
+    '.editor-instance .ghost-text-decoration, .editor-instance .ghost-text-decoration-preview, ' +
+    '.editor-instance .suggest-preview-text .view-line')]
+  .map((span) => [span.closest('.view-line')?.style.top ?? '', span.getBoundingClientRect().top,
+    span.getBoundingClientRect().left, span.textContent.replace(/\\u00a0/g, ' ')])
+  .sort((a, b) => a[1] - b[1] || a[2] - b[2])
+  .map((found) => found[3])"""
+# Decorations are pseudo-elements; what they say stands in their style. A content that is nothing but a blank is not ours.
+_SHOWN = """() => {
+  const found = [];
+  for (const span of document.querySelectorAll('.editor-instance .view-line span')) {
+    const style = getComputedStyle(span, '::after');
+    if (!style.content || style.content === 'none' || style.content === 'normal') continue;
+    const text = JSON.parse(style.content.replace(/\\\\([0-9a-f]+) ?/g, (_, hex) =>
+      JSON.stringify(String.fromCodePoint(parseInt(hex, 16))).slice(1, -1)).replace(/\\n/g, '\\\\n').replace(/\\t/g, '\\\\t'));
+    const kind = style.position === 'absolute' ? 'box' : style.marginLeft !== '0px' ? 'hint' : 'insertion';
+    const box = span.getBoundingClientRect();
+    found.push({ kind, text, top: box.top, left: box.left, x: style.left, y: style.top });
+  }
+  return found;
+}"""
+_STRUCK = """() => [...document.querySelectorAll('.editor-instance .view-line span')]
+  .filter((span) => span.children.length === 0 && span.textContent &&
+    getComputedStyle(span).textDecorationLine.includes('line-through'))
+  .map((span) => [span.getBoundingClientRect().top, span.textContent.replace(/\\u00a0/g, ' ')])"""
+_PLACE = """() => document.querySelector('#status\\\\.editor\\\\.selection')?.textContent ?? ''"""
+_STATUS = """() => {
+  const item = document.querySelector('[id="calomel.calomel.calomel.status"], [id^="calomel.calomel"]');
+  return item ? [item.textContent, item.getAttribute('aria-label') ?? ''] : ['', ''];
+}"""
+_TOASTS = """() => [...document.querySelectorAll('.notification-list-item-message')].map((each) => each.textContent)"""
+
+
+class Workbench:
+    """One VS Code and, once it is started, one language server with a model that follows a script."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        vsix: Path,
+        folder: Path,
+        *,
+        command: Sequence[str] | None = SCRIPTED,
+        settings: dict[str, Any] | None = None,
+        script: dict[str, Any] | None = None,
+        trusted: bool = True,
+    ) -> None:
+        self.folder = folder
+        self.files = folder / "project"
+        self.files.mkdir()
+        self.seconds = SECONDS
+        self._programs = programs
+        self._environment = environment(folder, {"fill": None} | (script or {}))
+        # The folders where programs may lie are the test's own.
+        self._environment |= {
+            "HOME": str(folder / "home"),
+            "LC_ALL": "C.UTF-8",
+            "PATH": f"{programs.node.parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        }
+        (folder / "home").mkdir()
+        self.program = folder / "bin" / "calomel"
+        if command is not None:
+            self.install(command)
+        self.set(({"calomel.path": str(self.program)} if command is not None else {}) | (settings or {}))
+        if not trusted:
+            self.set({"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"})
+        self._log = (folder / "workbench.log").open("wb")
+        self._trusted = trusted
+        self._start(vsix)
+
+    def _start(self, vsix: Path) -> None:
+        data, extensions = self.folder / "data", self.folder / "extensions"
+        base = [
+            str(self._programs.code_server),
+            f"--user-data-dir={data}",
+            f"--extensions-dir={extensions}",
+        ]
+        subprocess.run(
+            [*base, "--install-extension", str(vsix)],
+            env=self._environment,
+            stdout=self._log,
+            stderr=self._log,
+            check=True,
+            timeout=120,
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        quiet = ["--auth=none", "--disable-telemetry", "--disable-update-check"]
+        if self._trusted:
+            quiet.append("--disable-workspace-trust")
+        self.process = subprocess.Popen(
+            [*base, *quiet, f"--bind-addr=127.0.0.1:{self.port}"],
+            env=self._environment,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        self.driver = subprocess.Popen(
+            [
+                self._programs.node,
+                Path(__file__).parent / "driver.mjs",
+                self._programs.playwright,
+                self._programs.chromium,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=self._environment,
+            start_new_session=True,
+        )
+        self._wait_for_port()
+        url = f"http://127.0.0.1:{self.port}/?folder={self.files}"
+        self.ask("open", url=url, width=WIDTH, height=HEIGHT, scale=2)
+
+    def _wait_for_port(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/healthz", timeout=5):
+                    return
+            except OSError:
+                assert time.monotonic() < deadline, "VS Code does not listen"
+                time.sleep(0.1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the browser, then the workbench with all that it started."""
+        assert self.driver.stdin is not None
+        assert self.driver.stdout is not None
+        self.driver.stdin.close()
+        for process in (self.driver, self.process):
+            if process is self.process:
+                self._signal(process, signal.SIGTERM)
+            try:
+                process.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                self._signal(process, signal.SIGKILL)
+                process.wait()
+            self._signal(process, signal.SIGKILL)
+        self.driver.stdout.close()
+        self._log.close()
+
+    @staticmethod
+    def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+        # Of the group that was started here, and of no other.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+
+    def ask(self, action: str, **what: Any) -> Any:
+        """Have the browser do something."""
+        assert self.driver.stdin is not None
+        assert self.driver.stdout is not None
+        self.driver.stdin.write(json.dumps({"action": action, **what}).encode() + b"\n")
+        self.driver.stdin.flush()
+        line = self.driver.stdout.readline()
+        assert line, "the browser ended"
+        answer = json.loads(line)
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+    def evaluate(self, code: str, argument: Any = None) -> Any:
+        """What a function of JavaScript gives in the page."""
+        return self.ask("evaluate", code=code, argument=argument)
+
+    def until(self, condition: Callable[[], Any], what: str = "") -> Any:
+        """Wait until something is true, and return it."""
+        deadline = time.monotonic() + self.seconds
+        while not (value := condition()):
+            assert time.monotonic() < deadline, f"it never came about: {what or condition}\n{self.report()}"
+            time.sleep(POLL)
+        return value
+
+    def report(self) -> str:
+        """What a person would look at first when a test fails."""
+        with contextlib.suppress(Exception):
+            self.screenshot(self.folder / "failed.png")
+        asked = [(each.get("kind"), each["prefix"][-20:]) for each in self.asked()]
+        return (
+            f"{self.folder}/failed.png\nlines {self.lines()} place {self.place()!r} ghost {self.ghost()!r} "
+            f"shown {self.shown()} struck {self.struck()} status {self.status()} toasts {self.toasts()} "
+            f"asked {asked[-4:]} outcomes {self.outcomes()[-4:]}"
+        )
+
+    # The program, its model and its settings.
+
+    def install(self, command: Sequence[str]) -> None:
+        """Put a program in place that ignores its arguments and runs this."""
+        self.program.parent.mkdir(exist_ok=True)
+        quoted = " ".join(f"'{part}'" for part in command)
+        self.program.write_text(f"#!/bin/sh\nexec {quoted}\n", encoding="utf-8")
+        self.program.chmod(0o755)
+
+    def set(self, settings: dict[str, Any]) -> None:
+        """Change settings of the user; None takes one back."""
+        for part in ("User", "Machine"):
+            path = self.folder / "data" / part / "settings.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
+            new = {name: value for name, value in {**known, **settings}.items() if value is not None}
+            path.write_text(json.dumps(new, indent=2), encoding="utf-8")
+
+    def script(self, **script: Any) -> None:
+        """Tell the model what to answer from now on."""
+        path = self.folder / "script.json"
+        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
+        path.with_suffix(".new").replace(path)
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the model was asked."""
+        path = self.folder / "asked.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def outcomes(self) -> list[str]:
+        """What became of suggestions, in order."""
+        path = self.folder / "xdg_state_home" / "calomel" / "outcomes.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [str(json.loads(line).get("outcome")) for line in lines if '"outcome"' in line]
+
+    # Hands.
+
+    def open(self, text: str, name: str = "a.py") -> Path:
+        """Edit a file with this text, the cursor at its beginning."""
+        path = self.files / name
+        path.write_bytes(text.encode())
+        self.press("Control+p")
+        self.until(lambda: self.evaluate("() => !!document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')"))
+        self.ask("insert", text=name)
+        row = "(name) => [...document.querySelectorAll('.quick-input-list .monaco-list-row')].some((row) => row.textContent.includes(name))"
+        self.until(lambda: self.evaluate(row, name), f"{name} is found")
+        self.press("Enter")
+        tab = "(name) => document.querySelector('.tab.active')?.textContent.includes(name)"
+        self.until(lambda: self.evaluate(tab, name), f"{name} is open")
+        wanted = text.replace("\r\n", "\n").replace("\t", "    ").split("\n")[0]
+        self.until(lambda: (self.lines() or [None])[0] == wanted, "the text is there")
+        self.press("Control+Home")
+        self.until(lambda: self.place() == (1, 1), "the cursor is at the beginning")
+        return path
+
+    def close_all(self) -> None:
+        """Close every file."""
+        self.command("View: Close All Editors")
+        self.until(lambda: self.lines() is None, "no editor is open")
+
+    def command(self, title: str) -> None:
+        """Run a command by its title."""
+        self.press("F1")
+        self.until(lambda: self.evaluate("() => document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')?.value === '>'"))
+        self.ask("insert", text=title)
+        row = "(title) => document.querySelector('.quick-input-list .monaco-list-row.focused')?.textContent.includes(title)"
+        self.until(lambda: self.evaluate(row, title), f"the command {title!r} is found")
+        self.press("Enter")
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after another."""
+        for key in keys:
+            self.ask("press", key=key)
+
+    def type(self, text: str) -> None:
+        """Type a text."""
+        self.ask("type", text=text, delay=5)
+
+    def go(self, line: int, column: int = 1) -> None:
+        """Put the cursor somewhere."""
+        self.press("Control+g")
+        self.until(lambda: self.evaluate("() => document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')?.value === ':'"))
+        self.ask("insert", text=f"{line}:{column}")
+        self.press("Enter")
+        self.until(lambda: self.place() == (line, column), f"the cursor is at {line}:{column}")
+
+    # Eyes.
+
+    def lines(self) -> list[str] | None:
+        """The lines on the screen, with ghost text in them; None without an editor."""
+        found = self.evaluate(_LINES)
+        return None if found is None else list(found)
+
+    def saved(self, name: str = "a.py") -> str:
+        """The file's text."""
+        return (self.files / name).read_bytes().decode()
+
+    def until_saved(self, text: str, name: str = "a.py") -> None:
+        """Wait for the file to hold a text."""
+        self.until(lambda: self.saved(name) == text, f"{name} holds {text!r}, not {self.saved(name)!r}")
+
+    def place(self) -> tuple[int, int] | None:
+        """Line and column of the cursor, both from 1."""
+        words = str(self.evaluate(_PLACE)).replace(",", "").replace("(", " ").split()
+        return (int(words[1]), int(words[3])) if len(words) >= 4 and words[0] == "Ln" else None
+
+    def ghost(self) -> str:
+        """The ghost text of the editor."""
+        return "\n".join(self.evaluate(_GHOST))
+
+    def until_ghost(self, text: str) -> None:
+        """Wait for ghost text."""
+        self.until(lambda: self.ghost() == text, f"ghost text {text!r}")
+
+    def shown(self, kind: str | None = None) -> list[str]:
+        """What the extension's decorations say: `box`, `hint` or `insertion`."""
+        return [each["text"] for each in self.decorations() if kind in {None, each["kind"]}]
+
+    def decorations(self) -> list[dict[str, Any]]:
+        """The same, with their places."""
+        return [each for each in self.evaluate(_SHOWN) if each["text"].strip()]
+
+    def struck(self) -> list[str]:
+        """The pieces of text that are struck out, one for each line."""
+        rows: dict[float, str] = {}
+        for top, text in self.evaluate(_STRUCK):
+            rows[top] = rows.get(top, "") + text
+        return [rows[top] for top in sorted(rows)]
+
+    def status(self) -> list[str]:
+        """The item in the status bar, and what it says when it is hovered."""
+        return [str(each).strip() for each in self.evaluate(_STATUS)]
+
+    def toasts(self) -> list[str]:
+        """Messages."""
+        return list(self.evaluate(_TOASTS))
+
+    def screenshot(self, path: Path, clip: dict[str, int] | None = None) -> None:
+        """A picture of the window."""
+        self.ask("screenshot", path=str(path), clip=clip)
