@@ -23,9 +23,10 @@ class Outcome:
         outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
             `withheld` in place of `shown` when it was held back, and `typed` if the user then wrote all of it by hand;
             one that is shown after all keeps its id.
-        reason: a short name, empty where there is nothing to add: `by_text` or `by_command` for an acceptance,
-            `no_action`, `typed_against`, `typed_out`, `moved_away`, `closed` or the editor's own for `ignored`, the
-            reason of the silence for `withheld` and `typed`.
+        reason: a short name, empty where there is nothing to add: `by_text`, `by_command` or, of clients that only mark
+            it in their next prompt, `by_prompt` for an acceptance, `no_action`, `typed_against`, `typed_out`,
+            `moved_away`, `closed` or the editor's own for `ignored`, the reason of the silence for `withheld` and
+            `typed`.
         kind: `fill` or `edit`.
         uri: of the document.
         language_id: of the document.

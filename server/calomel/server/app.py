@@ -15,6 +15,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
+from calomel.server.acceptances import Acceptances
 from calomel.server.access import public_paths
 from calomel.server.admission import Admission
 from calomel.server.auth import Authentication
@@ -139,14 +140,16 @@ def create_app(
             RequestValidationError: _validation_error,
         },
     )
+    deliveries = Deliveries(OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None)
     app.state.door = Door(
         settings=settings,
         loader=loader,
         admission=admission,
         metrics=metrics,
-        deliveries=Deliveries(OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None),
+        deliveries=deliveries,
         model=models.describe(settings.model),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
+        acceptances=Acceptances(deliveries),
     )
     metrics.registry.register(Gauges(app.state.door))
     for router in ROUTERS:

@@ -83,7 +83,7 @@ class Deliveries:
         known = self._by_id.get(completion_id)
         return None if known is None else known.delivered
 
-    def decided(self, completion_id: str, action: Action, accepted_length: int = 0) -> None:
+    def decided(self, completion_id: str, action: Action, accepted_length: int = 0, *, reason: str = _REASON) -> None:
         """Write down what became of an answer; nothing for one that is not known, and nothing twice.
 
         That it was shown is written before the first decision; the last decision counts.
@@ -92,6 +92,7 @@ class Deliveries:
             completion_id: of the answer.
             action: what the user did.
             accepted_length: with `partial`, how much was taken, in UTF-16 units.
+            reason: how it became known.
         """
         known = self._by_id.get(completion_id)
         if known is None or self._outcomes is None or known.decisions >= _DECISIONS:
@@ -101,17 +102,19 @@ class Deliveries:
         if known.last == (action, taken):
             return
         if known.last is None:
-            self._outcomes.record(_outcome(completion_id, known.delivered, "shown", length, 0))
+            self._outcomes.record(_outcome(completion_id, known.delivered, "shown", length, 0, ""))
         known.last = action, taken
         known.decisions += 1
-        self._outcomes.record(_outcome(completion_id, known.delivered, _OUTCOMES[action], length, taken))
+        self._outcomes.record(_outcome(completion_id, known.delivered, _OUTCOMES[action], length, taken, reason))
 
 
-def _outcome(completion_id: str, delivered: Delivered, outcome: OutcomeKind, length: int, taken: int) -> Outcome:
+def _outcome(
+    completion_id: str, delivered: Delivered, outcome: OutcomeKind, length: int, taken: int, reason: str
+) -> Outcome:
     return Outcome(
         id=completion_id,
         outcome=outcome,
-        reason="" if outcome == "shown" else _REASON,
+        reason=reason,
         kind=delivered.kind,
         uri="",
         language_id=delivered.language_id,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from fastapi import Request
 from starlette.responses import Response
 
+from calomel.server.acceptances import Acceptances
 from calomel.server.admission import Admission
 from calomel.server.auth import CLIENT_STATE
 from calomel.server.boundary import log_failure
@@ -53,6 +54,7 @@ class Door:
         deliveries: what was answered lately, for feedback on it.
         model: what `/v1/models` says.
         edits: answers questions about next edits.
+        acceptances: finds what was accepted in prompts of clients that do not say so.
         recent: what was answered in the last minutes, for the status page.
     """
 
@@ -63,6 +65,7 @@ class Door:
     deliveries: Deliveries
     model: ModelObject
     edits: EditRoom
+    acceptances: Acceptances
     recent: Recent = field(default_factory=Recent)
 
     def mask(self, text: str) -> str:

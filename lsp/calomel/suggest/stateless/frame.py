@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.foreign.paths import same_file
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.diff import minimal_edits
@@ -103,6 +104,4 @@ def _named(hunk: Hunk, path: str | None) -> Hunk:
     """The hunk under the file's own name: clients call it by its bare name here and by its whole path there."""
     if path is None or hunk.path == path:
         return hunk
-    one, other = hunk.path.replace("\\", "/"), path.replace("\\", "/")
-    same = one.endswith("/" + other) or other.endswith("/" + one) or one == other
-    return replace(hunk, path=path) if same else hunk
+    return replace(hunk, path=path) if same_file(hunk.path, path) else hunk
