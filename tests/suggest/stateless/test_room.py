@@ -173,3 +173,23 @@ async def test_line_ends_of_two_characters_stay() -> None:
     answer = await rewritten(Model(), prompt(text, edit, region="    return w * height\r\n", cursor="return w"))
 
     assert answer.text == "    return width * height\r\n"
+
+
+async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_told() -> None:
+    class Refusing(Model):
+        code = "deadline_exceeded"
+
+        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+            error = RuntimeError("refused")
+            error.code = self.code  # type: ignore[attr-defined]
+            raise error
+
+    model = Refusing()
+    asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
+
+    late = await rewritten(model, asked)
+
+    assert (late.text, late.reason) == ("    return w * height\n", SilenceReason.TIMEOUT)
+    model.code = "engine_stopped"
+    with pytest.raises(RuntimeError):
+        await rewritten(model, asked)

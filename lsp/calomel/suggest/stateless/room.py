@@ -39,6 +39,8 @@ from calomel.workspace.syntax import SyntaxTrees
 
 # Places elsewhere in the region that one request looks at; an editor's question looks at as many.
 _PLACES: Final = 2
+# Of the engine, and of an asker that waited long enough.
+_LATE: Final = frozenset({"deadline_exceeded", "timeout"})
 # Clients ask when something has just been typed; none says how long ago.
 _SINCE_EDIT: Final = 0.5
 
@@ -112,7 +114,13 @@ class EditRoom:
         asker = Asker(self._builder, model, self.judging.gate, asyncio.sleep)
         asker.judging = self.judging
         question = self._question(shown, info, client, max_tokens)
-        answered = await self._look(asker, question, shown, info)
+        try:
+            answered = await self._look(asker, question, shown, info)
+        except Exception as error:
+            # An edit that comes too late is none; whoever asked goes on typing.
+            if getattr(error, "code", "") not in _LATE:
+                raise
+            return RegionAnswer(shown.region, reason=SilenceReason.TIMEOUT, work=model.work)
         found = tuple(each for each in answered if isinstance(each, Found))
         masked = shown.text != shown.original
         if not found:
