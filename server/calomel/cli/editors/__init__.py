@@ -1,0 +1,1 @@
+"""What `calomel editor setup` writes and prints for each editor."""
