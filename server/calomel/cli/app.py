@@ -13,6 +13,7 @@ from calomel.cli.config import config
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
 from calomel.cli.doctor import doctor
+from calomel.cli.editor import editor
 from calomel.cli.edits import edits
 from calomel.cli.fill import fill
 from calomel.cli.lsp import lsp
@@ -39,6 +40,7 @@ app.command()(lsp)
 app.command()(serve)
 app.command()(doctor)
 app.add_typer(config, name="config")
+app.add_typer(editor, name="editor")
 app.add_typer(models, name="models")
 app.add_typer(bench, name="bench")
 app.command()(replay)

@@ -97,7 +97,7 @@ def written(value: Any, chance: random.Random) -> str:
             return json.dumps(value, ensure_ascii=chance.random() < 0.5)
         named = isinstance(value, dict)
         keys = [f"{json.dumps(key)}{gap()}:{gap()}" for key in value] if named else [""] * len(value)
-        values = value.values() if named else value
+        values = value.values() if isinstance(value, dict) else value
         pieces = [f"{gap()}{key}{told(each)}{gap()}" for key, each in zip(keys, values, strict=True)]
         inner = ",".join(pieces) + ("," if pieces and chance.random() < 0.5 else "") + gap()
         return f"{{{inner}}}" if named else f"[{inner}]"

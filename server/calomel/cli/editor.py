@@ -1,0 +1,148 @@
+"""`calomel editor`: set an editor up for Calomel."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from calomel.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from calomel.cli.editors.here import Here
+    from calomel.cli.editors.plan import Change, Plan
+
+editor = typer.Typer(help="Set an editor up for Calomel.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@editor.callback()
+def _group() -> None:
+    """Set an editor up for Calomel."""
+
+
+class Editor(StrEnum):
+    """Those that are known here."""
+
+    VSCODE = "vscode"
+    NEOVIM = "neovim"
+    ZED = "zed"
+    HELIX = "helix"
+    EMACS = "emacs"
+    SUBLIME = "sublime"
+
+
+@editor.command()
+def setup(
+    name: Annotated[Editor, typer.Argument(help="Which one.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the last change back.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="Of the server, for Zed. Default: the one that runs, or would.")
+    ] = None,
+    file: Annotated[Path | None, typer.Option(help="The editor's settings file, where it is another.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
+    ] = None,
+) -> None:
+    """Show what an editor's settings need, and write it when you agree.
+
+    Only what can be written safely is: settings keep their comments, order and layout, and the former text stays
+    beside them. The rest is printed. Exit status 1 when something was to be written and was not.
+    """
+    plan = _plan(name, _here(config, url), file)
+    if undo:
+        _undo(plan, yes=yes)
+        return
+    needed = [change for change in plan.changes if change.needed]
+    for change in plan.changes:
+        print(_shown(change.diff()) if change.needed else f"{change.path}: nothing to change")
+    for snippet in plan.snippets:
+        print(f"To put {snippet.where}:\n\n{_indented(snippet.text)}")
+    refused = bool(needed) and not _agreed(yes=yes)
+    if not refused:
+        for change in needed:
+            _write(change)
+    for note in plan.notes:
+        print(note)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _here(config: Path | None, url: str | None) -> Here:
+    from dataclasses import replace
+    from urllib.parse import urlsplit
+
+    from calomel.cli.editors.here import here
+    from calomel.server.layers import SettingsError, load
+
+    try:
+        found = here(load({}, config).settings)
+    except SettingsError as error:
+        raise InputError(str(error)) from error
+    if url is None:
+        return found
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or parts.path.rstrip("/") or parts.query or parts.username:
+        raise InputError("--url: an address such as http://127.0.0.1:8017, without a path")
+    return replace(found, url=url)
+
+
+def _plan(name: Editor, here: Here, file: Path | None) -> Plan:
+    from importlib import import_module
+
+    # One module an editor, of its name.
+    plan: Plan = import_module(f"calomel.cli.editors.{name}").plan(here, file)
+    return plan
+
+
+def _undo(plan: Plan, *, yes: bool) -> None:
+    from calomel.cli.editors.files import undo, undone
+
+    if not plan.changes:
+        raise InputError("nothing was written for this editor, so there is nothing to take back")
+    for change in plan.changes:
+        found = undone(change.path)
+        if found is None:
+            print(f"{change.path}: nothing to take back")
+            continue
+        back, backup = found
+        print(_shown(back.diff()))
+        if not _agreed(yes=yes):
+            raise typer.Exit(1)
+        undo(back, backup)
+        print(f"{change.path}: {'as it was' if back.after else 'removed'}")
+
+
+def _write(change: Change) -> None:
+    from calomel.cli.editors.files import write
+
+    backup = write(change)
+    print(f"Wrote {change.path}" + ("" if backup is None else f"; as it was: {backup}"))
+
+
+def _agreed(*, yes: bool) -> bool:
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        print("Nothing was written. --yes writes it.")
+        return False
+    return typer.confirm("Write this?")
+
+
+def _shown(text: str) -> str:
+    """Text of a file, for a terminal."""
+    from calomel.server.logs import escaped
+
+    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    return "\n".join("\t".join(map(escaped, pieces)) for pieces in lines)
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
