@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with the versions of constraints.txt.
 # Needed beforehand: make, and Python 3.11, 3.12 or 3.13 with its venv module.
 #
-#   make try        fill holes in a few small files
+#   make try        fill holes in a few small files, then play a recording of typing and suggest along
 #   make test       formatting, lint, types, layers, tests
 #   make test-full  the same, with the slow and the end-to-end tests
 #   make fix        format, and mend what ruff can mend
@@ -24,6 +24,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-inp
 
 try: $(VENV)/.installed-base
 	$(BIN)/calomel try
+	echo
+	$(BIN)/calomel demo --seconds "$$([ -t 1 ] && echo 40 || echo 5)"
 
 test: check
 	$(BIN)/python -m pytest -m "not slow and not e2e"

@@ -12,6 +12,7 @@ from calomel.cli.calibrate import calibrate
 from calomel.cli.config import config
 from calomel.cli.context import context
 from calomel.cli.corpus import corpus
+from calomel.cli.demo import demo
 from calomel.cli.doctor import doctor
 from calomel.cli.editor import editor
 from calomel.cli.edits import edits
@@ -34,6 +35,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
+app.command()(demo)
 app.command()(fill)
 app.command()(context)
 app.command()(lsp)

@@ -71,7 +71,7 @@ def replay(
         threads=threads,
         latency=_latency(latency),
         seed=seed,
-        aggressiveness=_aggressiveness(aggressiveness),
+        aggressiveness=aggressiveness_of(aggressiveness),
         kinds=_kinds(kinds),
         limit_minutes=limit_minutes,
         samples=samples is not None,
@@ -215,7 +215,8 @@ def _latency(text: str) -> Latency:
     return milliseconds / 1e3
 
 
-def _aggressiveness(text: str) -> Aggressiveness:
+def aggressiveness_of(text: str) -> Aggressiveness:
+    """What `--aggressiveness` says. Raises InputError."""
     for name in ("quiet", "balanced", "eager"):
         if text == name:
             return name
