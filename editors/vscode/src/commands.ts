@@ -11,6 +11,7 @@ import type { Inline } from "./inline";
 import type { Pages } from "./page";
 import type { Preview } from "./preview";
 import type { Server } from "./server";
+import { whySilent } from "./state";
 import type { Watch } from "./watch";
 
 const REPORT_MS = 60_000;
@@ -224,7 +225,7 @@ async function choosePath(): Promise<void> {
 
 async function showMenu({ server, preview, inline }: Parts): Promise<void> {
   const document = vscode.window.activeTextEditor?.document;
-  const silence = document === undefined ? null : server.silence(document.uri);
+  const why = whySilent(server.silences(document?.uri));
   const entry = (label: string, command: string): vscode.QuickPickItem & { command: string } => ({ label, command });
   const items = [
     ...(preview.id ?? inline.id) === null ? [] : [entry("$(feedback) Tell what is wrong with this", "feedback")],
@@ -243,8 +244,8 @@ async function showMenu({ server, preview, inline }: Parts): Promise<void> {
     entry("$(book) Guide", "openGuide"),
     entry("$(refresh) Restart", "restart"),
   ];
-  const why = silence === null ? server.state.message : `${server.state.message} Silent: ${silence.message}`;
-  const choice = await vscode.window.showQuickPick(items, { title: "Calomel", placeHolder: why });
+  const placeHolder = `${server.state.message} ${why}`.trim();
+  const choice = await vscode.window.showQuickPick(items, { title: "Calomel", placeHolder });
   if (choice !== undefined) {
     await vscode.commands.executeCommand(`calomel.${choice.command}`);
   }

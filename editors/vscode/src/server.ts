@@ -32,7 +32,7 @@ export class Server implements vscode.Disposable {
   private client: Client | null = null;
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly faults = new vscode.EventEmitter<{ message: string; absent: boolean }>();
-  private readonly silences = new Map<string, Silence>();
+  private readonly silent = new Map<string, readonly Silence[]>();
   private readonly output: vscode.LogOutputChannel;
   private ends: number[] = [];
   private now: ServerState = { state: "starting", message: "Calomel is starting." };
@@ -58,14 +58,14 @@ export class Server implements vscode.Disposable {
     return this.client?.state === State.Running;
   }
 
-  /** Why nothing was shown last in a document. */
-  silence(uri: vscode.Uri): Silence | null {
-    return this.silences.get(uri.toString()) ?? null;
+  /** Why nothing was shown last in a document, text first. */
+  silences(uri: vscode.Uri | undefined): readonly Silence[] {
+    return this.silent.get(uri?.toString() ?? "") ?? [];
   }
 
   /** Something is shown there. */
   spoke(uri: vscode.Uri): void {
-    if (this.silences.delete(uri.toString())) {
+    if (this.silent.delete(uri.toString())) {
       this.changed.fire();
     }
   }
@@ -114,7 +114,7 @@ export class Server implements vscode.Disposable {
   async stop(): Promise<void> {
     const client = this.client;
     this.client = null;
-    this.silences.clear();
+    this.silent.clear();
     if (client !== null) {
       try {
         await client.dispose(STOP_MS);
@@ -243,7 +243,12 @@ export class Server implements vscode.Disposable {
     });
     client.onNotification("calomel/silence", ({ uri, kind, reason, message }: Notice) => {
       const key = client.protocol2CodeConverter.asUri(uri).toString();
-      this.silences.set(key, { kind, reason, message });
+      const others = (this.silent.get(key) ?? []).filter((each) => each.kind !== kind);
+      const all = [...others, { kind, reason, message }];
+      this.silent.set(
+        key,
+        all.sort((a, b) => b.kind.localeCompare(a.kind)),
+      );
       this.changed.fire();
     });
     return client;

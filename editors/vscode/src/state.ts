@@ -25,18 +25,33 @@ const LASTING = new Set([
   "snoozed",
   "ignored_path",
   "unknown_document",
-  "not_trained_for_edits",
 ]);
 const SLOW = new Set(["timeout", "overloaded"]);
 
 /** Whether nothing comes in this file however much is typed. */
-export function isOffHere(silence: Silence | null): boolean {
-  return silence !== null && LASTING.has(silence.reason) && silence.reason !== "not_trained_for_edits";
+export function isOffHere(silences: readonly Silence[]): boolean {
+  return silences.some(({ reason }) => LASTING.has(reason));
+}
+
+/** Why nothing is shown, in words; empty where nothing is known. Text and edits are often silent for the same reason. */
+export function whySilent(silences: readonly Silence[]): string {
+  const [first, second] = silences;
+  if (first === undefined) {
+    return "";
+  }
+  return second === undefined || second.message === first.message
+    ? `Silent: ${first.message}`
+    : silences.map(({ kind, message }) => `${kind === "fill" ? "No text" : "No edit"}: ${message}`).join(" ");
 }
 
 /** The item in the status bar, for the server's state and why nothing was shown last in this file. */
-export function statusItem(server: ServerState, silence: Silence | null, median: number | null, slow: boolean): Shown {
-  const why = silence === null ? "" : `\n\nSilent: ${silence.message}`;
+export function statusItem(
+  server: ServerState,
+  silences: readonly Silence[],
+  median: number | null,
+  slow: boolean,
+): Shown {
+  const why = silences.length === 0 ? "" : `\n\n${whySilent(silences)}`;
   const took = median === null ? "" : `\n\nAnswers take ${Math.round(median)} ms.`;
   const tooltip = `${server.message}${why}${took}`;
   switch (server.state) {
@@ -49,10 +64,10 @@ export function statusItem(server: ServerState, silence: Silence | null, median:
     case "off":
       return { text: "$(circle-slash) Calomel: off", tooltip, level: "normal" };
     case "ready":
-      if (isOffHere(silence)) {
+      if (isOffHere(silences)) {
         return { text: "$(circle-slash) Calomel: off here", tooltip, level: "normal" };
       }
-      return slow || SLOW.has(silence?.reason ?? "")
+      return slow || silences.some(({ reason }) => SLOW.has(reason))
         ? { text: "$(warning) Calomel: slow", tooltip, level: "warning" }
         : { text: "$(sparkle) Calomel", tooltip, level: "normal" };
   }

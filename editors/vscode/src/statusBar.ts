@@ -30,9 +30,8 @@ export class StatusBar implements vscode.Disposable {
 
   /** Say how it is now. */
   update(): void {
-    const uri = vscode.window.activeTextEditor?.document.uri;
-    const silence = uri === undefined ? null : this.server.silence(uri);
-    const shown = statusItem(this.server.state, silence, this.latency.median, this.latency.isSlow);
+    const silences = this.server.silences(vscode.window.activeTextEditor?.document.uri);
+    const shown = statusItem(this.server.state, silences, this.latency.median, this.latency.isSlow);
     this.item.text = shown.text;
     this.item.tooltip = shown.tooltip;
     this.item.accessibilityInformation = { label: `Calomel. ${shown.tooltip}` };

@@ -1,29 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Latency } from "../src/latency";
-import { isOffHere, statusItem } from "../src/state";
+import { isOffHere, statusItem, whySilent } from "../src/state";
 
 const READY = { state: "ready", message: "nano is ready." } as const;
 const OFF = { kind: "fill", reason: "off_language", message: "Suggestions are turned off for this language." } as const;
 
 test("the status bar says that it is ready, loading, off, off here, or slow", () => {
   const text = (...args: Parameters<typeof statusItem>) => statusItem(...args).text;
-  assert.equal(text(READY, null, null, false), "$(sparkle) Calomel");
-  assert.match(text({ state: "loading", message: "" }, null, null, false), /loading$/);
-  assert.match(text({ state: "off", message: "" }, null, null, false), /: off$/);
-  assert.match(text(READY, OFF, null, false), /off here$/);
-  assert.match(text(READY, null, 2000, true), /slow$/);
-  assert.match(text(READY, { kind: "fill", reason: "timeout", message: "" }, null, false), /slow$/);
-  assert.equal(statusItem({ state: "absent", message: "" }, null, null, false).level, "error");
+  assert.equal(text(READY, [], null, false), "$(sparkle) Calomel");
+  assert.match(text({ state: "loading", message: "" }, [], null, false), /loading$/);
+  assert.match(text({ state: "off", message: "" }, [], null, false), /: off$/);
+  assert.match(text(READY, [OFF], null, false), /off here$/);
+  assert.match(text(READY, [], 2000, true), /slow$/);
+  assert.match(text(READY, [{ kind: "fill", reason: "timeout", message: "" }], null, false), /slow$/);
+  assert.equal(statusItem({ state: "absent", message: "" }, [], null, false).level, "error");
 });
 
 test("its tooltip says why", () => {
-  assert.match(statusItem(READY, OFF, 80, false).tooltip, /nano is ready\..*Silent: .*this language\..*80 ms/s);
+  assert.match(statusItem(READY, [OFF], 80, false).tooltip, /nano is ready\..*Silent: .*this language\..*80 ms/s);
 });
 
 test("a silence that the next key may end is not off", () => {
-  assert.equal(isOffHere({ kind: "fill", reason: "low_confidence", message: "" }), false);
-  assert.equal(isOffHere(null), false);
+  assert.equal(isOffHere([{ kind: "fill", reason: "low_confidence", message: "" }]), false);
+  assert.equal(isOffHere([]), false);
+});
+
+test("text and edits may be silent for two reasons", () => {
+  const edit = { kind: "edit", reason: "no_change", message: "The model would leave the text as it is." } as const;
+  const fill = { kind: "fill", reason: "empty", message: "The model had nothing to add." } as const;
+  assert.equal(whySilent([fill, edit]), `No text: ${fill.message} No edit: ${edit.message}`);
+  assert.equal(whySilent([edit]), `Silent: ${edit.message}`);
+  assert.equal(whySilent([OFF, { ...OFF, kind: "edit" }]), `Silent: ${OFF.message}`);
+  assert.equal(whySilent([]), "");
 });
 
 test("slow is what the middle one of several answers was", () => {

@@ -56,7 +56,7 @@ test("taken piece by piece, it says how much of it was taken", () => {
   assert.ok(split?.rest != null);
   assert.deepEqual(split.piece, { start: 0, end: 0, text: "x = 1\n" });
   assert.equal(split.accepted, 6);
-  assert.equal(applied(text, split.piece), split.rest?.lines.text);
+  assert.equal(applied(text, split.piece), split.rest.lines.text);
   assert.equal(split.rest.id, "s-1");
   const last = split.rest.split("line");
   assert.equal(last?.rest, null);

@@ -34,7 +34,7 @@ const actions = {
   click: ({ selector }) => page.locator(selector).first().click({ timeout: 10_000 }),
   hover: ({ selector }) => page.locator(selector).first().hover({ timeout: 10_000 }),
   wheel: ({ y }) => page.mouse.wheel(0, y),
-  screenshot: ({ path, clip }) => page.screenshot({ path, clip, animations: "disabled" }),
+  screenshot: ({ path, clip }) => page.screenshot({ path, animations: "disabled", ...(clip ? { clip } : {}) }),
   reload: () => page.reload(),
   errors: () => errors,
 };

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+from tests.editors.vscode.workbench import Workbench
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+# The first `old` was renamed by hand; the other one is far below.
+TEXT = "old = 1\n" + "\n" * 8 + "print(old)\n"
+RENAMED = TEXT.replace("old = 1", "new = 1")
+DONE = RENAMED.replace("print(old)", "print(new)")
+LAST = 10
+
+
+def shown(workbench: Workbench, text: str = TEXT, edit: dict[str, str] | None = None) -> None:
+    """The name in the first line was changed, and the change of another line is shown."""
+    workbench.script(edit=edit or {"print(old)": "print(new)"})
+    workbench.open(text)
+    workbench.press("Control+Shift+ArrowRight")
+    workbench.type("new")
+    workbench.until(workbench.decorations, "a next edit is shown")
+
+
+def test_the_first_key_goes_there_and_the_second_takes_it(workbench: Workbench) -> None:
+    shown(workbench)
+    before = workbench.outcomes().count("accepted")
+    assert workbench.shown("hint") == [f"Tab: edit on line {LAST} ↓"]
+    assert (workbench.struck(), workbench.shown("insertion")) == (["old"], ["new"])
+    workbench.press("Tab")
+    workbench.until(lambda: workbench.place() == (LAST, 7), "the cursor is at the edit")
+    assert workbench.saved() == RENAMED
+    workbench.until(lambda: workbench.shown("hint") == ["Tab"], "the hint names the key alone")
+    workbench.press("Tab")
+    workbench.until_saved(DONE)
+    workbench.until(lambda: not workbench.decorations(), "nothing is shown any more")
+    workbench.until(lambda: workbench.outcomes().count("accepted") == before + 1, "the server knows of it")
+    assert workbench.place() == (LAST, 10)
+    workbench.press("Control+z")
+    workbench.until_saved(RENAMED)
+
+
+def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> None:
+    shown(workbench)
+    before = workbench.outcomes().count("rejected")
+    workbench.press("Escape")
+    workbench.until(lambda: not workbench.decorations(), "nothing is shown any more")
+    workbench.until(lambda: workbench.outcomes().count("rejected") == before + 1, "the server knows of it")
+    workbench.type(" ")
+    workbench.until(lambda: "rejected before" in workbench.status()[1], "the status says why nothing comes")
+    assert workbench.decorations() == []
+
+
+def test_keys_are_their_own_again_when_nothing_is_shown(workbench: Workbench) -> None:
+    shown(workbench)
+    workbench.press("Tab", "Tab")
+    workbench.until_saved(DONE)
+    workbench.script()
+    workbench.until(lambda: not workbench.decorations(), "nothing is shown any more")
+    workbench.press("End", "Tab")
+    workbench.until_saved(DONE.replace("print(new)", "print(new)  "))
+
+
+@pytest.mark.parametrize(
+    ("after", "struck", "kind", "text"),
+    [
+        ("print(new, old)", [], "insertion", "new, "),
+        ("log.info(f'{new}', 1)", ["print(old)"], "box", "log.info(f'{new}', 1)"),
+        ("first()\nsecond()\nthird()", ["print(old)"], "box", "first()\nsecond()\nthird()"),
+        ("print(old)\nprint(old, old)", [], "box", "print(old, old)"),
+    ],
+    ids=["within_a_line", "other_line", "other_lines", "added_line"],
+)
+def test_every_kind_of_change_is_shown_and_taken_as_shown(
+    workbench: Workbench, after: str, struck: list[str], kind: str, text: str
+) -> None:
+    before = "old = 1\nprint(old)\ny = 3\n"
+    shown(workbench, before, {"print(old)": after})
+    foot = "\nTab to accept, Esc to dismiss" if kind == "box" else ""
+    workbench.until(lambda: workbench.shown(kind) == [text + foot], f"the {kind}")
+    assert workbench.struck() == struck
+    workbench.press("Tab")
+    workbench.until_saved(before.replace("old = 1", "new = 1").replace("print(old)", after))
+
+
+def test_one_at_the_cursor_is_ghost_text(workbench: Workbench) -> None:
+    workbench.script(edit={"x = 33": "x = 33\nthird = 3"})
+    workbench.open("new = 1\nx = 3\n")
+    workbench.go(2, 6)
+    workbench.type("3")
+    workbench.until_ghost("third = 3")
+    assert workbench.decorations() == []
+    workbench.press("Tab")
+    workbench.until_saved("new = 1\nx = 33\nthird = 3\n")
+
+
+def test_beyond_what_can_be_seen_the_hint_stands_at_the_edge_too(workbench: Workbench) -> None:
+    shown(workbench, "old = 1\n" + "\n" * 60 + "print(old)\n")
+    hint = "Tab: edit on line 62 ↓"
+    workbench.until(lambda: workbench.shown("hint") == [hint, hint], "two hints")
+    top, edge = (each["top"] for each in workbench.decorations())
+    assert edge - top > 200
+    workbench.press("Tab")
+    workbench.until(lambda: workbench.place() == (62, 7), "the cursor is at the edit")
+    workbench.until(lambda: workbench.shown() == ["new", "Tab"], "it is seen as it is")
+    workbench.press("Tab")
+    workbench.until(lambda: workbench.saved().endswith("print(new)\n"), "it is taken")
+
+
+def test_taken_piece_by_piece(workbench: Workbench) -> None:
+    shown(workbench, "old = 1\nprint(old)\ny = 3\n", {"print(old)": "first(a)\nsecond(b)\nprint(old)"})
+    before = workbench.outcomes().count("accepted")
+    workbench.press("Control+l")
+    workbench.until_saved("new = 1\nfirst(a)\nprint(old)\ny = 3\n")
+    workbench.until(lambda: workbench.shown("box")[0].startswith("second(b)\n"), "the rest is shown")
+    workbench.press("Control+l")
+    workbench.until_saved("new = 1\nfirst(a)\nsecond(b)\nprint(old)\ny = 3\n")
+    workbench.until(lambda: workbench.outcomes().count("accepted") == before + 1, "the server knows of it")
+
+
+def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
+    shown(workbench, "old = 1\n\nprint(old)\n")
+    workbench.script(seconds=20, edit={})
+    workbench.press("Home")
+    workbench.type("#")
+    workbench.press("Enter")
+    workbench.until(lambda: workbench.lines() == ["#", "new = 1", "", "print(oldnew)", ""] or workbench.struck() == ["old"])
+    assert workbench.struck() == ["old"]
+    workbench.script()
