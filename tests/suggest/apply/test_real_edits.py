@@ -86,8 +86,9 @@ def test_small_edits_of_packages_come_back_and_are_hardly_ever_anything_else(sty
 @pytest.mark.parametrize("style", STYLES)
 def test_commits_come_back_and_are_seldom_anything_else(style: str) -> None:
     found = measured(list(history()), style)
-    assert found["exact"] >= 0.6 * found.total()
-    assert found["other"] <= 0.12 * found.total()
+    assert found["exact"] >= 0.7 * found.total()
+    # What a commit removed at the end of a file or of a function, a snippet of this kind does not tell.
+    assert found["other"] <= 0.16 * found.total()
 
 
 def history() -> Iterator[tuple[str, str, str]]:
