@@ -6,6 +6,7 @@
 #   make test-full  the same, with the slow and the end-to-end tests
 #   make fix        format, and mend what ruff can mend
 #   make bench      quality and speed of the shipped model
+#   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
 # Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
@@ -15,7 +16,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients clean
+.PHONY: try test test-full check lint types fix bench clients vsix clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -55,7 +56,19 @@ bench: $(VENV)/.installed-dev
 clients:
 	tests/tools/get-clients
 
+vsix: editors/vscode/node_modules/.installed
+	cd editors/vscode
+	npm run --silent package
+
+editors/vscode/node_modules/.installed: editors/vscode/package-lock.json
+	@command -v npm >/dev/null || { echo "make vsix needs Node.js 20.19 or newer, with npm" >&2; exit 1; }
+	cd editors/vscode
+	echo "Installing what the VS Code extension is built with into editors/vscode/node_modules (once)"
+	npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+	touch node_modules/.installed
+
 clean:
+	rm -rf editors/vscode/{node_modules,dist,dist-test}
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # The first Python of a supported version whose venv module works (Debian ships it apart, as python3-venv).

@@ -1,8 +1,10 @@
+/* global process, window */
 // Drives a browser for the tests: a line of JSON asks for something, a line of JSON answers.
 // node driver.mjs FOLDER_OF_PLAYWRIGHT CHROMIUM
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 
 const [folder, chromium] = process.argv.slice(2);
 const playwright = createRequire(`${folder}/`)("playwright-core");
@@ -23,17 +25,16 @@ const actions = {
       permissions: ["clipboard-read", "clipboard-write"],
     });
     page = await context.newPage();
+    await page.addInitScript({ path: fileURLToPath(new URL("eyes.js", import.meta.url)) });
     page.on("pageerror", (error) => errors.push(String(error)));
     await page.goto(url);
     await page.waitForSelector(".monaco-workbench .part.editor", { timeout: 170_000 });
   },
-  evaluate: ({ code, argument }) => page.evaluate(`(${code})(${JSON.stringify(argument ?? null)})`),
+  see: ({ name }) => page.evaluate((each) => window.eyes[each](), name),
   press: ({ key }) => page.keyboard.press(key),
   type: ({ text, delay }) => page.keyboard.type(text, { delay }),
   insert: ({ text }) => page.keyboard.insertText(text),
   click: ({ selector }) => page.locator(selector).first().click({ timeout: 10_000 }),
-  hover: ({ selector }) => page.locator(selector).first().hover({ timeout: 10_000 }),
-  wheel: ({ y }) => page.mouse.wheel(0, y),
   screenshot: ({ path, clip }) => page.screenshot({ path, animations: "disabled", ...(clip ? { clip } : {}) }),
   reload: () => page.reload(),
   errors: () => errors,

@@ -123,6 +123,8 @@ def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
     workbench.press("Home")
     workbench.type("#")
     workbench.press("Enter")
-    workbench.until(lambda: workbench.lines() == ["#", "new = 1", "", "print(oldnew)", ""] or workbench.struck() == ["old"])
+    workbench.until(
+        lambda: workbench.lines() == ["#", "new = 1", "", "print(oldnew)", ""] or workbench.struck() == ["old"]
+    )
     assert workbench.struck() == ["old"]
     workbench.script()

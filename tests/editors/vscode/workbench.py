@@ -1,4 +1,4 @@
-"""A real VS Code with the extension, driven as a person would: keys go in, and what stands on the screen is looked at."""
+"""A real VS Code with the extension, driven as a person would: keys go in, and the screen is looked at."""
 
 from __future__ import annotations
 
@@ -48,51 +48,6 @@ SETTINGS: dict[str, Any] = {
     "update.mode": "none",
 }
 
-# What stands on the screen.
-_LINES = """() => {
-  const editor = document.querySelector('.editor-instance .monaco-editor');
-  if (!editor) return null;
-  return [...editor.querySelectorAll('.view-line')]
-    .filter((line) => !line.closest('.suggest-preview-text'))
-    .map((line) => [parseFloat(line.style.top), line.textContent.replace(/\\u00a0/g, ' ')])
-    .sort((a, b) => a[0] - b[0]).map((pair) => pair[1]);
-}"""
-_GHOST = """() => {
-  const rows = new Map();
-  for (const span of document.querySelectorAll('.editor-instance .ghost-text-decoration, ' +
-      '.editor-instance .suggest-preview-text .view-line')) {
-    const { top, left } = span.getBoundingClientRect();
-    const row = [...rows.keys()].find((known) => Math.abs(known - top) < 4) ?? top;
-    rows.set(row, [...(rows.get(row) ?? []), [left, span.textContent.replace(/\\u00a0/g, ' ')]]);
-  }
-  return [...rows].sort((a, b) => a[0] - b[0])
-    .map(([, spans]) => spans.sort((a, b) => a[0] - b[0]).map((span) => span[1]).join(''));
-}"""
-# Decorations are pseudo-elements; what they say stands in their style. A content that is nothing but a blank is not ours.
-_SHOWN = """() => {
-  const found = [];
-  for (const span of document.querySelectorAll('.editor-instance .view-line span')) {
-    const style = getComputedStyle(span, '::after');
-    if (!style.content || style.content === 'none' || style.content === 'normal') continue;
-    const text = JSON.parse(style.content.replace(/\\\\([0-9a-f]+) ?/g, (_, hex) =>
-      JSON.stringify(String.fromCodePoint(parseInt(hex, 16))).slice(1, -1)).replace(/\\n/g, '\\\\n').replace(/\\t/g, '\\\\t'));
-    const kind = style.position === 'absolute' ? 'box' : style.marginLeft !== '0px' ? 'hint' : 'insertion';
-    const box = span.getBoundingClientRect();
-    found.push({ kind, text, top: box.top, left: box.left, x: style.left, y: style.top });
-  }
-  return found;
-}"""
-_STRUCK = """() => [...document.querySelectorAll('.editor-instance .view-line span')]
-  .filter((span) => span.children.length === 0 && span.textContent &&
-    getComputedStyle(span).textDecorationLine.includes('line-through'))
-  .map((span) => [span.getBoundingClientRect().top, span.textContent.replace(/\\u00a0/g, ' ')])"""
-_PLACE = """() => document.querySelector('#status\\\\.editor\\\\.selection')?.textContent ?? ''"""
-_STATUS = """() => {
-  const item = document.querySelector('[id="calomel.calomel.calomel.status"], [id^="calomel.calomel"]');
-  return item ? [item.textContent, item.getAttribute('aria-label') ?? ''] : ['', ''];
-}"""
-_TOASTS = """() => [...document.querySelectorAll('.notification-list-item-message')].map((each) => each.textContent)"""
-
 
 class Workbench:
     """One VS Code and, once it is started, one language server with a model that follows a script."""
@@ -112,6 +67,7 @@ class Workbench:
         self.files = folder / "project"
         self.files.mkdir()
         self.seconds = SECONDS
+        self._opened, self._name = 0, ""
         self._programs = programs
         self._environment = environment(folder, {"fill": None} | (script or {}))
         # The folders where programs may lie are the test's own.
@@ -224,9 +180,9 @@ class Workbench:
         assert "error" not in answer, answer["error"]
         return answer["value"]
 
-    def evaluate(self, code: str, argument: Any = None) -> Any:
-        """What a function of JavaScript gives in the page."""
-        return self.ask("evaluate", code=code, argument=argument)
+    def see(self, name: str) -> Any:
+        """What a function of `eyes.js` sees."""
+        return self.ask("see", name=name)
 
     def until(self, condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
         """Wait until something is true, and return it."""
@@ -251,7 +207,7 @@ class Workbench:
 
     def install(self, command: Sequence[str]) -> None:
         """Put a program in place that ignores its arguments and runs this."""
-        self.program.parent.mkdir(exist_ok=True)
+        self.program.parent.mkdir(parents=True, exist_ok=True)
         quoted = " ".join(f"'{part}'" for part in command)
         self.program.write_text(f"#!/bin/sh\nexec {quoted}\n", encoding="utf-8")
         self.program.chmod(0o755)
@@ -284,20 +240,20 @@ class Workbench:
 
     # Hands.
 
-    def open(self, text: str, name: str = "a.py") -> Path:
-        """Edit a file with this text, the cursor at its beginning."""
+    def open(self, text: str, name: str | None = None) -> Path:
+        """Edit a file with this text, the cursor at its beginning. VS Code remembers files, so that each is a new one."""
+        self._opened += 1
+        name = self._name = name or f"file{self._opened}.py"
         path = self.files / name
         path.write_bytes(text.encode())
         self.press("Control+p")
-        self.until(lambda: self.evaluate("() => !!document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')"))
+        self.until(lambda: self.see("quickInput") is not None, "a file can be named")
         self.ask("insert", text=str(path))
-        row = "(name) => [...document.querySelectorAll('.quick-input-list .monaco-list-row')].some((row) => row.textContent.includes(name))"
-        self.until(lambda: self.evaluate(row, name), f"{name} is found")
+        self.until(lambda: any(name in row for row in self.see("quickRows")), f"{name} is found")
         self.press("Enter")
-        tab = "(name) => document.querySelector('.tab.active')?.textContent.includes(name)"
-        self.until(lambda: self.evaluate(tab, name), f"{name} is open")
+        self.until(lambda: name in self.see("activeTab"), f"{name} is open")
         wanted = text.replace("\r\n", "\n").replace("\t", "    ").split("\n")[0]
-        self.until(lambda: (self.lines() or [None])[0] == wanted, "the text is there")
+        self.until(lambda: (self.lines() or [""])[0] == wanted, "the text is there")
         self.press("Control+Home")
         self.until(lambda: self.place() == (1, 1), "the cursor is at the beginning")
         return path
@@ -323,10 +279,9 @@ class Workbench:
     def command(self, title: str) -> None:
         """Run a command by its title."""
         self.press("F1")
-        self.until(lambda: self.evaluate("() => document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')?.value === '>'"))
+        self.until(lambda: self.see("quickInput") == ">", "a command can be named")
         self.ask("insert", text=title)
-        row = "(title) => document.querySelector('.quick-input-list .monaco-list-row.focused')?.textContent.includes(title)"
-        self.until(lambda: self.evaluate(row, title), f"the command {title!r} is found")
+        self.until(lambda: title in self.see("focusedRow"), f"the command {title!r} is found")
         self.press("Enter")
 
     def press(self, *keys: str) -> None:
@@ -341,34 +296,35 @@ class Workbench:
     def go(self, line: int, column: int = 1) -> None:
         """Put the cursor somewhere."""
         self.press("Control+g")
-        self.until(lambda: self.evaluate("() => document.querySelector('.quick-input-widget:not([style*=\"none\"]) input')?.value === ':'"))
+        self.until(lambda: self.see("quickInput") == ":", "a line can be named")
         self.ask("insert", text=f"{line}:{column}")
         self.press("Enter")
+        self.until(lambda: self.see("quickInput") is None, "the line was taken")
         self.until(lambda: self.place() == (line, column), f"the cursor is at {line}:{column}")
 
     # Eyes.
 
     def lines(self) -> list[str] | None:
         """The lines on the screen, with ghost text in them; None without an editor."""
-        found = self.evaluate(_LINES)
+        found = self.see("lines")
         return None if found is None else list(found)
 
-    def saved(self, name: str = "a.py") -> str:
+    def saved(self) -> str:
         """The file's text."""
-        return (self.files / name).read_bytes().decode()
+        return (self.files / self._name).read_bytes().decode()
 
-    def until_saved(self, text: str, name: str = "a.py") -> None:
+    def until_saved(self, text: str) -> None:
         """Wait for the file to hold a text."""
-        self.until(lambda: self.saved(name) == text, lambda: f"{name} holds {text!r}, not {self.saved(name)!r}")
+        self.until(lambda: self.saved() == text, lambda: f"the file holds {text!r}, not {self.saved()!r}")
 
     def place(self) -> tuple[int, int] | None:
         """Line and column of the cursor, both from 1."""
-        words = str(self.evaluate(_PLACE)).replace(",", "").replace("(", " ").split()
+        words = str(self.see("place")).replace(",", "").replace("(", " ").split()
         return (int(words[1]), int(words[3])) if len(words) >= 4 and words[0] == "Ln" else None
 
     def ghost(self) -> str:
         """The ghost text of the editor."""
-        return "\n".join(self.evaluate(_GHOST))
+        return "\n".join(self.see("ghost"))
 
     def until_ghost(self, text: str) -> None:
         """Wait for ghost text."""
@@ -380,22 +336,22 @@ class Workbench:
 
     def decorations(self) -> list[dict[str, Any]]:
         """The same, with their places."""
-        return [each for each in self.evaluate(_SHOWN) if each["text"].strip()]
+        return list(self.see("decorations"))
 
     def struck(self) -> list[str]:
         """The pieces of text that are struck out, one for each line."""
         rows: dict[float, str] = {}
-        for top, text in self.evaluate(_STRUCK):
+        for top, text in self.see("struck"):
             rows[top] = rows.get(top, "") + text
         return [rows[top] for top in sorted(rows)]
 
     def status(self) -> list[str]:
         """The item in the status bar, and what it says when it is hovered."""
-        return [str(each).strip() for each in self.evaluate(_STATUS)]
+        return [str(each).strip() for each in self.see("status")]
 
     def toasts(self) -> list[str]:
         """Messages."""
-        return list(self.evaluate(_TOASTS))
+        return list(self.see("toasts"))
 
     def screenshot(self, path: Path, clip: dict[str, int] | None = None) -> None:
         """A picture of the window."""

@@ -1,0 +1,105 @@
+"""What can be said of the extension without a VS Code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.editors.vscode.program import EXTENSION, REPOSITORY, find_npm
+
+PAGE = REPOSITORY / "docs" / "vscode.md"
+# The first two throw where a provider that merely has them is registered, the third where it is passed at all; the rest
+# does nothing. The Marketplace refuses whatever names a proposal.
+PROPOSED = re.compile(
+    r"handleDidShowCompletionItem|handleDidPartiallyAcceptCompletionItem"
+    r"|registerInlineCompletionItemProvider\([^)]*,[^)]*,"
+    r"|handleEndOfLifetime|handleListEndOfLifetime|isInlineEdit|showInlineEditMenu|displayLocation"
+)
+
+
+def manifest() -> dict[str, Any]:
+    return dict(json.loads((EXTENSION / "package.json").read_text(encoding="utf-8")))
+
+
+def sources() -> list[Path]:
+    return sorted((EXTENSION / "src").glob("*.ts"))
+
+
+def test_every_setting_of_the_server_is_one_of_the_editor() -> None:
+    script = EXTENSION / "scripts" / "write-settings"
+    checked = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_nothing_is_used_that_is_only_proposed() -> None:
+    assert len(sources()) > 10
+    assert [path.name for path in sources() if PROPOSED.search(path.read_text(encoding="utf-8"))] == []
+    assert "enabledApiProposals" not in manifest()
+
+
+def test_the_versions_of_what_it_is_built_with_are_locked() -> None:
+    locked = json.loads((EXTENSION / "package-lock.json").read_text(encoding="utf-8"))["packages"][""]
+    named = manifest()
+    for kind in ("dependencies", "devDependencies"):
+        assert locked[kind] == named[kind]
+        assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in named[kind].values())
+
+
+def test_every_command_has_code_and_every_key_a_command() -> None:
+    contributed = {command["command"] for command in manifest()["contributes"]["commands"]}
+    code = (EXTENSION / "src" / "commands.ts").read_text(encoding="utf-8")
+    registered = set(re.findall(r'^    "(calomel\.\w+)":', code, re.MULTILINE))
+    assert contributed == registered
+    assert {key["command"] for key in manifest()["contributes"]["keybindings"]} <= contributed
+
+
+def test_keys_are_taken_only_while_something_is_shown_and_no_menu_is_open() -> None:
+    for key in manifest()["contributes"]["keybindings"]:
+        if key["command"] != "calomel.suggest":
+            assert re.match(r"calomel\.(nextEdit|ghost) && ", key["when"])
+            assert "!suggestWidgetVisible" in key["when"]
+
+
+def test_the_page_names_every_command_key_and_setting_of_the_extension() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    contributes = manifest()["contributes"]
+    for command in contributes["commands"]:
+        assert f"Calomel: {command['title']}" in page
+    for key in contributes["keybindings"]:
+        assert f"`{key['key']}`" in page.lower()
+    for name in contributes["configuration"][0]["properties"]:
+        assert f"`{name}`" in page
+
+
+def test_what_installs_the_program_is_the_same_everywhere() -> None:
+    code = (EXTENSION / "src" / "program.ts").read_text(encoding="utf-8")
+    found = re.search(r'INSTALL =\s+"([^"]+)"', code)
+    assert found is not None
+    guide = next(walk for walk in manifest()["contributes"]["walkthroughs"])["steps"][0]["description"]
+    assert found[1] in guide
+    assert found[1] in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_guides_pictures_are_there() -> None:
+    for step in manifest()["contributes"]["walkthroughs"][0]["steps"]:
+        media = step["media"]
+        assert (EXTENSION / str(media.get("image") or media.get("markdown"))).stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["lint", "test"])
+def test_its_own_checks_pass(script: str) -> None:
+    if reason := find_npm():
+        pytest.skip(reason)
+    npm = shutil.which("npm")
+    assert npm is not None
+    done = subprocess.run(
+        [npm, "run", "--silent", script], cwd=EXTENSION, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
