@@ -45,6 +45,9 @@ def serve(
     allowed_origin: Annotated[
         list[str] | None, typer.Option(help="Web page that may ask, as https://name:port; repeatable.")
     ] = None,
+    workspace: Annotated[
+        Path | None, typer.Option(help="Folder that clients edit in: prompts are completed from its files.")
+    ] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
     idle_minutes: Annotated[
         float | None, typer.Option(help="End after so long without a request. Default: stay.")
@@ -92,6 +95,7 @@ def serve(
         "allow_remote": allow_remote,
         "allowed_hosts": tuple(allowed_host) if allowed_host else None,
         "allowed_origins": tuple(allowed_origin) if allowed_origin else None,
+        "workspace": workspace,
         "runtime_file": runtime_file,
         "idle_minutes": idle_minutes,
         "idle_unload": idle_unload,

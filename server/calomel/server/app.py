@@ -25,6 +25,8 @@ from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
 from calomel.server.gauges import Gauges
 from calomel.server.idle import CountRequests, Idleness, unload_when_idle
+from calomel.server.known_workspace import KnownWorkspace
+from calomel.server.layers import named_path
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.measured import Measured
 from calomel.server.metrics import Metrics
@@ -104,15 +106,21 @@ def create_app(
         settings.max_requests, metrics, share=settings.client_share, per_minute=settings.requests_per_minute
     )
 
+    workspace = None if settings.workspace is None else KnownWorkspace(settings.workspace, named_path())
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         loader.start()
+        if workspace is not None:
+            workspace.start()
         watch = asyncio.create_task(unload_when_idle(loader, admission, settings.idle_unload))
         try:
             yield
         finally:
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+            if workspace is not None:
+                await asyncio.to_thread(workspace.close)
             await asyncio.to_thread(loader.close)
 
     app = FastAPI(
@@ -150,6 +158,7 @@ def create_app(
         model=models.describe(settings.model),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
+        workspace=workspace,
     )
     metrics.registry.register(Gauges(app.state.door))
     for router in ROUTERS:

@@ -20,6 +20,7 @@ from calomel.server.boundary import log_failure
 from calomel.server.deliveries import Deliveries
 from calomel.server.disconnect import until_disconnect
 from calomel.server.errors import DoorError, EngineStoppedError, from_engine
+from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import Filler, ModelLoader
 from calomel.server.metrics import Metrics, Spent
 from calomel.server.recent import Recent
@@ -55,6 +56,7 @@ class Door:
         model: what `/v1/models` says.
         edits: answers questions about next edits.
         acceptances: finds what was accepted in prompts of clients that do not say so.
+        workspace: completes prompts from the folder that the user named, if there is one.
         recent: what was answered in the last minutes, for the status page.
     """
 
@@ -66,6 +68,7 @@ class Door:
     model: ModelObject
     edits: EditRoom
     acceptances: Acceptances
+    workspace: KnownWorkspace | None = None
     recent: Recent = field(default_factory=Recent)
 
     def mask(self, text: str) -> str:

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from calomel.prompts.foreign.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.server.door import Visit
+from calomel.server.door import Visit, client_of
 from calomel.suggest.asker import context_tokens
+from calomel.suggest.stateless.room import language_of
+from calomel.workspace.situation import Situation
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams
     from calomel.suggest.fill import Fill, FillRequest
 
 
-def fill_of(
+async def fill_of(
     visiting: Visit,
-    hole: FimPromptText,
+    shown: FimPromptText,
     *,
     max_tokens: int,
     stop: tuple[str, ...],
@@ -25,23 +27,31 @@ def fill_of(
     min_tokens: int = 0,
     deadline: float | None = None,
 ) -> FillRequest:
-    """The question about a hole, secrets masked."""
+    """The question about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
     from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
 
-    mask = visiting.door.mask
+    known, mask = visiting.door.workspace, visiting.door.mask
+    hole = shown if known is None else await visiting.run(known.hole(shown))
+    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
     related = tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in hole.related)
-    prefix, suffix = mask(hole.prefix), mask(hole.suffix)
+    text, at = mask(hole.prefix + hole.suffix), len(hole.prefix)
+    parts = PromptParts(related=related, path=hole.path, prefix=text[:at], suffix=text[at:])
+    if hole is not shown:
+        # A whole file: what is far from the hole is cut as in an editor's context.
+        key = f"hole\0{client_of(visiting.request)}\0{hole.path}"
+        situation = Situation(key, hole.path, language_of(hole.path), text, at, 0, related=related)
+        parts = visiting.door.edits.around(situation, most)
     return FillRequest(
-        prefix=prefix,
-        suffix=suffix,
+        prefix=parts.prefix,
+        suffix=parts.suffix,
         path=hole.path,
         max_tokens=max_tokens,
         min_tokens=min_tokens,
         stop=stop,
         sampling=sampling,
-        max_context=context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens),
+        max_context=most,
         deadline=deadline,
-        parts=PromptParts(related=related, path=hole.path, prefix=prefix, suffix=suffix),
+        parts=parts,
     )
 
 

@@ -19,7 +19,9 @@ async def rewritten(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str], clie
     """The answer to one of Zed's prompts, and what it took."""
     acceptances = visiting.door.acceptances
     acceptances.seen(client, zeta.edit.edits)
-    answer = await visiting.run(visiting.door.edits.rewrite(visiting.filler, visiting.info, zeta.edit, client=client))
+    known = visiting.door.workspace
+    shown = zeta.edit if known is None else await visiting.run(known.edit(zeta.edit))
+    answer = await visiting.run(visiting.door.edits.rewrite(visiting.filler, visiting.info, shown, client=client))
     silent = zeta_answer(zeta, None, stop)
     text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
     if text == silent and not answer.reason:

@@ -53,6 +53,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     offline.turn_off_libraries()
     log_to(sys.stderr, settings.log_level, settings.log_format)
     settings = settings.model_copy(update={"model": folder_of(settings.model)})
+    if settings.workspace is not None and not settings.workspace.is_dir():
+        raise StartError(f"workspace: {settings.workspace} is no folder")
     allowed, editors, words = _tokens(settings, terminal=out.isatty())
     _check_tls(settings)
     failures: list[Exception] = []

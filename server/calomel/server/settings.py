@@ -177,6 +177,12 @@ class ServerSettings(BaseSettings):
         description="Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for "
         "the model.",
     )
+    workspace: Path | None = Field(
+        default=None,
+        description="A folder whose files clients ask about: what they show of one is completed from it, and from "
+        "related code, as ignore rules and secrets allow. Unset: what a client sends is all that is known; a request "
+        "can never name a folder.",
+    )
     aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = Field(
         default="balanced",
         description="How sure an edit must be to be answered: quiet, balanced, eager, or a probability from 0 to 1. "

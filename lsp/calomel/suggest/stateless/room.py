@@ -14,6 +14,7 @@ from typing import Final
 from calomel.context.builder import ContextBuilder
 from calomel.context.counter import EstimateCounter, TokenCounter
 from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.region import region_around
 from calomel.suggest.asker import Asker, context_tokens
 from calomel.suggest.checks.line_rest import splits_word
@@ -131,6 +132,10 @@ class EditRoom:
         edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
         moved = [TextEdit(a - shown.start, b - shown.start, new) for a, b, new in edits]
         return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work, masked=masked)
+
+    def around(self, situation: Situation, budget: int) -> PromptParts:
+        """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""
+        return self._builder.build(situation, budget).parts
 
     async def _look(self, asker: Asker, question: Question, shown: Frame, info: ModelInfo) -> list[Answered]:
         """Everything worth offering, best first; if there is nothing, the best reason why."""

@@ -48,7 +48,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     if is_zeta(body.prompt) and not body.suffix:
         return await _edit(body, request)
     async with visit(request, _NAME) as visiting:
-        wanted = _fill_request(visiting, body)
+        wanted = await _fill_request(visiting, body)
         if body.stream:
             return visiting.stream(_fill_events(visiting, body, await streamed(visiting, wanted)))
         fill = await visiting.fill(wanted)
@@ -56,8 +56,8 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
         return _plain(visiting, body, fill.text, finish_reason(fill), usage(fill), TRIMMED if fill.trimmed else None)
 
 
-def _fill_request(visiting: Visit, body: CompletionRequest) -> FillRequest:
-    return fill_of(
+async def _fill_request(visiting: Visit, body: CompletionRequest) -> FillRequest:
+    return await fill_of(
         visiting,
         parse_fim(body.prompt, body.suffix),
         max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS),

@@ -49,8 +49,10 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "messages") from None
     async with visit(request, "edit") as visiting:
+        known = visiting.door.workspace
+        shown = prompt if known is None else await visiting.run(known.edit(prompt))
         answer = await visiting.run(
-            visiting.door.edits.rewrite(visiting.filler, visiting.info, prompt, client=client_of(request))
+            visiting.door.edits.rewrite(visiting.filler, visiting.info, shown, client=client_of(request))
         )
         usage = decided(visiting, answer, prompt.path)
         content = mercury_answer(answer.text)

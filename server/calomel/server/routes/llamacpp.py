@@ -45,7 +45,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
     async with visit(request, "infill") as visiting:
         if body.n_predict == 0:
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
-        wanted = _fill_request(visiting, body)
+        wanted = await _fill_request(visiting, body)
         if body.stream:
             return visiting.stream(_events(visiting, await streamed(visiting, wanted)))
         try:
@@ -69,7 +69,7 @@ def indented(text: str, least: int) -> str:
     return text
 
 
-def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
+async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
     hole = FimPromptText(
         prefix=(body.input_prefix or "") + (body.prompt or ""),
@@ -77,7 +77,7 @@ def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         related=tuple(extra for extra in extras if extra.text.strip()),
     )
     limit = body.t_max_predict_ms or 0
-    return fill_of(
+    return await fill_of(
         visiting,
         hole,
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,

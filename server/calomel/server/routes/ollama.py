@@ -75,7 +75,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
             done = GenerateResponse(**_head(visiting, body), response="", done_reason="load")
             return _whole(visiting, body, [done])
         options = body.options or Options()
-        wanted = fill_of(
+        wanted = await fill_of(
             visiting,
             parse_fim(prompt, body.suffix),
             max_tokens=_most(options),

@@ -1,0 +1,219 @@
+"""The folder that the server's user named: what clients show of its files is completed from the index of it.
+
+A path in a request is only ever looked up among the files that are indexed: none is opened, and what the rules of
+privacy keep out of the index is not known here. What does not match is left as the client sent it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.parts import Excerpt
+from calomel.server.workspace_match import Around, around
+from calomel.suggest.stateless.room import language_of
+from calomel.workspace.documents import Document
+from calomel.workspace.index import Place
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.related import Related
+from calomel.workspace.settings import load_settings
+from calomel.workspace.syntax import SyntaxTrees
+
+_log = logging.getLogger("calomel.server")
+
+# Files of one name that are looked into.
+_NAMESAKES: Final = 8
+# Whoever comes when so many wait gets an answer from what he sent.
+_WAITING: Final = 8
+_LONGEST_PATH: Final = 4096
+# Lines of a hole, before and behind the cursor, that may not have been saved yet.
+_UNSAVED: Final = ((1, 1), (8, 2))
+# Documents whose last answer about related code is kept, so that it stays the same from keystroke to keystroke.
+_DOCUMENTS: Final = 64
+
+Prompt = TypeVar("Prompt", EditPrompt, FimPromptText)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A file, and what it has around an excerpt."""
+
+    place: Place
+    around: Around
+
+
+class KnownWorkspace:
+    """Completes prompts. Used from one event loop; looks things up in a thread of its own."""
+
+    def __init__(self, folder: Path, user_toml: Path | None = None) -> None:
+        """`user_toml` holds the user's rules about what no model may see; the folder's own may add to them."""
+        # Links on the way to the folder are the user's own.
+        self._folder = folder.resolve()
+        self._settings, _ = load_settings(user_toml=user_toml, workspace_toml=self._folder / "calomel.toml")
+        self._syntax = SyntaxTrees()
+        privacy = Privacy((self._folder,), self._settings.privacy)
+        self._related = Related(self._syntax, privacy, message=_log.warning)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="calomel-workspace")
+        self._waiting = 0
+        self._told = False
+        self._open: dict[str, None] = {}
+
+    @property
+    def files(self) -> int:
+        """How many are known by now."""
+        return len(self._related.index)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all files have been read once."""
+        return self._related.ready
+
+    def start(self) -> None:
+        """Read the folder in the background, and watch it."""
+        self._related.start((self._folder,), self._progress, most_files=self._settings.workspace.index_files)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._thread.shutdown(cancel_futures=True)
+        self._related.stop()
+
+    async def edit(self, prompt: EditPrompt) -> EditPrompt:
+        """The prompt with the rest of its file and with related code of others, if its excerpt is found."""
+        return await self._run(self._edit, prompt) if prompt.path else prompt
+
+    async def hole(self, hole: FimPromptText) -> FimPromptText:
+        """The same for a hole. Such prompts name their file seldom."""
+        return await self._run(self._hole, hole) if hole.path else hole
+
+    async def _run(self, work: Callable[[Prompt], Prompt], prompt: Prompt) -> Prompt:
+        if self._waiting >= _WAITING:
+            return prompt
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, prompt)
+        except RuntimeError:
+            # The server is ending.
+            return prompt
+        finally:
+            self._waiting -= 1
+
+    def _edit(self, prompt: EditPrompt) -> EditPrompt:
+        match = self._match(prompt.path or "", prompt.prefix, prompt.region, prompt.suffix)
+        if match is None:
+            return prompt
+        outside = _outside(prompt.path or "", match)
+        prefix, suffix = match.around.before + prompt.prefix, prompt.suffix + match.around.behind
+        given = [replace(each, path=_within(each.path, outside)) for each in prompt.related]
+        cursor = len(prefix) + (prompt.cursor or 0)
+        return replace(
+            prompt,
+            path=match.place.file.name,
+            prefix=prefix,
+            suffix=suffix,
+            edits=tuple(replace(each, path=_within(each.path, outside)) for each in prompt.edits),
+            related=(*given, *self._others(match, prefix + prompt.region + suffix, cursor, given)),
+        )
+
+    def _hole(self, hole: FimPromptText) -> FimPromptText:
+        for before, behind in _UNSAVED:
+            first, last = _lines_back(hole.prefix, before), _lines_on(hole.suffix, behind)
+            region = hole.prefix[first:] + hole.suffix[:last]
+            match = self._match(hole.path or "", hole.prefix[:first], region, hole.suffix[last:])
+            if match is None:
+                continue
+            outside = _outside(hole.path or "", match)
+            prefix, suffix = match.around.before + hole.prefix, hole.suffix + match.around.behind
+            given = [replace(each, path=_within(each.path, outside)) for each in hole.related]
+            others = self._others(match, prefix + suffix, len(prefix), given)
+            # The best one stands last there.
+            return FimPromptText(prefix, suffix, match.place.file.name, (*reversed(others), *given))
+        return hole
+
+    def _match(self, path: str, prefix: str, region: str, suffix: str) -> _Match | None:
+        found: list[_Match] = []
+        for place in self._namesakes(path):
+            lines = place.segment.lines(place.number, 0, place.file.lines)
+            there = around("".join(lines), prefix, region, suffix)
+            if there is not None:
+                found.append(_Match(place, there))
+        return found[0] if len(found) == 1 else None
+
+    def _namesakes(self, path: str) -> list[Place]:
+        """Indexed files that a client may mean, by the names of the folders above them."""
+        if len(path) > _LONGEST_PATH:
+            return []
+        parts = path.replace("\\", "/").split("/")
+        wanted = "/".join(["", *parts]) if parts[0] else "/".join(parts)
+        if "" in parts[1:] or {".", ".."}.intersection(parts) or not parts[-1]:
+            return []
+        index = self._related.index
+        paths = [each for each in index.named(parts[-1]) if each.endswith(wanted) and (parts[0] or each == wanted)]
+        if not paths and len(parts) > 1 and parts[0]:
+            # A worktree may have another name than its folder.
+            rest = "/".join(parts[1:])
+            paths = [each for each in index.named(parts[-1]) if each == f"{self._folder.as_posix()}/{rest}"]
+        if len(paths) > _NAMESAKES:
+            return []
+        return [place for place in map(index.place, paths) if place is not None]
+
+    def _others(self, match: _Match, text: str, offset: int, given: Sequence[Excerpt]) -> list[Excerpt]:
+        """Related code of other files, the best first, without what the client shows itself."""
+        file = match.place.file
+        uri = Path(file.path).as_uri()
+        document = Document(uri, language_of(file.name), None, text, file.name)
+        self._syntax.opened(document)
+        try:
+            found = self._related.excerpts_for(document, offset)
+        finally:
+            self._syntax.closed(document)
+        self._keep(document)
+        shown = [each.text.strip() for each in given]
+        return [each for each in reversed(found) if not any(each.text.strip() in text for text in shown)]
+
+    def _keep(self, document: Document) -> None:
+        self._open.pop(document.uri, None)
+        self._open[document.uri] = None
+        while len(self._open) > _DOCUMENTS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            self._related.closed(Document(oldest, "", None, ""))
+
+    def _progress(self, read: int, found: int) -> None:
+        if read >= found and not self._told:
+            self._told = True
+            _log.info("workspace: %d files read", read)
+
+
+def _outside(path: str, match: _Match) -> str:
+    """What a client puts before the names that files have within the folder."""
+    return path.removesuffix(match.place.file.name) if path.endswith(match.place.file.name) else ""
+
+
+def _within(path: str, outside: str) -> str:
+    return path.removeprefix(outside) if outside else path
+
+
+def _lines_back(text: str, count: int) -> int:
+    """Where the last `count` lines of a text begin."""
+    at = text.rfind("\n") + 1
+    for _ in range(count - 1):
+        at = text.rfind("\n", 0, max(0, at - 1)) + 1
+    return at
+
+
+def _lines_on(text: str, count: int) -> int:
+    """Where the first `count` lines of a text end, before the line end."""
+    at = -1
+    for _ in range(count):
+        found = text.find("\n", at + 1)
+        if found < 0:
+            return len(text)
+        at = found
+    return at

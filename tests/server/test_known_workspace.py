@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.server.errors import StartError
+from calomel.server.known_workspace import KnownWorkspace
+from calomel.server.run import serve
+from calomel.server.settings import ServerSettings
+
+SHAPE = (
+    "from app.sizes import Size\n\n\n"
+    + "".join(f"def helper_{n}(value):\n    return value * {n}\n\n\n" for n in range(30))
+    + "def area(size: Size) -> float:\n    return size.width * size.height\n"
+)
+SIZES = "class Size:\n    def __init__(self, width: float, height: float) -> None:\n        self.width = width\n"
+SECRET = "ghp_" + "a1B2" * 9
+
+
+def lines(first: int, last: int) -> str:
+    return "".join(SHAPE.splitlines(keepends=True)[first:last])
+
+
+def prompt(path: str | None = "app/shape.py", **fields: Any) -> EditPrompt:
+    """As an editor shows lines 20 to 50, of which 26 to 44 may be rewritten."""
+    region = lines(26, 44).removesuffix("\n")
+    return replace(EditPrompt(path, lines(20, 26), region, "\n" + lines(44, 50), 12), **fields)
+
+
+def made(root: Path) -> Path:
+    for name, text in {
+        "app/shape.py": SHAPE,
+        "app/sizes.py": SIZES,
+        "app/secret.py": f"TOKEN = '{SECRET}'\n" + SHAPE,
+        "hidden/shape.py": SHAPE,
+        ".env": "TOKEN=1\n" + SHAPE,
+        ".gitignore": "hidden/\n",
+        "twice/one/same.py": SHAPE,
+        "twice/two/same.py": SHAPE,
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root.parent / "outside.py").write_text(SHAPE)
+    (root / "link.py").symlink_to(root.parent / "outside.py")
+    return root
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("workspace") / "work")
+
+
+@pytest.fixture(scope="module")
+def shared(folder: Path) -> Iterator[KnownWorkspace]:
+    with read(folder) as workspace:
+        yield workspace
+
+
+@pytest.fixture
+def known(shared: KnownWorkspace) -> KnownWorkspace:
+    return shared
+
+
+@contextmanager
+def read(folder: Path) -> Iterator[KnownWorkspace]:
+    workspace = KnownWorkspace(folder)
+    workspace.start()
+    assert workspace._related.wait(30)
+    yield workspace
+    workspace.close()
+
+
+async def test_an_excerpt_grows_to_its_file_and_keeps_its_region(known: KnownWorkspace) -> None:
+    shown = prompt()
+    found = await known.edit(shown)
+
+    assert found.prefix + found.region + found.suffix == SHAPE
+    assert (found.region, found.cursor, found.path) == (shown.region, shown.cursor, "app/shape.py")
+    assert found.prefix.endswith(shown.prefix)
+    assert found.suffix.startswith(shown.suffix)
+
+
+async def test_the_clients_region_counts_and_not_the_disks(known: KnownWorkspace) -> None:
+    found = await known.edit(prompt(region="typed just now"))
+
+    assert found.prefix + found.suffix == lines(0, 26) + "\n" + lines(44, 999)
+    assert found.region == "typed just now"
+
+
+async def test_names_are_those_within_the_folder(known: KnownWorkspace) -> None:
+    for path in ("work/app/shape.py", "other/app/shape.py", "work\\app\\shape.py"):
+        edits = (Hunk(path, 3, "a\n", "b\n"), Hunk(path.replace("shape", "x"), 3, "a\n", "b\n"))
+        found = await known.edit(prompt(path, edits=edits, related=(Excerpt("work/app/y.py", 0, "y\n"),)))
+        assert found.path == "app/shape.py"
+        if "\\" not in path:
+            assert [edit.path for edit in found.edits] == ["app/shape.py", "app/x.py"]
+
+
+async def test_related_code_of_other_files_comes_behind_what_the_client_shows(known: KnownWorkspace) -> None:
+    text = SHAPE.removesuffix("\n")
+    region = text[text.index("def area") :]
+    start = text.index("def helper_25")
+    given = (Excerpt("app/a.py", 0, "a = 1\n"),)
+    found = await known.edit(EditPrompt("app/shape.py", text[start : -len(region)], region, "\n", 20, (), given))
+
+    assert found.prefix + found.region + found.suffix == SHAPE
+    assert found.related[0] == given[0]
+    assert any("class Size" in each.text for each in found.related[1:])
+    assert all(each.path != "app/shape.py" for each in found.related)
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        prompt(None),
+        prompt(""),
+        prompt("app/other.py"),
+        prompt("shape.txt"),
+        prompt(prefix="another prefix, of a file that nobody knows\n"),
+        prompt(suffix="\nanother suffix, of a file that nobody knows\n"),
+        prompt("twice/same.py"),
+        prompt("same.py"),
+        # Kept out by the rules, or no file of the folder's.
+        prompt("hidden/shape.py"),
+        prompt(".env"),
+        prompt("link.py"),
+        prompt("../outside.py"),
+        prompt("app/../app/shape.py"),
+        prompt("./app/shape.py"),
+        prompt("app//shape.py"),
+        prompt("app/shape.py/"),
+        prompt("/app/shape.py"),
+        prompt("/etc/passwd"),
+        prompt("app/" * 2000 + "shape.py"),
+        prompt("app/shape.py\0"),
+    ],
+)
+async def test_what_does_not_match_stays_as_it_is(known: KnownWorkspace, shown: EditPrompt) -> None:
+    assert await known.edit(shown) is shown
+
+
+async def test_an_absolute_path_must_be_that_of_an_indexed_file(known: KnownWorkspace, folder: Path) -> None:
+    inside, outside = prompt(str(folder / "app/shape.py")), prompt(str(folder.parent / "outside.py"))
+
+    assert (await known.edit(inside)).path == "app/shape.py"
+    assert await known.edit(outside) is outside
+
+
+async def test_no_path_of_a_request_is_ever_opened(
+    known: KnownWorkspace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    for module, name in ((os, "open"), (os, "stat"), (os, "lstat")):
+        real = getattr(module, name)
+
+        def watched(path: Any, *arguments: Any, real: Callable[..., Any] = real, **named: Any) -> Any:
+            opened.append(os.fspath(path) if isinstance(path, str | os.PathLike) else "")
+            return real(path, *arguments, **named)
+
+        monkeypatch.setattr(module, name, watched)
+    for path in ("../outside.py", str(folder.parent / "outside.py"), "link.py", "/etc/passwd", "~/x.py"):
+        await known.edit(prompt(path))
+
+    assert not [each for each in opened if "outside" in each or "link" in each or "passwd" in each]
+
+
+names = st.sampled_from(
+    ["..", ".", "", "app", "shape.py", "link.py", "outside.py", "work", "~", "hidden", ".env", "\0", "%2e"]
+)
+
+
+@given(st.lists(names, max_size=7), st.sampled_from(["/", "\\", "//"]))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_only_files_of_the_index_are_found_whatever_the_path(
+    known: KnownWorkspace, parts: list[str], mark: str
+) -> None:
+    found = known._namesakes(mark.join(parts))
+
+    assert {place.file.name for place in found} <= {"app/shape.py"}
+    assert not found or ".." not in parts
+
+
+async def test_a_change_on_the_disk_is_seen(tmp_path: Path) -> None:
+    folder = made(tmp_path / "work")
+    changed = SHAPE.replace("def area", "def surface")
+    with read(folder) as known:
+        (folder / "app/shape.py").write_text(changed)
+        known._related.refresh([folder / "app/shape.py"])
+        for _ in range(500):
+            found = await known.edit(prompt())
+            if "def surface" in found.suffix:
+                break
+            await asyncio.sleep(0.02)
+
+    assert found.prefix + found.region + found.suffix == changed
+
+
+async def test_holes_that_name_their_file_grow_too(known: KnownWorkspace) -> None:
+    at = SHAPE.index("return value * 12") + len("return ")
+    prefix, suffix = SHAPE[at - 300 : at], SHAPE[at:]
+    prefix = prefix[prefix.index("\n") + 1 :]
+    behind = suffix.split("\n")[0]
+    suffix = suffix[len(behind) : 200]
+    suffix = suffix[: suffix.rindex("\n") + 1]
+    hole = FimPromptText(prefix + "new_", suffix, "app/shape.py", (Excerpt("b.py", 0, "b = 1\n"),))
+    found = await known.hole(hole)
+
+    assert found.prefix == SHAPE[:at] + "new_"
+    assert SHAPE.endswith(found.suffix)
+    assert found.suffix.startswith(suffix)
+    assert found.related[-1] == hole.related[0]
+    nameless = FimPromptText(hole.prefix, hole.suffix)
+    assert await known.hole(nameless) is nameless
+
+
+async def test_many_files_asked_about_do_not_pile_up(known: KnownWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calomel.server.known_workspace._DOCUMENTS", 1)
+    for name in ("app/shape.py", "app/secret.py", "app/shape.py", "twice/one/same.py"):
+        await known.edit(prompt(name))
+
+    assert len(known._open) == len(known._related._answers) == 1
+    assert len(known._syntax._states) == 0
+
+
+async def test_who_comes_when_many_wait_is_answered_from_what_he_sent(known: KnownWorkspace) -> None:
+    known._waiting = 8
+    shown = prompt()
+    assert await known.edit(shown) is shown
+    known._waiting = 0
+
+
+def test_a_closed_workspace_completes_nothing(folder: Path) -> None:
+    workspace = KnownWorkspace(folder)
+    workspace.close()
+    shown = prompt()
+    assert asyncio.run(workspace.edit(shown)) is shown
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="no folder"):
+        serve(ServerSettings(workspace=tmp_path / "nothing", no_auth=True))
+
+
+def test_the_model_sees_the_whole_file_without_secrets(
+    open_client: Callable[..., TestClient], filler: Any, folder: Path
+) -> None:
+    client = open_client(workspace=folder)
+    known = client.app.state.door.workspace  # type: ignore[attr-defined]
+    assert known._related.wait(30)
+    text = (folder / "app/secret.py").read_text()
+    at = text.index("return value * 3\n") + len("return ")
+    prefix = text[text.index("def helper_1(") : at]
+    qwen = f"<|file_sep|>app/secret.py\n<|fim_prefix|>{prefix}<|fim_suffix|>{text[at:]}<|fim_middle|>"
+    client.post("/v1/completions", json={"prompt": qwen, "model": "m"})
+
+    (request,) = filler.requests
+    assert "*" * len(SECRET) in repr(request)
+    assert "def helper_0" in request.prefix
+    assert SECRET not in repr(request)
+    assert (known.ready, known.files) == (True, 5)
