@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
@@ -30,6 +32,8 @@ from calomel.suggest.apply.deciding import Decided, decide
 from calomel.suggest.apply.merge import merge
 from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
 
+_MERGES: Final = ThreadPoolExecutor(1, thread_name_prefix="calomel-merge")
+
 router = protected_router(dependencies=[Depends(require_json)])
 
 
@@ -54,8 +58,9 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
 
 async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Decided:
     began = time.monotonic()
-    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile.
-    merged = await asyncio.to_thread(merge, prompt.original, prompt.update)
+    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; one after another,
+    # so that many of them leave the processor to the engine. What has not begun when its client goes away never does.
+    merged = await asyncio.get_running_loop().run_in_executor(_MERGES, merge, prompt.original, prompt.update)
     mask = visiting.door.edits.secrets.mask
     decided = await decide(visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=mask)
     prompt_tokens = sum(each.context_tokens for each in decided.answers)
