@@ -6,6 +6,7 @@
 #   make test-full  the same, with the slow and the end-to-end tests
 #   make fix        format, and mend what ruff can mend
 #   make bench      quality and speed of the shipped model
+#   make docs       build the documentation into build/site
 #   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
@@ -16,7 +17,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients vsix clean
+.PHONY: try test test-full check lint types fix bench clients docs vsix clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -55,6 +56,11 @@ bench: $(VENV)/.installed-dev
 
 clients:
 	tests/tools/get-clients
+
+docs: $(VENV)/.installed-dev
+	$(BIN)/calomel config reference > docs/reference.md
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 vsix: editors/vscode/node_modules/.installed
 	cd editors/vscode

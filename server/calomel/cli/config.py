@@ -10,7 +10,7 @@ import typer
 
 from calomel.cli.errors import InputError
 
-config = typer.Typer(help="Show the server's settings.", no_args_is_help=True, rich_markup_mode=None)
+config = typer.Typer(help="Show settings: the server's, or every one.", no_args_is_help=True, rich_markup_mode=None)
 
 _File = Annotated[
     Path | None, typer.Option("--config", help="Settings file. Default: calomel.toml in your configuration folder.")
@@ -44,3 +44,11 @@ def path(file: _File = None) -> None:
     from calomel.server.layers import named_path
 
     print(file or named_path())
+
+
+@config.command()
+def reference() -> None:
+    """Every setting of editors and server, with type, default, bounds and reason, as a page of Markdown."""
+    from calomel.cli.reference import reference as page
+
+    print(page(), end="")
