@@ -5,7 +5,7 @@ import { cssString, declarations } from "./css";
 import type { Box, Picture } from "./picture";
 
 const ROW = Number.MAX_SAFE_INTEGER;
-const INSERTED = "var(--vscode-diffEditor-insertedTextBackground, #9ccc2c33)";
+const INSERTED = "var(--vscode-diffEditor-insertedTextBackground)";
 const EDITOR = "var(--vscode-editor-background)";
 
 type Name = "struck" | "inserted" | "box" | "seam" | "topSeam" | "hint" | "here" | "up" | "down";
@@ -63,7 +63,10 @@ export class Painter implements vscode.Disposable {
       "box",
       picture.boxes.map((box) => ({
         range: new vscode.Range(box.row, ROW, box.row, ROW),
-        renderOptions: { after: { contentText: " ", textDecoration: boxStyle(box) } },
+        renderOptions: {
+          after: { contentText: " ", textDecoration: boxStyle(box) },
+          ...(box.foot === "" ? {} : { before: { contentText: " ", textDecoration: footStyle(box) } }),
+        },
       })),
     );
     put(
@@ -120,34 +123,46 @@ function insertion(text: string): string {
   });
 }
 
+const SMALL = 0.85;
+const BADGE: Readonly<Record<string, string>> = {
+  "white-space": "pre",
+  padding: "0 1ch",
+  "border-radius": "3px",
+  color: "var(--vscode-badge-foreground)",
+  background: "var(--vscode-badge-background)",
+  "font-size": `${100 * SMALL}%`,
+};
+
 function hintStyle(text: string): string {
-  return behindNone({
-    content: `${cssString(text)} !important`,
-    "white-space": "pre",
-    margin: "0 0 0 3ch",
-    padding: "0 1ch",
-    "border-radius": "3px",
-    color: "var(--vscode-badge-foreground)",
-    background: "var(--vscode-badge-background)",
-    "font-size": "85%",
-  });
+  return behindNone({ content: `${cssString(text)} !important`, margin: "0 0 0 3ch", ...BADGE });
+}
+
+/** Over the text, so many lines below the one that it hangs on; its characters are of this size. */
+function over(box: Box, below: number, size: number): Readonly<Record<string, string>> {
+  const top = below + (box.where === "below" ? 1 : 0);
+  return {
+    position: "absolute",
+    left: `${(box.column / size).toFixed(2)}ch`,
+    top: `${100 * top}%`,
+    "z-index": "20",
+    "text-align": "left",
+    "pointer-events": "none",
+  };
 }
 
 function boxStyle(box: Box): string {
-  const lines = box.foot === "" ? box.lines : [...box.lines, box.foot];
-  const place: Readonly<Record<string, string>> =
-    box.where === "beside" ? { left: `${box.column}ch`, top: "0" } : { left: "0", top: "100%" };
   return behindNone({
-    content: `${cssString(lines.join("\n"))} !important`,
+    content: `${cssString(box.lines.join("\n"))} !important`,
     "white-space": "pre",
-    position: "absolute",
-    ...place,
-    "z-index": "20",
+    ...over(box, 0, 1),
     padding: "0 1ch",
     color: "var(--vscode-editor-foreground)",
     background: `linear-gradient(${INSERTED}, ${INSERTED}), ${EDITOR}`,
     "box-shadow": "0 0 0 1px var(--vscode-editorWidget-border, #8888), 0 2px 6px #0004",
     "border-radius": "3px",
-    "pointer-events": "none",
   });
+}
+
+function footStyle(box: Box): string {
+  return behindNone({ content: `${cssString(box.foot)} !important`, ...over(box, box.lines.length, SMALL), ...BADGE });
 }

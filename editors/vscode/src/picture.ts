@@ -7,7 +7,7 @@ import type { View } from "./placement";
 import { isFar } from "./placement";
 import { untabbed, width } from "./width";
 
-/** Columns of a row; a whole row may be struck even if it is empty. */
+/** Columns of a row. */
 export interface Stretch {
   readonly row: number;
   readonly start: number;
@@ -28,7 +28,7 @@ export interface Box {
   /** Columns to its left. */
   readonly column: number;
   readonly lines: readonly string[];
-  /** Said below its lines. */
+  /** Said at its lower edge; empty for nothing. */
   readonly foot: string;
 }
 
@@ -88,7 +88,8 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
       continue;
     }
     for (let row = hunk.row; row < hunk.row + hunk.count; row += 1) {
-      struck.push({ row, start: 0, end: lines.row(row).length });
+      const line = lines.row(row);
+      struck.push({ row, start: line.length - line.trimStart().length, end: line.length });
     }
     if (hunk.lines.length > 0) {
       boxes.push(boxOf(lines, hunk, scene, foot));

@@ -49,11 +49,14 @@ window.eyes = (() => {
     decorations() {
       const found = [];
       for (const span of all(".editor-instance .view-line span")) {
-        const style = getComputedStyle(span, "::after");
-        if (/^["']/.test(style.content) && contentOf(style.content).trim() !== "") {
-          const kind = style.position === "absolute" ? "box" : style.marginLeft === "0px" ? "insertion" : "hint";
-          const { top, left } = span.getBoundingClientRect();
-          found.push({ kind, text: contentOf(style.content), top, left });
+        for (const side of ["::after", "::before"]) {
+          const style = getComputedStyle(span, side);
+          if (/^["']/.test(style.content) && contentOf(style.content).trim() !== "") {
+            const over = side === "::after" ? "box" : "foot";
+            const kind = style.position === "absolute" ? over : style.marginLeft === "0px" ? "insertion" : "hint";
+            const { top, left } = span.getBoundingClientRect();
+            found.push({ kind, text: contentOf(style.content), top, left });
+          }
         }
       }
       return found;

@@ -241,7 +241,7 @@ class Workbench:
     # Hands.
 
     def open(self, text: str, name: str | None = None) -> Path:
-        """Edit a file with this text, the cursor at its beginning. VS Code remembers files, so that each is a new one."""
+        """Edit a new file with this text, the cursor at its beginning: VS Code remembers places in old ones."""
         self._opened += 1
         name = self._name = name or f"file{self._opened}.py"
         path = self.files / name
