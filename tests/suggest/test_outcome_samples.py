@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -121,3 +122,10 @@ def test_one_day_is_one_group_and_windows_do_not_mix() -> None:
 def test_an_outcome_of_a_later_version_changes_nothing() -> None:
     assert only(lines(1, "shown", "admired")).outcome == "superseded"
     assert only(lines(1, "shown", "admired", "accepted")).outcome == "accepted"
+
+
+def test_acceptances_of_clients_that_tell_of_nothing_else_are_not_learnt_from() -> None:
+    shown, accepted = lines(1, "shown", "accepted")
+
+    assert only([shown, replace(accepted, reason="by_prompt")]).outcome == "superseded"
+    assert only([shown, replace(accepted, reason="by_text")]).outcome == "accepted"

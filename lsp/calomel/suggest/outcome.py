@@ -13,6 +13,9 @@ OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignor
 # Continue's number, so that rates compare: what is visible for less is not seen.
 SEEN_SECONDS: Final = 0.25
 
+# The reason of an acceptance that the client's next prompt showed. Such clients tell of nothing else.
+BY_PROMPT: Final = "by_prompt"
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from calomel.selectivity.sample import Sample
+from calomel.suggest.outcome import BY_PROMPT
 from calomel.suggest.outcome_record import OutcomeRecord
 from calomel.suggest.stats.story import Fate, Story
 from calomel.suggest.trigger import Trigger
@@ -39,6 +40,8 @@ def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) 
     for record in records:
         if record.trigger == Trigger.EXPLICIT or (model is not None and record.model != model):
             continue
+        if record.reason == BY_PROMPT:
+            continue  # of what was not accepted there, nobody knows: a filter fitted to it would let everything through
         key = (record.session, record.id)
         if record.signals:
             signals.setdefault(key, record.signals)

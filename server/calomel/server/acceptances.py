@@ -15,12 +15,12 @@ from typing import Final
 from calomel.prompts.foreign.paths import same_file
 from calomel.prompts.parts import Hunk
 from calomel.server.deliveries import Deliveries
+from calomel.suggest.outcome import BY_PROMPT
 
 # A person decides within minutes.
 _LATELY: Final = 900.0
 _OFFERS: Final = 64
 _CLIENTS: Final = 256
-_REASON: Final = "by_prompt"
 
 # Path, what was there, what is there now.
 _Change = tuple[str, str, str]
@@ -79,7 +79,7 @@ class Acceptances:
         for offer in reversed(known.offers):
             if offer.at >= oldest and any(_holds(edit, change) for change in offer.changes):
                 known.offers.remove(offer)
-                self._deliveries.decided(offer.completion_id, "accept", reason=_REASON)
+                self._deliveries.decided(offer.completion_id, "accept", reason=BY_PROMPT)
                 return
 
     def _client(self, name: str) -> _Client:

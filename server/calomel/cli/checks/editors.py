@@ -86,7 +86,7 @@ def _zed(path: Path, settings: ServerSettings) -> Iterator[Finding]:
         yield warn(
             "Zed",
             f"edit_predictions.provider in {path} is not open_ai_compatible_api",
-            "docs/http.md says what to put there",
+            "calomel editor setup zed shows what it should be, and writes it",
         )
     else:
         yield _zed_provider(path, predictions.get("open_ai_compatible_api"), settings)

@@ -43,7 +43,7 @@ def plan(here: Here, file: Path | None = None) -> Plan:
         notes.append(
             f"Zed sends the server's token when it finds it in the environment that it is started from:\n"
             f'    export {VARIABLE}="$(cat {here.token})"\n'
-            "or type it in at Zed's `agent: open settings` under edit predictions. It never belongs into settings.json."
+            "or type it in where Zed's own settings show the provider. It never belongs into settings.json."
         )
     else:
         notes.append(f"If your server wants a token, Zed takes it from {VARIABLE}.")
