@@ -35,6 +35,8 @@ export class Server implements vscode.Disposable {
   private readonly silent = new Map<string, readonly Silence[]>();
   private readonly output: vscode.LogOutputChannel;
   private ends: number[] = [];
+  private readonly started = new WeakSet<Client>();
+  private restarts: Promise<void> = Promise.resolve();
   private now: ServerState = { state: "starting", message: "Calomel is starting." };
   /** Something of what it says of itself is new. */
   readonly onChange = this.changed.event;
@@ -101,6 +103,7 @@ export class Server implements vscode.Disposable {
     this.client = client;
     try {
       await client.start();
+      this.started.add(client);
     } catch (error) {
       this.output.error(error instanceof Error ? error : String(error));
       if (this.client === client) {
@@ -124,11 +127,14 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** Stop it, and start it again. */
+  /** Stop it, and start it again; one restart after another. */
   async restart(): Promise<void> {
-    this.ends = [];
-    await this.stop();
-    await this.start();
+    this.restarts = this.restarts.then(async () => {
+      this.ends = [];
+      await this.stop();
+      await this.start();
+    });
+    await this.restarts;
   }
 
   /** The next edit for a place, or null. A question that nobody waits for any more is taken back. */
@@ -219,7 +225,7 @@ export class Server implements vscode.Disposable {
           ),
       },
     };
-    const client = new Client(
+    const client: Client = new Client(
       "calomel",
       "Calomel",
       { command: program, args: ["lsp"] },
@@ -231,7 +237,7 @@ export class Server implements vscode.Disposable {
         initializationFailedHandler: () => false,
         errorHandler: {
           error: () => ({ action: ErrorAction.Continue, handled: true }),
-          closed: () => ({ action: this.ended(), handled: true }),
+          closed: () => ({ action: this.ended(client), handled: true }),
         },
         middleware,
       },
@@ -254,7 +260,11 @@ export class Server implements vscode.Disposable {
     return client;
   }
 
-  private ended(): CloseAction {
+  private ended(client: Client): CloseAction {
+    if (this.client !== client || !this.started.has(client)) {
+      // Whoever started it says so.
+      return CloseAction.DoNotRestart;
+    }
     const now = Date.now();
     this.ends = [...this.ends.filter((at) => now - at < ENDS_MS), now];
     if (this.ends.length <= MOST_ENDS) {

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -47,3 +49,18 @@ def test_a_model_that_does_not_load_is_said_once(start: Callable[..., Workbench]
     workbench.until(workbench.toasts, "a message")
     assert workbench.toasts() == ["Calomel: The weights are damaged."]
     assert "The weights are damaged." in workbench.status()[1]
+
+
+def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) -> None:
+    workbench = start(script={"fill": {"x": "warm"}})
+    workbench.seconds = START_SECONDS
+    workbench.warm_up()
+    (pid,) = workbench.server_pids()
+    os.kill(pid, signal.SIGKILL)
+    workbench.until(lambda: workbench.server_pids() not in ([], [pid]), "another server")
+    workbench.until(lambda: workbench.status()[0] == "Calomel", "the server is ready")
+    assert workbench.toasts() == []
+    workbench.script(fill={"x = ": "value_of(x)"})
+    workbench.open("\n")
+    workbench.type("x = ")
+    workbench.until_ghost("value_of(x)")

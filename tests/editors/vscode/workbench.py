@@ -238,6 +238,17 @@ class Workbench:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         return [str(json.loads(line).get("outcome")) for line in lines if '"outcome"' in line]
 
+    def server_pids(self) -> list[int]:
+        """The running language servers of this workbench: those that know its script."""
+        mine = f"CALOMEL_TEST_SCRIPT={self.folder / 'script.json'}\0".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                is_server = SCRIPTED[-1].encode() in (folder / "cmdline").read_bytes()
+                if is_server and mine in (folder / "environ").read_bytes() + b"\0":
+                    found.append(int(folder.name))
+        return found
+
     # Hands.
 
     def open(self, text: str, name: str | None = None) -> Path:
@@ -325,6 +336,13 @@ class Workbench:
     def ghost(self) -> str:
         """The ghost text of the editor."""
         return "\n".join(self.see("ghost"))
+
+    def is_ghostly(self, seconds: float) -> bool:
+        """Whether there is ghost text, or comes within this time, before a next edit does."""
+        deadline = time.monotonic() + seconds
+        while not self.ghost() and not self.decorations() and time.monotonic() < deadline:
+            time.sleep(POLL)
+        return self.ghost() != ""
 
     def until_ghost(self, text: str) -> None:
         """Wait for ghost text."""
