@@ -92,10 +92,14 @@ class InfillChunk(BaseModel):
 
 
 class InfillResponse(InfillChunk):
-    """The answer, or the end of a streamed one. The prompt is not sent back."""
+    """The answer, or the end of a streamed one. The prompt is not sent back.
 
+    Every field has a default: with `response_fields` only those that the client names are sent.
+    """
+
+    content: str = ""
     stop: bool = True
-    model: str
+    model: str = ""
     generation_settings: dict[str, Any] = {}
     prompt: str = ""
     has_new_line: bool = False
