@@ -13,7 +13,10 @@ from calomel.suggest.silence import SilenceReason
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
 CHECKS = sorted((ROOT / "server" / "calomel" / "cli" / "checks").glob("*.py"))
-STARTS = [ROOT / part for part in ("server/calomel/server/run.py", "lsp/calomel/suggest/start.py")]
+STARTS = [
+    *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
+    *(ROOT / "lsp/calomel/suggest" / name for name in ("start.py", "launch.py", "remote.py")),
+]
 
 
 @pytest.mark.parametrize("reason", list(SilenceReason))
@@ -46,7 +49,7 @@ def fragments(call: ast.Call) -> list[str]:
 
 
 @pytest.mark.parametrize("path", STARTS, ids=lambda path: path.name)
-def test_every_failed_start_is_explained(path: Path) -> None:
+def test_every_failure_of_a_server_is_explained(path: Path) -> None:
     messages = [fragments(call) for call in calls(path, {"StartError", "CompleterError"})]
     longest = [found[0] for found in messages if found and len(found[0]) > len("cannot be")]
     assert [text for text in longest if not any(text[:length] in PAGE for length in (len(text), 24))] == []
