@@ -44,7 +44,7 @@ def around(file: str, prefix: str, region: str, suffix: str) -> Around | None:
     # Clients end their excerpts with a line end that the file may not have there.
     tail = suffix.removesuffix("\n")
     whole = prefix + region + tail
-    exact = [at for at in _places(file, whole) if _is_lines(file, at, at + len(whole))]
+    exact = [at for at in _places(file, whole) if _is_lines(file, at, at + len(whole), tail)]
     if len(exact) == 1 and (_tells(whole) or whole.strip() == file.strip()):
         return _around(file, exact[0], exact[0] + len(whole), suffix)
     if exact:
@@ -86,7 +86,7 @@ def _spans(file: str, reading: tuple[str, str, str]) -> Iterator[tuple[int, int]
         if start and file[start - 1] != "\n":
             continue
         for last in ends:
-            if not first <= last <= first + _LONGEST_REGION or not _ends_line(file, last + len(tail)):
+            if not first <= last <= first + _LONGEST_REGION or not _ends_line(file, last + len(tail), tail):
                 continue
             if telling or _alike(file[first:last], region):
                 yield start, last + len(tail)
@@ -102,16 +102,17 @@ def _places(file: str, text: str) -> list[int]:
     return places
 
 
-def _is_lines(file: str, start: int, end: int) -> bool:
-    return (start == 0 or file[start - 1] == "\n") and _ends_line(file, end)
+def _is_lines(file: str, start: int, end: int, tail: str) -> bool:
+    return (start == 0 or file[start - 1] == "\n") and _ends_line(file, end, tail)
 
 
 def _tells(text: str) -> bool:
     return len("".join(text.split())) >= _TELLING
 
 
-def _ends_line(file: str, at: int) -> bool:
-    return at == len(file) or file[at] == "\n" or (at > 0 and file[at - 1] == "\n")
+def _ends_line(file: str, at: int, tail: str) -> bool:
+    # A region that nothing follows may end behind a line end.
+    return at == len(file) or file[at] == "\n" or (not tail and at > 0 and file[at - 1] == "\n")
 
 
 def _around(file: str, start: int, end: int, suffix: str) -> Around:
