@@ -65,7 +65,7 @@ def test_what_is_imported_is_declared(pattern: str, extra: str | None) -> None:
     declared = [*found["dependencies"], *(found["optional-dependencies"][extra] if extra else [])]
     names = {canonicalize_name(Requirement(text).name) for text in declared}
     names |= {
-        name
+        canonicalize_name(name)
         for name, each in WANTED_BY_ONE.items()
         if name in {canonicalize_name(Requirement(text).name) for text in found["optional-dependencies"][each]}
     }

@@ -74,7 +74,7 @@ def demo(
             limit = _PLAIN_SECONDS if plain and seconds is None else seconds
             out.print(
                 f"A person edits {_files(found)}; {info.id} suggests along. The text is the recording's in any case.\n"
-                "By canvas: the model's own words. By any other name: a draft out of the last edits that it finds likely."
+                "By canvas: the model's own words. By any other name: a draft out of the last edits, found likely."
             )
             tally = _shown(found, watched, info, options, out, None if plain else speed, limit)
     silent = sum(tally.silent.values())
