@@ -27,7 +27,7 @@ const actions = {
     page = await context.newPage();
     await page.addInitScript({ path: fileURLToPath(new URL("eyes.js", import.meta.url)) });
     page.on("pageerror", (error) => errors.push(String(error)));
-    await page.goto(url);
+    await page.goto(url, { timeout: 170_000, waitUntil: "commit" });
     await page.waitForSelector(".monaco-workbench .part.editor", { timeout: 170_000 });
   },
   see: ({ name }) => page.evaluate((each) => window.eyes[each](), name),

@@ -128,6 +128,14 @@ class Workbench:
             env=self._environment,
             start_new_session=True,
         )
+        try:
+            self._open_window()
+        except BaseException:
+            # Nobody else would end what was started.
+            self.__exit__()
+            raise
+
+    def _open_window(self) -> None:
         self._wait_for_port()
         url = f"http://127.0.0.1:{self.port}/?folder={self.files}"
         self.ask("open", url=url, width=WIDTH, height=HEIGHT, scale=2)
