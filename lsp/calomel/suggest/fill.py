@@ -238,7 +238,12 @@ class Filler:
 
 
 def open_filler(
-    model: Path | None = None, device: str = "cpu", threads: int | None = None, *, cache_tokens: int = DEFAULT_CACHE
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    *,
+    cache_tokens: int = DEFAULT_CACHE,
+    spare_tokens: int | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one) and start an engine for it.
 
@@ -247,6 +252,7 @@ def open_filler(
         device: `cpu`, `cuda` or `cuda:N`.
         threads: of the engine; None for its own choice.
         cache_tokens: of contexts that stay encoded.
+        spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete; the message names the file.
@@ -256,4 +262,9 @@ def open_filler(
 
     folder = model or nano_path()
     tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    return Filler(Engine.from_checkpoint(folder, device=device, threads=threads, cache_tokens=cache_tokens), tokenizer)
+    return Filler(
+        Engine.from_checkpoint(
+            folder, device=device, threads=threads, cache_tokens=cache_tokens, spare_tokens=spare_tokens
+        ),
+        tokenizer,
+    )

@@ -135,7 +135,7 @@ def segment_mask(segment: Segment, first: int, window: int | None, groups: int, 
     return make(rows, segment.context - first, window if windowed else None, segment.causal, groups, q.dtype, q.device)
 
 
-def _mask(  # noqa: PLR0913  (a key of what is remembered)
+def _mask(
     rows: int,
     past: int,
     window: int | None,

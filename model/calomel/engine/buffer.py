@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from calomel.engine.config import ModelConfig
+
+# Tokens: so many keystrokes find room in the buffer of the answer before.
+_SLACK: Final = 128
 
 
 class KeyValueBuffer:
@@ -38,11 +42,11 @@ class KeyValueBuffer:
         return self.keys.shape[1]
 
     def reserve(self, capacity: int) -> None:
-        """Make room for `capacity` tokens; what is committed is kept. Grows by half at least, so rarely."""
+        """Make room for `capacity` tokens; what is committed is kept. Grows by an eighth at least, so rarely."""
         if capacity <= self.capacity:
             return
         layers, old, heads, width = self.keys.shape
-        grown = self.keys.new_empty((2, layers, max(capacity, old * 3 // 2), heads, width))
+        grown = self.keys.new_empty((2, layers, max(capacity + _SLACK, old * 9 // 8), heads, width))
         grown[0, :, : self.length] = self.keys[:, : self.length]
         grown[1, :, : self.length] = self.values[:, : self.length]
         self.keys, self.values = grown

@@ -52,6 +52,7 @@ class Denoiser:
         *,
         slots: int,
         threads: int | None = None,
+        spare_tokens: int = 0,
         within_first_step: int = 0,
         within_forward: int = 0,
         length_bias: LengthBias | None = None,
@@ -71,7 +72,9 @@ class Denoiser:
         self._parameters = sum(parameter.numel() for parameter in model.parameters())
         self._slots = list(range(slots))
         self._board = Board(slots, diffusion.max_canvas, mask_token_id=diffusion.mask_token_id, device=weight.device)
+        # The longest unused first.
         self._spare: list[KeyValueBuffer] = []
+        self._most_spare = spare_tokens
         self.progress = Progress(diffusion, cache, self._board, clock, length_bias)
 
     def begin(self, job: Job) -> None:
@@ -100,10 +103,11 @@ class Denoiser:
             self._cache.release(job.lease)
             job.lease = None
         if job.buffer is not None:
-            if sum(spare.capacity for spare in self._spare) < self._cache.pages * self._cache.page_size:
-                job.buffer.tokens = tuple(job.tokens[: job.buffer.length])
-                self._spare.append(job.buffer)
+            job.buffer.tokens = tuple(job.tokens[: job.buffer.length])
+            self._spare.append(job.buffer)
             job.buffer = None
+            while len(self._spare) > 1 and self._spare_tokens() > self._most_spare:
+                self._spare.pop(0)
         if job.slot >= 0:
             self._slots.append(job.slot)
             job.slot = -1
@@ -160,15 +164,22 @@ class Denoiser:
         if canvases:
             self.progress.denoised(canvases, rows)
 
+    def _spare_tokens(self) -> int:
+        return sum(spare.capacity for spare in self._spare)
+
     def _take_buffer(self, tokens: Sequence[int], capacity: int) -> KeyValueBuffer:
         """The spare buffer that holds most of `tokens` already, with room for `capacity`.
 
-        Behind a keystroke it is the buffer of the answer before: nothing of the context has to be copied.
+        Behind a keystroke it is the buffer of the answer before: nothing of the context has to be copied. One that
+        holds little of them is another context's, which will want it back: it is taken only where there is no room for
+        a new one, the longest unused first.
         """
-        if not self._spare:
-            return KeyValueBuffer(self._model.config, capacity, dtype=self._dtype, device=self._device)
         common = [spare.common(tokens) for spare in self._spare]
-        chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity))
+        chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity), default=None)
+        if chosen is None or common[chosen] * 2 < len(tokens):
+            if chosen is None or self._spare_tokens() + capacity <= self._most_spare:
+                return KeyValueBuffer(self._model.config, capacity, dtype=self._dtype, device=self._device)
+            chosen = 0
         buffer = self._spare.pop(chosen)
         buffer.length = common[chosen]
         buffer.reserve(capacity)

@@ -63,7 +63,13 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         try:
             from calomel.suggest.fill import open_filler
 
-            filler = open_filler(settings.model, settings.device, settings.threads, cache_tokens=settings.cache_tokens)
+            filler = open_filler(
+                settings.model,
+                settings.device,
+                settings.threads,
+                cache_tokens=settings.cache_tokens,
+                spare_tokens=settings.cache_tokens,
+            )
             _warm_up(filler)
         except Exception as error:
             failures.append(error)
