@@ -22,8 +22,8 @@ from calomel.prompts import special
 PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"  # noqa: S105
 
 
-# Texts shorter than this, in characters, are encoded at once; so many longer ones are remembered: with 64 clients of one
-# server, each with two windows, encoding them anew held up the engine for a fifth of its time.
+# Texts shorter than this, in characters, are encoded at once; so many longer ones are remembered. With 64 clients of
+# one server, each with two windows, encoding them anew held up the engine for a fifth of its time.
 _LONG: Final = 512
 _REMEMBERED: Final = 128
 
