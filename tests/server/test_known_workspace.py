@@ -249,7 +249,9 @@ def test_a_closed_workspace_completes_nothing(folder: Path) -> None:
     assert asyncio.run(workspace.edit(shown)) is shown
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The log of this process belongs to the tests.
+    monkeypatch.setattr("calomel.server.run.log_to", lambda *_: None)
     with pytest.raises(StartError, match="no folder"):
         serve(ServerSettings(workspace=tmp_path / "nothing", no_auth=True))
 
