@@ -319,7 +319,10 @@ def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, fil
 def test_a_recording_is_kept_only_where_it_was_asked_for(open_client: Callable[..., TestClient], filler: Any) -> None:
     filler.canvas_states = [CanvasText(1, "return n")]
 
-    plain = open_client().post(URL, json=ask()).json()
-    recorded = open_client(record_denoising=True).post(URL, json=ask()).json()
+    def recorded(client: TestClient) -> int:
+        answer = client.post(URL, json=ask()).json()
+        assert answer["choices"][0]["text"] == "return n"
+        return client.get(f"/calomel/v1/recordings/{answer['id']}").status_code
 
-    assert plain["choices"][0]["text"] == recorded["choices"][0]["text"] == "return n"
+    assert recorded(open_client()) == 404
+    assert recorded(open_client(record_denoising=True)) == 200

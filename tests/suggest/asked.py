@@ -12,7 +12,7 @@ from calomel.selectivity.calibrator import Calibrator, KindCalibrator
 from calomel.suggest.asker import Asker
 from calomel.suggest.completer import Candidate
 from calomel.suggest.gate import Gate, ThresholdGate
-from calomel.suggest.judging import Proposed
+from calomel.suggest.judging import Judging, Proposed
 from calomel.suggest.planned import plan
 from calomel.suggest.question import Question
 from calomel.suggest.suggestion import TextEdit
@@ -55,7 +55,7 @@ def asker(model: ScriptedModel, gate: Gate | None = None) -> Asker:
     async def never(seconds: float) -> None:
         await asyncio.get_running_loop().create_future()
 
-    return Asker(WholeFile(), model, gate or ThresholdGate(), never)
+    return Asker(WholeFile(), model, Judging(gate or ThresholdGate()), never)
 
 
 def counting(errors: tuple[int, int] | None) -> tuple[Callable[[int, int, str], tuple[int, int] | None], list[str]]:

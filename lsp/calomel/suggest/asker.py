@@ -25,7 +25,6 @@ from calomel.suggest.drafts.region_texts import region_texts
 from calomel.suggest.fill_answer import read_fill
 from calomel.suggest.flight import ended
 from calomel.suggest.found import Answered, better
-from calomel.suggest.gate import Gate
 from calomel.suggest.judging import Judging, Proposed
 from calomel.suggest.locations import Location
 from calomel.suggest.needs import Builder
@@ -50,9 +49,9 @@ class Asker:
     """Puts questions to one model. Raises CompleterError where the model does."""
 
     def __init__(
-        self, builder: Builder, completer: Completer, gate: Gate, sleep: Callable[[float], Awaitable[None]]
+        self, builder: Builder, completer: Completer, judging: Judging, sleep: Callable[[float], Awaitable[None]]
     ) -> None:
-        self.judging = Judging(gate)
+        self.judging = judging
         self.model_id = ""
         self._builder = builder
         self._completer = completer

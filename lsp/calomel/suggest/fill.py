@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,7 +142,7 @@ class Filler:
         """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
         return await self._rewriter.rewrite(request)
 
-    async def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
+    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
         sent = ""
         async with aclosing(self._watch(request)) as items:

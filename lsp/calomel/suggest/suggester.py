@@ -17,7 +17,7 @@ from calomel.suggest.cooldown import Cooldown
 from calomel.suggest.debounce import Debounce
 from calomel.suggest.flight import Ticket
 from calomel.suggest.gate import Gate, ThresholdGate
-from calomel.suggest.judging import Watch
+from calomel.suggest.judging import Judging, Watch
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
 from calomel.suggest.needs import Builder
@@ -63,7 +63,7 @@ class Suggester:
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
             model=Model(completer, clock, sleep),
-            asker=Asker(builder, completer, gate or _gate(settings), sleep),
+            asker=Asker(builder, completer, Judging(gate or _gate(settings)), sleep),
             ledger=Ledger(clock, outcomes),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -41,6 +41,7 @@ _log = logging.getLogger("calomel.server")
 _RECORDED: Final = 512
 
 Answer = TypeVar("Answer")
+Item = TypeVar("Item")
 
 
 @dataclass(slots=True)
@@ -137,6 +138,15 @@ class Visit:
         """Await `close` when the visit ends, however it ends."""
         self._stack.push_async_callback(close)
 
+    async def begun(self, items: AsyncGenerator[Item]) -> AsyncIterator[Item]:
+        """All of `items`; the first is waited for, so that a refused request still gets its status."""
+        self.on_leaving(items.aclose)
+
+        async def first() -> Item:
+            return await anext(items)
+
+        return _chained(await self.run(first()), items)
+
     def stream(self, events: AsyncIterator[bytes]) -> Response:
         """A stream of events, which keeps the place until it ends; an error in it becomes its last event."""
         return EventStream(self._guarded(events), self._stack.pop_all().aclose)
@@ -166,6 +176,12 @@ class Visit:
             if refusal is None:
                 log_failure(error)
             yield event(ErrorResponse.model_validate((refusal or DoorError()).body()))
+
+
+async def _chained(first: Item, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
+    yield first
+    async for item in items:
+        yield item
 
 
 def door_of(request: Request) -> Door:

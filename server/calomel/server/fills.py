@@ -1,8 +1,7 @@
-"""What routes that fill holes for foreign clients have in common: the question, and its answer piece by piece."""
+"""The question about a hole as a foreign client shows it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING
 
 from calomel.prompts.foreign.fim_tokens import FimPromptText
@@ -14,7 +13,7 @@ from calomel.workspace.situation import Situation
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.fill import FillRequest
 
 
 async def fill_of(
@@ -53,21 +52,3 @@ async def fill_of(
         deadline=deadline,
         parts=parts,
     )
-
-
-async def streamed(visiting: Visit, wanted: FillRequest) -> AsyncIterator[str | Fill]:
-    """The answer piece by piece, then the fill; the first piece is waited for, so that a refusal keeps its status."""
-    items = visiting.filler.stream(wanted)
-    if isinstance(items, AsyncGenerator):
-        visiting.on_leaving(items.aclose)
-
-    async def next_item() -> str | Fill:
-        return await anext(items)
-
-    return _chained(await visiting.run(next_item()), items)
-
-
-async def _chained(first: str | Fill, items: AsyncIterator[str | Fill]) -> AsyncIterator[str | Fill]:
-    yield first
-    async for item in items:
-        yield item

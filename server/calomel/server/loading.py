@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -63,7 +63,7 @@ class Filler(Protocol):
     async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """What a region could become; cancelling the awaiting task cancels the work."""
 
-    def stream(self, request: FillRequest) -> AsyncIterator[str | Fill]:
+    def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Text deltas, then the Fill; closing the iterator cancels the work."""
 
     def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:

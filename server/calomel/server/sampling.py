@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, Protocol
+
+from calomel.server.schemas.base import LlamaSampledBody
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams
@@ -39,4 +42,19 @@ def sampling_of(body: Sampled) -> SamplingParams:
         presence_penalty=body.presence_penalty or 0.0,
         repetition_penalty=1.0 if penalty is None else min(_HIGHEST_PENALTY, max(_LOWEST_PENALTY, penalty)),
         seed=body.seed,
+    )
+
+
+def llama_sampling_of(body: LlamaSampledBody) -> SamplingParams:
+    """The engine's parameters: zero and negative numbers have no effect where llama.cpp and Ollama say so."""
+    return sampling_of(
+        SimpleNamespace(
+            temperature=body.temperature,
+            top_p=body.top_p,
+            top_k=body.top_k or None,
+            frequency_penalty=body.frequency_penalty,
+            presence_penalty=body.presence_penalty,
+            repetition_penalty=body.repeat_penalty or None,
+            seed=body.seed if body.seed is not None and body.seed >= 0 else None,
+        )
     )

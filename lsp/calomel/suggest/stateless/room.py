@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import EstimateCounter, TokenCounter
+from calomel.context.counter import EstimateCounter
 from calomel.prompts.foreign.edit_prompt import EditPrompt
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.region import region_around
@@ -21,7 +21,7 @@ from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.found import Answered, Found, better
+from calomel.suggest.found import Answered, Found, Held, better
 from calomel.suggest.in_process import Fills, answer
 from calomel.suggest.judging import Judging
 from calomel.suggest.locations import continuations
@@ -67,7 +67,6 @@ class RegionAnswer:
         edits: of the file that the client shows, sorted and apart.
         reason: why there is nothing; None when there is something.
         work: what it took.
-        masked: secrets were hidden from the model.
     """
 
     text: str
@@ -75,7 +74,6 @@ class RegionAnswer:
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
     work: Work = field(default_factory=Work)
-    masked: bool = False
 
 
 class EditRoom:
@@ -84,14 +82,13 @@ class EditRoom:
     Args:
         judging: decides about what is proposed; shared by all requests.
         context: tokens of a prompt at most; None for what the model is quick with.
-        counter: counts them.
     """
 
-    def __init__(self, judging: Judging, *, context: int | None = None, counter: TokenCounter | None = None) -> None:
+    def __init__(self, judging: Judging, *, context: int | None = None) -> None:
         self.judging = judging
         self.secrets = SecretFinder()
         self._context = context
-        self._builder = ContextBuilder(counter or EstimateCounter())
+        self._builder = ContextBuilder(EstimateCounter())
         self._streams = Streams()
 
     async def rewrite(
@@ -112,8 +109,7 @@ class EditRoom:
         self.judging.know(info)
         shown = frame(prompt, self.secrets.mask)
         model = _Counted(filler, info)
-        asker = Asker(self._builder, model, self.judging.gate, asyncio.sleep)
-        asker.judging = self.judging
+        asker = Asker(self._builder, model, self.judging, asyncio.sleep)
         question = self._question(shown, info, client, max_tokens)
         try:
             answered = await self._look(asker, question, shown, info)
@@ -123,15 +119,13 @@ class EditRoom:
                 raise
             return RegionAnswer(shown.region, reason=SilenceReason.TIMEOUT, work=model.work)
         found = tuple(each for each in answered if isinstance(each, Found))
-        masked = shown.text != shown.original
         if not found:
-            held = answered[0]
-            reason = held if isinstance(held, SilenceReason) else SilenceReason.NO_CHANGE
-            reason = getattr(held, "reason", reason)
-            return RegionAnswer(shown.region, reason=reason, work=model.work, masked=masked)
+            silent = next(each for each in answered if not isinstance(each, Found))
+            reason = silent.reason if isinstance(silent, Held) else silent
+            return RegionAnswer(shown.region, reason=reason, work=model.work)
         edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
         moved = [TextEdit(a - shown.start, b - shown.start, new) for a, b, new in edits]
-        return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work, masked=masked)
+        return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work)
 
     def around(self, situation: Situation, budget: int) -> PromptParts:
         """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -16,18 +15,14 @@ from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.media import require_json
 from calomel.server.metrics import Spent
-from calomel.server.schemas.apply import ApplyCompletion, ApplyRequest
+from calomel.server.schemas.apply import ApplyCompletion, ApplyLastChunk, ApplyRequest
 from calomel.server.schemas.base import Usage
 from calomel.server.schemas.edit import (
     AssistantMessage,
-    Delta,
     EditChoice,
-    EditChunk,
-    EditChunkChoice,
-    EditUsageChunk,
 )
 from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.sse import DONE, event
+from calomel.server.whole import whole
 from calomel.suggest.apply.deciding import Decided, decide
 from calomel.suggest.apply.merge import merge
 from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
@@ -52,7 +47,7 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
         decided = await visiting.run(_merged(visiting, prompt))
         usage = _usage(decided)
         if body.stream:
-            return visiting.stream(_events(visiting, body, decided, usage))
+            return visiting.stream(whole(visiting, body, decided.text, usage, ApplyLastChunk, warning=decided.warning))
         return _plain(visiting, body, decided, usage)
 
 
@@ -61,8 +56,9 @@ async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Decided:
     # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; one after another,
     # so that many of them leave the processor to the engine. What has not begun when its client goes away never does.
     merged = await asyncio.get_running_loop().run_in_executor(_MERGES, merge, prompt.original, prompt.update)
-    mask = visiting.door.edits.secrets.mask
-    decided = await decide(visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=mask)
+    decided = await decide(
+        visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=visiting.door.mask
+    )
     prompt_tokens = sum(each.context_tokens for each in decided.answers)
     cached = sum(each.cached_tokens for each in decided.answers)
     visiting.answered(Spent(prompt_tokens, cached, seconds=time.monotonic() - began))
@@ -85,19 +81,3 @@ def _plain(visiting: Visit, body: ApplyRequest, decided: Decided, usage: Usage) 
         warning=decided.warning,
     )
     return JSONResponse(answer.model_dump())
-
-
-async def _events(visiting: Visit, body: ApplyRequest, decided: Decided, usage: Usage) -> AsyncIterator[bytes]:
-    """The answer is known as a whole: it is one delta. A warning comes with the last chunk."""
-    head = {"id": visiting.id, "created": visiting.created, "model": body.model}
-    first = EditChunkChoice(delta=Delta(role="assistant", content=decided.text))
-    yield event(EditChunk.model_validate({**head, "choices": [first]}))
-    last = EditChunkChoice(delta=Delta(content=""), finish_reason="stop")
-    yield event(_LastChunk.model_validate({**head, "choices": [last], "warning": decided.warning}))
-    if body.stream_options is not None and body.stream_options.include_usage:
-        yield event(EditUsageChunk.model_validate({**head, "usage": usage}))
-    yield DONE
-
-
-class _LastChunk(EditChunk):
-    warning: str | None = None

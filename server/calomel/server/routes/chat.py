@@ -181,30 +181,20 @@ def _plain(visiting: Visit, body: ChatRequestBody, reply: Reply) -> Response:
 
 
 async def _stream(visiting: Visit, body: ChatRequestBody, chat: Chat, wanted: ChatRequest) -> Response:
-    """Wait for the first item, so that a refused request still gets its status, then stream."""
     items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
     items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
-    visiting.on_leaving(items.aclose)
-
-    async def next_item() -> str | CanvasText | Reply:
-        return await anext(items)
-
-    first = await visiting.run(next_item())
-    return visiting.stream(_events(visiting, body, first, items))
+    return visiting.stream(_events(visiting, body, await visiting.begun(items)))
 
 
 async def _events(
-    visiting: Visit,
-    body: ChatRequestBody,
-    first: str | CanvasText | Reply,
-    items: AsyncIterator[str | CanvasText | Reply],
+    visiting: Visit, body: ChatRequestBody, items: AsyncIterator[str | CanvasText | Reply]
 ) -> AsyncIterator[bytes]:
     def chunk(delta: ChatDelta | None = None, reason: ChatFinishReason | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [ChatChunkChoice(delta=delta, finish_reason=reason)]
         return event(ChatChunk(id=_id(visiting), created=visiting.created, model=body.model, choices=choices, **more))
 
-    item = first
     yield chunk(ChatDelta(role="assistant", content=""))
+    item = await anext(items)
     while isinstance(item, str | CanvasText):
         if isinstance(item, CanvasText):
             visiting.saw(item)

@@ -14,7 +14,7 @@ from calomel.prompts.foreign.zeta import is_zeta, parse_zeta
 from calomel.server.access import protected_router
 from calomel.server.door import Visit, client_of, visit
 from calomel.server.errors import InvalidParameterError
-from calomel.server.fills import fill_of, streamed
+from calomel.server.fills import fill_of
 from calomel.server.media import require_json
 from calomel.server.rewrites import rewritten
 from calomel.server.routes.fim import DEFAULT_MAX_TOKENS, TRIMMED, answered, finish_reason, usage
@@ -50,7 +50,7 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
     async with visit(request, _NAME) as visiting:
         wanted = await _fill_request(visiting, body)
         if body.stream:
-            return visiting.stream(_fill_events(visiting, body, await streamed(visiting, wanted)))
+            return visiting.stream(_fill_events(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
         fill = await visiting.fill(wanted)
         answered(visiting, fill)
         return _plain(visiting, body, fill.text, finish_reason(fill), usage(fill), TRIMMED if fill.trimmed else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Final
 
 from fastapi import Depends, Request
@@ -19,16 +18,12 @@ from calomel.server.metrics import Spent
 from calomel.server.schemas.base import Usage
 from calomel.server.schemas.edit import (
     AssistantMessage,
-    Delta,
     EditChoice,
-    EditChunk,
-    EditChunkChoice,
     EditCompletion,
     EditRequest,
-    EditUsageChunk,
 )
 from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.sse import DONE, event
+from calomel.server.whole import whole
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.stateless.room import RegionAnswer, language_of
 
@@ -57,7 +52,7 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
         usage = decided(visiting, answer, prompt.path)
         content = mercury_answer(answer.text)
         if body.stream:
-            return visiting.stream(_events(visiting, body, content, usage))
+            return visiting.stream(whole(visiting, body, content, usage))
         return _plain(visiting, body, content, usage)
 
 
@@ -93,15 +88,3 @@ def _plain(visiting: Visit, body: EditRequest, content: str, usage: Usage) -> Re
         usage=usage,
     )
     return JSONResponse(answer.model_dump())
-
-
-async def _events(visiting: Visit, body: EditRequest, content: str, usage: Usage) -> AsyncIterator[bytes]:
-    """The answer is known as a whole: it is one delta."""
-    head = {"id": visiting.id, "created": visiting.created, "model": body.model}
-    first = EditChunkChoice(delta=Delta(role="assistant", content=content))
-    yield event(EditChunk.model_validate({**head, "choices": [first]}))
-    last = EditChunkChoice(delta=Delta(content=""), finish_reason="stop")
-    yield event(EditChunk.model_validate({**head, "choices": [last]}))
-    if body.stream_options is not None and body.stream_options.include_usage:
-        yield event(EditUsageChunk.model_validate({**head, "usage": usage}))
-    yield DONE

@@ -117,32 +117,20 @@ def _plain(visiting: Visit, model: str, fill: Fill) -> Response:
 
 
 async def _stream(visiting: Visit, body: FimRequest, wanted: FillRequest) -> Response:
-    """Wait for the first item, so that a refused request still gets its status, then stream."""
-    filler = visiting.filler
-    items: AsyncIterator[str | CanvasText | Fill]
-    items = filler.canvases(wanted) if body.diffusing else filler.stream(wanted)
-    if isinstance(items, AsyncGenerator):
-        visiting.on_leaving(items.aclose)
-
-    async def next_item() -> str | CanvasText | Fill:
-        return await anext(items)
-
-    first = await visiting.run(next_item())
-    return visiting.stream(_events(visiting, body, first, items))
+    items: AsyncGenerator[str | Fill] | AsyncGenerator[CanvasText | Fill]
+    items = visiting.filler.canvases(wanted) if body.diffusing else visiting.filler.stream(wanted)
+    return visiting.stream(_events(visiting, body, await visiting.begun(items)))
 
 
 async def _events(
-    visiting: Visit,
-    body: FimRequest,
-    first: str | CanvasText | Fill,
-    items: AsyncIterator[str | CanvasText | Fill],
+    visiting: Visit, body: FimRequest, items: AsyncIterator[str | CanvasText | Fill]
 ) -> AsyncIterator[bytes]:
     head = {"id": visiting.id, "created": visiting.created, "model": body.model}
 
     def chunk(text: str, reason: FinishReason | None = None) -> bytes:
         return event(FimChunk.model_validate({**head, "choices": [FimChunkChoice(text=text, finish_reason=reason)]}))
 
-    item = first
+    item = await anext(items)
     while isinstance(item, str | CanvasText):
         if isinstance(item, CanvasText):
             visiting.saw(item)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Depends, Request
@@ -13,17 +12,16 @@ from calomel.prompts.foreign.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt
 from calomel.server.access import protected_router
 from calomel.server.door import Visit, visit
-from calomel.server.fills import fill_of, streamed
+from calomel.server.fills import fill_of
 from calomel.server.media import require_json
 from calomel.server.routes.fim import answered
-from calomel.server.sampling import sampling_of
+from calomel.server.sampling import llama_sampling_of
 from calomel.server.schemas.base import MAX_TOKENS
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.llamacpp import InfillChunk, InfillRequest, InfillResponse, Timings
 from calomel.server.sse import event
 
 if TYPE_CHECKING:
-    from calomel.engine import SamplingParams
     from calomel.suggest.fill import Fill, FillRequest
 
 # The plugins' own.
@@ -47,7 +45,7 @@ async def infill(body: InfillRequest, request: Request) -> Response:
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
         wanted = await _fill_request(visiting, body)
         if body.stream:
-            return visiting.stream(_events(visiting, await streamed(visiting, wanted)))
+            return visiting.stream(_events(visiting, await visiting.begun(visiting.filler.stream(wanted))))
         try:
             fill = await visiting.fill(wanted)
         except Exception as error:
@@ -82,23 +80,8 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         hole,
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
         stop=tuple(body.stop or ()),
-        sampling=_sampling(body),
+        sampling=llama_sampling_of(body),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
-    )
-
-
-def _sampling(body: InfillRequest) -> SamplingParams:
-    """The engine's parameters: zero and negative numbers have no effect where llama.cpp says so."""
-    return sampling_of(
-        SimpleNamespace(
-            temperature=body.temperature,
-            top_p=body.top_p,
-            top_k=body.top_k or None,
-            frequency_penalty=body.frequency_penalty,
-            presence_penalty=body.presence_penalty,
-            repetition_penalty=body.repeat_penalty or None,
-            seed=body.seed if body.seed is not None and body.seed >= 0 else None,
-        )
     )
 
 

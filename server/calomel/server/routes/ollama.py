@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Depends, Request
@@ -17,11 +16,11 @@ from calomel.server.access import protected_router
 from calomel.server.boundary import log_failure
 from calomel.server.door import Visit, client_of, door_of, visit
 from calomel.server.errors import DoorError, InvalidParameterError
-from calomel.server.fills import fill_of, streamed
+from calomel.server.fills import fill_of
 from calomel.server.media import require_json
 from calomel.server.rewrites import rewritten
 from calomel.server.routes.fim import answered, finish_reason
-from calomel.server.sampling import sampling_of
+from calomel.server.sampling import llama_sampling_of
 from calomel.server.schemas.base import MAX_TOKENS
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.ollama import (
@@ -36,7 +35,6 @@ from calomel.server.schemas.ollama import (
 from calomel.suggest.model_info import version
 
 if TYPE_CHECKING:
-    from calomel.engine import SamplingParams
     from calomel.suggest.fill import Fill, FillRequest
 
 # Ollama's own before it had none; a client that asks for no bound gets the published one of the other routes.
@@ -80,7 +78,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
             parse_fim(prompt, body.suffix),
             max_tokens=_most(options),
             stop=tuple(options.stop or ()),
-            sampling=_sampling(options),
+            sampling=llama_sampling_of(options),
         )
         if body.stream is False:
             fill = await visiting.fill(wanted)
@@ -108,7 +106,7 @@ async def _edit(body: GenerateRequest, request: Request) -> Response:
 
 
 async def _stream(visiting: Visit, body: GenerateRequest, wanted: FillRequest) -> Response:
-    response = visiting.stream(_lines(visiting, body, await streamed(visiting, wanted)))
+    response = visiting.stream(_lines(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
     response.headers["content-type"] = _LINES
     return response
 
@@ -172,18 +170,3 @@ def _most(options: Options) -> int:
     if options.num_predict is None:
         return DEFAULT_TOKENS
     return min(options.num_predict, MAX_TOKENS) if options.num_predict > 0 else UNBOUNDED_TOKENS
-
-
-def _sampling(options: Options) -> SamplingParams:
-    """The engine's parameters: zero and negative numbers have no effect where Ollama says so."""
-    return sampling_of(
-        SimpleNamespace(
-            temperature=options.temperature,
-            top_p=options.top_p,
-            top_k=options.top_k or None,
-            frequency_penalty=options.frequency_penalty,
-            presence_penalty=options.presence_penalty,
-            repetition_penalty=options.repeat_penalty or None,
-            seed=options.seed if options.seed is not None and options.seed >= 0 else None,
-        )
-    )

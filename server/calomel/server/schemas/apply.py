@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel
 
 from calomel.server.schemas.base import Flag, Usage
-from calomel.server.schemas.edit import EditChoice, EditRequest
+from calomel.server.schemas.edit import EditChoice, EditChunk, EditRequest
 
 
 class ApplyRequest(EditRequest):
@@ -28,4 +28,10 @@ class ApplyCompletion(BaseModel):
     model: str
     choices: list[EditChoice]
     usage: Usage
+    warning: str | None = None
+
+
+class ApplyLastChunk(EditChunk):
+    """The end of a streamed answer, with the warning that a whole one has."""
+
     warning: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 # Published limits.
 MAX_TOKENS = 8192
@@ -56,6 +56,26 @@ Integer = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Flag = Annotated[bool, BeforeValidator(_truth)]
 StopText = Annotated[Text, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]
+
+
+class SampledBody(BaseModel):
+    """How tokens are drawn, and where an answer ends; null means "not sent", unknown fields are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K)] | None = None
+    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
+    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
+
+
+class LlamaSampledBody(SampledBody):
+    """The same in the words of llama.cpp and Ollama, where zero and negative numbers may mean none."""
+
+    repeat_penalty: Annotated[Number, Field(ge=0)] | None = None
+    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63)] | None = None
 
 
 class StreamOptions(BaseModel):

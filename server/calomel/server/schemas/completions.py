@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from calomel.server.schemas.base import (
     MAX_NAME_CHARACTERS,
-    MAX_STOPS,
     MAX_TOKENS,
-    MAX_TOP_K,
     FinishReason,
     Flag,
     Integer,
     Number,
-    StopText,
+    SampledBody,
     StreamOptions,
     Text,
     Usage,
-    one_or_many,
 )
 
 # One client asks for four times what its user set. The answer has `MAX_TOKENS` at most in any case.
@@ -41,13 +38,11 @@ def _no_echo(value: Any) -> Any:
     return value
 
 
-class CompletionRequest(BaseModel):
+class CompletionRequest(SampledBody):
     """A prompt with or without fill-in-the-middle tokens, or one of Zed's; null means "not sent".
 
     One choice is made (`n`). No stop is assumed.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     prompt: Annotated[Text, BeforeValidator(_one_text)]
     model: Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)] | None = None
@@ -56,14 +51,8 @@ class CompletionRequest(BaseModel):
     min_tokens: Annotated[Integer, Field(ge=0, le=MAX_TOKENS)] | None = None
     n: Annotated[Integer, Field(ge=1, le=1)] | None = None
     echo: Annotated[Flag, BeforeValidator(_no_echo)] | None = None
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
-    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K)] | None = None
-    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
-    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
     stream: Flag | None = None
     stream_options: StreamOptions | None = None
 

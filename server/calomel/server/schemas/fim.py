@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from calomel.server.schemas.base import (
     MAX_NAME_CHARACTERS,
     MAX_STEPS,
-    MAX_STOPS,
     MAX_TOKENS,
     MAX_TOP_K,
     FinishReason,
     Flag,
     Integer,
     Number,
-    StopText,
+    SampledBody,
     StreamOptions,
     Text,
     Usage,
     not_zero,
-    one_or_many,
 )
 from calomel.server.schemas.response_format import ResponseFormat
 
@@ -29,7 +27,7 @@ from calomel.server.schemas.response_format import ResponseFormat
 DEFAULT_STOP: Final = ("\n\n", "\n \n")
 
 
-class FimRequest(BaseModel):
+class FimRequest(SampledBody):
     """Published FIMCompletionRequest; null means "not sent".
 
     Besides: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with `diffusing`
@@ -39,21 +37,14 @@ class FimRequest(BaseModel):
     code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
     """
 
-    model_config = ConfigDict(extra="ignore")
-
     prompt: Text
     model: Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
     suffix: Text | None = None
     max_tokens: Annotated[Integer, Field(ge=1, le=MAX_TOKENS)] | None = None
     min_tokens: Annotated[Integer, Field(ge=0, le=MAX_TOKENS)] | None = None
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
     top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K), AfterValidator(not_zero)] | None = None
-    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
     seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
-    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
     max_steps: Annotated[Integer, Field(ge=1, le=MAX_STEPS)] | None = None
     stream: Flag | None = None
     diffusing: Flag | None = None

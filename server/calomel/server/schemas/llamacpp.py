@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from calomel.server.schemas.base import (
-    MAX_STOPS,
     MAX_TOKENS,
-    MAX_TOP_K,
     Flag,
     Integer,
+    LlamaSampledBody,
     Number,
-    StopText,
     Text,
-    one_or_many,
 )
 
 # The plugins send 16 by default, and 64 where their manual goes far.
@@ -35,14 +32,12 @@ class Extra(BaseModel):
     text: Text
 
 
-class InfillRequest(BaseModel):
+class InfillRequest(LlamaSampledBody):
     """Lines before the cursor's, the beginning of its line (`prompt`), and what stands behind; null means "not sent".
 
     With `n_predict` 0 nothing is answered: the plugins ask so to warm a cache. `t_max_predict_ms` bounds the time for
     the answer; `n_indent` ends it before a line that is indented less, except in a stream.
     """
-
-    model_config = ConfigDict(extra="ignore")
 
     input_prefix: Text | None = None
     input_suffix: Text | None = None
@@ -51,14 +46,6 @@ class InfillRequest(BaseModel):
     n_predict: Annotated[Integer, Field(ge=-1, le=_MOST_ASKED)] | None = None
     n_indent: Annotated[Integer, Field(ge=0, le=_MOST_INDENT)] | None = None
     t_max_predict_ms: Annotated[Number, Field(ge=-1, le=_HOUR)] | None = None
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
-    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K)] | None = None
-    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    repeat_penalty: Annotated[Number, Field(ge=0)] | None = None
-    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63)] | None = None
-    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
     stream: Flag | None = None
     response_fields: Annotated[list[Annotated[Text, Field(max_length=256)]], Field(max_length=_MOST_FIELDS)] | None = (
         None

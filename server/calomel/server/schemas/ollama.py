@@ -8,15 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from calomel.server.schemas.base import (
     MAX_NAME_CHARACTERS,
-    MAX_STOPS,
     MAX_TOKENS,
-    MAX_TOP_K,
     Flag,
     Integer,
-    Number,
-    StopText,
+    LlamaSampledBody,
     Text,
-    one_or_many,
 )
 
 _MOST_ASKED: Final = 8 * MAX_TOKENS
@@ -28,20 +24,10 @@ def _no_format(value: Any) -> Any:
     return None
 
 
-class Options(BaseModel):
+class Options(LlamaSampledBody):
     """Those of Ollama's options that mean something here. A negative `num_predict` sets no bound of its own."""
 
-    model_config = ConfigDict(extra="ignore")
-
     num_predict: Annotated[Integer, Field(ge=-2, le=_MOST_ASKED)] | None = None
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
-    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K)] | None = None
-    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    repeat_penalty: Annotated[Number, Field(ge=0)] | None = None
-    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63)] | None = None
-    stop: Annotated[list[StopText], BeforeValidator(one_or_many), Field(max_length=MAX_STOPS)] | None = None
 
 
 class GenerateRequest(BaseModel):
