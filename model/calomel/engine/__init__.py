@@ -40,6 +40,7 @@ from calomel.engine.errors import (
 from calomel.engine.handle import Handle
 from calomel.engine.request import Priority, Request, SamplingParams
 from calomel.engine.result import CanvasState, FinishReason, Result
+from calomel.engine.serving import Serving
 from calomel.engine.transformer import Transformer
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "RequestFailedError",
     "Result",
     "SamplingParams",
+    "Serving",
     "TokenOutOfRangeError",
     "Transformer",
     "UnknownPolicyError",

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from calomel.engine.errors import CheckpointError
 
@@ -30,6 +30,10 @@ class DiffusionConfig:
         max_canvas: the longest canvas, in tokens, that the checkpoint was trained on.
         verifiable: True when the causal mode was trained on this context layout, so that the policy `verified` and
             left-to-right decoding mean something.
+        block: the context is encoded in blocks of so many positions, counted from its first token; a token sees all of
+            its own block. 1 for a causal context.
+        reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
+            behind the answer.
     """
 
     mask_token_id: int
@@ -37,6 +41,24 @@ class DiffusionConfig:
     logit_shift: bool = False
     max_canvas: int = 64
     verifiable: bool = True
+    block: int = 1
+    reads_suffix: bool = False
+
+
+class Shape(Protocol):
+    """What is asked of a model's configuration before a request is queued; `ModelConfig` is one."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of token ids."""
+
+    @property
+    def max_position_embeddings(self) -> int:
+        """Positions of context and answer together."""
+
+    @property
+    def diffusion(self) -> DiffusionConfig:
+        """How the checkpoint denoises."""
 
 
 @dataclass(frozen=True, slots=True)

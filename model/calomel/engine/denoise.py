@@ -1,30 +1,33 @@
-"""The loop: one step forwards the rows of all active requests at once, and every request takes its share.
+"""A step forwards the rows of all active requests at once, and every request takes its share.
 
 A step is: forward, logits, draw tokens, reveal and revise on the board, stop test. Prefill chunks, canvases, causal
-commits and verifications of different requests are rows of the same forward. This file is the only one that repeats.
+commits and verifications of different requests are rows of the same forward.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
+from calomel.engine.alone import alone
 from calomel.engine.attention import flash_varlen
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board
+from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows, decide
 from calomel.engine.forward import Piece, forward
+from calomel.engine.handle import Handle
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
-from calomel.engine.progress import Progress, alone
+from calomel.engine.progress import Progress
+from calomel.engine.request import Request
 from calomel.engine.sampling import Draw, choose
-from calomel.engine.scheduler import Scheduler
 from calomel.engine.share import Share, causal_predictions
 from calomel.engine.transformer import Transformer
 
@@ -62,7 +65,7 @@ class Denoiser:
         weight, diffusion = model.embed_tokens.weight, model.config.diffusion
         self._model = model
         self._cache = cache
-        self.clock = clock
+        self._clock = clock
         self._device, self._dtype = weight.device, weight.dtype
         self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
         self._observe = observe
@@ -76,6 +79,23 @@ class Denoiser:
         self._spare: list[KeyValueBuffer] = []
         self._most_spare = spare_tokens
         self.progress = Progress(diffusion, cache, self._board, clock, length_bias)
+
+    @property
+    def config(self) -> ModelConfig:
+        """Of the model."""
+        return self._model.config
+
+    def clock(self) -> float:
+        """Seconds that deadlines are compared with."""
+        return self._clock()
+
+    def job(self, request: Request, handle: Handle) -> Job:
+        """A checked request, not begun."""
+        return Job(request, handle, self._model.config.diffusion)
+
+    def expired(self, job: Job) -> None:
+        """What is known when the deadline passes is the answer."""
+        self.progress.expired(job)
 
     def begin(self, job: Job) -> None:
         """Give `job` a canvas, a buffer and what the cache has of its context."""
@@ -184,23 +204,3 @@ class Denoiser:
         buffer.length = common[chosen]
         buffer.reserve(capacity)
         return buffer
-
-
-def run(scheduler: Scheduler, denoiser: Denoiser) -> None:
-    """Serve until the scheduler is closed: the one loop over steps."""
-    with torch.inference_mode():
-        while scheduler.wait():
-            for job in scheduler.expired(denoiser.clock()):
-                with alone(job):
-                    denoiser.progress.expired(job)
-            _leave(scheduler.leaving(), denoiser)
-            for job in scheduler.admit():
-                with alone(job):
-                    denoiser.begin(job)
-            denoiser.step(scheduler.pick())
-            _leave(scheduler.leaving(), denoiser)
-
-
-def _leave(jobs: Iterable[Job], denoiser: Denoiser) -> None:
-    for job in jobs:
-        denoiser.end(job)

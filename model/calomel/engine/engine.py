@@ -1,39 +1,34 @@
-"""The engine: a model and a thread that serves requests.
+"""The engine of our own decoder: contexts in an exact prefix cache, answers on canvases behind it.
 
-A request's life: `submit` checks it in the caller's thread and queues it; the scheduler admits it; what the prefix
-cache has of its context is copied into its buffer, the rest is encoded in chunks and its pages are kept; canvases are
-denoised (or drafted and verified) step by step, side by side with other requests; the handle is settled.
+What the prefix cache has of a request's context is copied into its buffer, the rest is encoded in chunks and its pages
+are kept; canvases are denoised (or drafted and verified) step by step, side by side with other requests.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import torch
 
 from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import load_checkpoint
-from calomel.engine.config import ModelConfig
-from calomel.engine.denoise import Denoiser, StepReport, run
-from calomel.engine.errors import EngineStoppedError, InvalidRequestError
-from calomel.engine.handle import Handle
-from calomel.engine.job import Clock, Job
+from calomel.engine.denoise import Denoiser, StepReport
+from calomel.engine.errors import InvalidRequestError
+from calomel.engine.job import Clock
 from calomel.engine.length import LengthBias
 from calomel.engine.precision import native_bfloat16
-from calomel.engine.request import Priority, Request, check
-from calomel.engine.scheduler import Scheduler
+from calomel.engine.request import Priority
+from calomel.engine.serving import Serving
 from calomel.engine.transformer import Transformer
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
 _WITHIN_FIRST_STEP: Final = 64
 
 
-class Engine:
+class Engine(Serving):
     """Serves requests on one model, from a thread of its own.
 
     Args:
@@ -66,24 +61,20 @@ class Engine:
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
     ) -> None:
-        for name, value in (("page_size", page_size), ("max_batch", max_batch), ("prefill_chunk", prefill_chunk)):
-            if value < 1:
-                raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
+        if page_size < 1:
+            raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         if threads is not None and threads < 1:
             raise InvalidRequestError(f"threads is {threads}; it must be at least 1")
         model = model.to(device).eval()
         weight = model.embed_tokens.weight
-        self.config: ModelConfig = model.config
-        cache = PrefixCache(
+        self.cache = PrefixCache(
             model.config, pages=cache_tokens // page_size, page_size=page_size, dtype=weight.dtype, device=weight.device
         )
-        self.cache = cache
-        self._scheduler = Scheduler(max_batch=max_batch, prefill_chunk=prefill_chunk)
-        self._denoiser = Denoiser(
+        denoiser = Denoiser(
             model,
-            cache,
+            self.cache,
             slots=max_batch * len(Priority),
             spare_tokens=cache_tokens // 4 if spare_tokens is None else spare_tokens,
             threads=threads,
@@ -93,9 +84,7 @@ class Engine:
             clock=clock,
             observe=observe,
         )
-        self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
-        self._thread.start()
+        super().__init__(denoiser, max_batch=max_batch, prefill_chunk=prefill_chunk)
 
     @classmethod
     def from_checkpoint(
@@ -114,66 +103,6 @@ class Engine:
         """
         model = load_checkpoint(folder, dtype=native_dtype(device) if dtype is None else dtype, device=device)
         return cls(model, device=device, **options)  # type: ignore[arg-type]
-
-    def submit(self, request: Request) -> Handle:
-        """Queue `request` and return at once.
-
-        Raises:
-            InvalidRequestError: a field is wrong; the subclass and the message tell which.
-            EngineStoppedError: the engine was closed, or its thread failed.
-        """
-        (handle,) = self.submit_all((request,))
-        return handle
-
-    def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Queue `requests` at the same moment, so that none of them has a forward of its own first.
-
-        Raises:
-            InvalidRequestError: a field of one of them is wrong; nothing is queued.
-            EngineStoppedError: the engine was closed, or its thread failed.
-        """
-        for request in requests:
-            check(request, self.config)
-        handles = tuple(Handle(on_cancel=self._scheduler.wake) for _ in requests)
-        diffusion = self.config.diffusion
-        pairs = zip(requests, handles, strict=True)
-        if not self._scheduler.submit([Job(request, handle, diffusion) for request, handle in pairs]):
-            raise self._stopped()
-        return handles
-
-    @property
-    def occupancy(self) -> tuple[int, int]:
-        """How many requests are in the batch, and how many wait for a place in it."""
-        return self._scheduler.occupancy
-
-    def close(self) -> None:
-        """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""
-        self._scheduler.close()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _serve(self) -> None:
-        try:
-            run(self._scheduler, self._denoiser)
-        except BaseException as error:  # noqa: BLE001  (whoever waits must hear of it, whatever it is)
-            self._failure = error
-        finally:
-            self._scheduler.stop(self._stopped())
-
-    def _stopped(self) -> EngineStoppedError:
-        if self._failure is None:
-            return EngineStoppedError("the engine was closed")
-        error = EngineStoppedError(f"the engine's thread failed: {self._failure!r}")
-        error.__cause__ = self._failure
-        return error
 
 
 def native_dtype(device: str) -> torch.dtype:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
+from calomel.engine.alone import alone
 from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board, Reading, Snapshot
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.constrained import Rows, settle
-from calomel.engine.errors import DeadlineExceededError, EngineError, RequestFailedError
+from calomel.engine.errors import DeadlineExceededError
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias, best_length, score_lengths
 from calomel.engine.result import FinishReason
@@ -190,16 +190,3 @@ class Progress:
             job.length, job.canvas_ids, job.canvas_revealed = 0, [], []
             job.handle.push(job.state())
         job.handle.settle(job.result(reason, self._clock()))
-
-
-@contextmanager
-def alone(job: Job) -> Iterator[None]:
-    """End `job`, and it alone, by what is raised within."""
-    try:
-        yield
-    except EngineError as error:
-        job.handle.settle(error)
-    except Exception as error:  # noqa: BLE001  (whatever it is, the other requests go on)
-        failure = RequestFailedError(f"serving the request failed: {error!r}")
-        failure.__cause__ = error
-        job.handle.settle(failure)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from calomel.engine.config import ModelConfig
+from calomel.engine.config import Shape
 from calomel.engine.constraint import Constraint
 from calomel.engine.errors import (
     ContextTooLongError,
@@ -93,6 +93,7 @@ class Request:
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
+        suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
     """
 
     context: tuple[int, ...]
@@ -112,11 +113,14 @@ class Request:
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None
+    suffix: tuple[int, ...] = ()
 
 
-def check(request: Request, config: ModelConfig) -> None:
+def check(request: Request, config: Shape) -> None:
     """Raise the InvalidRequestError that names the first wrong field of `request`."""
     _check_context(request, config)
+    if request.suffix and not config.diffusion.reads_suffix:
+        raise InvalidRequestError("suffix is set, but this checkpoint reads nothing behind an answer")
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     policy = parse_policy(request.policy)
@@ -129,7 +133,7 @@ def check(request: Request, config: ModelConfig) -> None:
         )
 
 
-def _check_context(request: Request, config: ModelConfig) -> None:
+def _check_context(request: Request, config: Shape) -> None:
     size = len(request.context)
     if not size:
         raise EmptyContextError("context is empty; give at least one token")
@@ -143,12 +147,15 @@ def _check_context(request: Request, config: ModelConfig) -> None:
     name, room = "max_new_tokens", request.max_new_tokens
     if request.given is not None:
         name, room = "given and the end token", len(request.given) + 1
-    if size + room > config.max_position_embeddings:
+    known = size + len(request.suffix)
+    if known + room > config.max_position_embeddings:
+        around = f"context and suffix ({known})" if request.suffix else f"context ({size})"
         raise ContextTooLongError(
-            f"context ({size}) plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
+            f"{around} plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
         )
     frozen = tuple(request.frozen.values())
-    for name, ids in (("context", request.context), ("frozen", frozen), ("guess", request.guess)):
+    named = (("context", request.context), ("suffix", request.suffix), ("frozen", frozen), ("guess", request.guess))
+    for name, ids in named:
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
             raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
@@ -158,7 +165,7 @@ def _check_context(request: Request, config: ModelConfig) -> None:
         raise InvalidRequestError("deadline is not a number")
 
 
-def _check_given(given: tuple[int, ...], config: ModelConfig, *, constrained: bool) -> None:
+def _check_given(given: tuple[int, ...], config: Shape, *, constrained: bool) -> None:
     diffusion = config.diffusion
     if constrained:
         raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
@@ -169,7 +176,7 @@ def _check_given(given: tuple[int, ...], config: ModelConfig, *, constrained: bo
             raise InvalidRequestError("given has the mask or the end token; leave them out")
 
 
-def _check_canvas(request: Request, config: ModelConfig) -> None:
+def _check_canvas(request: Request, config: Shape) -> None:
     longest = config.diffusion.max_canvas
     if not request.canvas_lengths:
         raise InvalidCanvasError("canvas_lengths is empty; give at least one length")

@@ -10,21 +10,22 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Generic
 
 from calomel.engine.errors import EngineError, RequestCancelledError
-from calomel.engine.job import Job
 from calomel.engine.request import Priority
+from calomel.engine.worker import W
 
 
-class Scheduler:
+class Scheduler(Generic[W]):
     """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere."""
 
     def __init__(self, *, max_batch: int, prefill_chunk: int) -> None:
         self._max_batch = max_batch
         self._prefill_chunk = prefill_chunk
         self._changed = threading.Condition()
-        self._waiting: list[tuple[Priority, int, Job]] = []
-        self._running: list[Job] = []
+        self._waiting: list[tuple[Priority, int, W]] = []
+        self._running: list[W] = []
         self._arrival = itertools.count()
         self._closed = False
 
@@ -33,7 +34,7 @@ class Scheduler:
         """Whether `close` was called."""
         return self._closed
 
-    def submit(self, jobs: Sequence[Job]) -> bool:
+    def submit(self, jobs: Sequence[W]) -> bool:
         """Queue `jobs`; False when the scheduler is closed."""
         with self._changed:
             if self._closed:
@@ -66,7 +67,7 @@ class Scheduler:
             self._changed.wait_for(lambda: self._closed or self._running or self._waiting)
             return not self._closed
 
-    def expired(self, now: float) -> Iterator[Job]:
+    def expired(self, now: float) -> Iterator[W]:
         """Jobs that are not done and whose deadline is before `now` (`time.monotonic` seconds)."""
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]
@@ -75,7 +76,7 @@ class Scheduler:
             if deadline is not None and now >= deadline and not job.handle.done and not job.handle.cancelled:
                 yield job
 
-    def leaving(self) -> list[Job]:
+    def leaving(self) -> list[W]:
         """Remove and return the jobs that are done or cancelled."""
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]
@@ -86,9 +87,9 @@ class Scheduler:
             self._waiting = [entry for entry in self._waiting if not entry[2].handle.done]
         return [job for job in jobs if job.handle.done]
 
-    def admit(self) -> list[Job]:
+    def admit(self) -> list[W]:
         """Move waiting jobs into free places, `max_batch` of each priority, and return them."""
-        admitted: list[Job] = []
+        admitted: list[W] = []
         with self._changed:
             for entry in list(self._waiting):
                 job = entry[2]
@@ -98,7 +99,7 @@ class Scheduler:
                     admitted.append(job)
         return admitted
 
-    def pick(self) -> list[Job]:
+    def pick(self) -> list[W]:
         """The jobs of the next step, with the prefill rows of each."""
         jobs = [job for job in self._running if not job.handle.done]
         if not jobs:
