@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from calomel.engine import CheckpointError, Serving
+from calomel.families.estimate import Estimate, EstimateOptions
 from calomel.families.family import Family, OpenOptions
-from calomel.families.table import find
+from calomel.families.memory import free_bytes
+from calomel.families.precision import dtype_of
+from calomel.families.shards import Shards
+from calomel.families.table import find, read_config
+
+_GIB: Final = 1024**3
+# No less is offered: a context of this much is what the smallest file needs.
+_SMALLEST_CACHE: Final = 4_096
 
 
 class OutOfMemoryRefusedError(CheckpointError):
@@ -24,5 +34,65 @@ def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Servi
         OutOfMemoryRefusedError: it does not fit; the message says what would.
         CheckpointError: it is incomplete or damaged.
     """
+    chosen = options or OpenOptions()
     family = find(folder)
-    return family.open(folder, options or OpenOptions()), family
+    refuse_too_large(folder, family, chosen)
+    return family.open(folder, chosen), family
+
+
+def estimate_of(folder: Path, family: Family, options: OpenOptions) -> Estimate:
+    """The memory that opening the checkpoint takes. Raises CheckpointError when its files don't say."""
+    shards = Shards(folder)
+    spare = options.cache_tokens // 4 if options.spare_tokens is None else options.spare_tokens
+    asked = EstimateOptions(
+        shards=shards,
+        dtype=str(dtype_of(options.dtype, options.device)).removeprefix("torch."),
+        cache_tokens=options.cache_tokens,
+        spare_tokens=spare,
+        quantize=options.quantize,
+        max_batch=options.max_batch,
+    )
+    return family.estimate(read_config(folder), asked)
+
+
+def refuse_too_large(folder: Path, family: Family, options: OpenOptions) -> None:
+    """Raise OutOfMemoryRefusedError when the checkpoint does not fit."""
+    limit = free_bytes(options.device) if options.memory_limit is None else options.memory_limit
+    if limit is None:
+        return
+    found = estimate_of(folder, family, options)
+    if found.total <= limit:
+        return
+    there = "is free" if options.memory_limit is None else "is allowed"
+    raise OutOfMemoryRefusedError(
+        f"{folder.name} needs {_gib(found.total)} of memory on {options.device} (weights {_gib(found.weights)}, cached "
+        f"contexts {_gib(found.cache)}, one step {_gib(found.work)}), and {_gib(limit)} {there}; nothing was loaded. "
+        f"{_what_would_fit(folder, family, options, limit)}"
+    )
+
+
+def _what_would_fit(folder: Path, family: Family, options: OpenOptions, limit: int) -> str:
+    for words, smaller in _smaller(options):
+        needed = estimate_of(folder, family, smaller).total
+        if needed <= limit:
+            return f"With {words} it takes {_gib(needed)}."
+    return "No smaller cache and no eight-bit weights make it fit: take a smaller checkpoint, or another device."
+
+
+def _smaller(options: OpenOptions) -> Iterator[tuple[str, OpenOptions]]:
+    """Less and less, each with words for it."""
+    kinds = [("", options)]
+    if options.quantize is None:
+        kinds.append(("weights in int8", replace(options, quantize="int8")))
+    for words, kind in kinds:
+        if words:
+            yield words, kind
+        tokens = options.cache_tokens // 2
+        while tokens >= _SMALLEST_CACHE:
+            cache = f"a cache of {tokens} tokens"
+            yield f"{words} and {cache}" if words else cache, replace(kind, cache_tokens=tokens, spare_tokens=None)
+            tokens //= 2
+
+
+def _gib(count: int) -> str:
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB // 10 else f"{count / 1024**2:.1f} MiB"

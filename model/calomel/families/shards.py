@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
+
+from calomel.engine import CheckpointError
+
+INDEX_FILE: Final = "model.safetensors.index.json"
+# Everything that would be unpickled.
+_PICKLES: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+_LENGTH_BYTES: Final = 8
+# As the format's own reader has it.
+_LONGEST_HEADER: Final = 100_000_000
+# Open files are mapped into memory: what was read stays there until its file is let go.
+_OPEN_FILES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +39,11 @@ class Held:
     dtype: str
     shape: tuple[int, ...]
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
 
 class Shards:
     """The safetensors files of `folder`, by their index where there is one.
@@ -32,12 +53,23 @@ class Shards:
 
     Raises:
         CheckpointError: there are no safetensors files (pickles are never read), one is missing, cut short or damaged,
-            or the index names a tensor that no file has.
+            or the index names a tensor that its file does not have.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tensors: dict[str, Held] = {}
+        self._open: OrderedDict[Path, Any] = OrderedDict()
+        index = folder / INDEX_FILE
+        places = _read_index(index) if index.is_file() else None
+        for file in _single(folder) if places is None else _named(folder, places):
+            for name, held in _read_header(file).items():
+                if name in self.tensors:
+                    raise CheckpointError(f"{name} is in {self.tensors[name].file.name} and in {file.name}")
+                self.tensors[name] = held
+        for name, file_name in (places or {}).items():
+            if name not in self.tensors or self.tensors[name].file.name != file_name:
+                raise CheckpointError(f"{INDEX_FILE} says that {file_name} has {name}, which it does not have")
 
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
@@ -47,7 +79,80 @@ class Shards:
 
     def read(self, name: str) -> Tensor:
         """The tensor called `name`, on the CPU, as it is stored. Raises CheckpointError when there is none."""
-        raise NotImplementedError
+        held = self.tensors.get(name)
+        if held is None:
+            raise CheckpointError(f"{self.folder} has no tensor {name}")
+        try:
+            tensor: Tensor = self._file(held.file).get_tensor(name)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{held.file} is damaged: {error}") from error
+        return tensor
 
     def close(self) -> None:
         """Let go of the files."""
+        self._open.clear()
+
+    def _file(self, path: Path) -> Any:
+        if path not in self._open:
+            self._open[path] = safe_open(path, framework="pt")
+        self._open.move_to_end(path)
+        while len(self._open) > _OPEN_FILES:
+            self._open.popitem(last=False)
+        return self._open[path]
+
+
+def _read_index(index: Path) -> dict[str, str]:
+    try:
+        places = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{index} has no readable weight_map: {error!r}") from error
+    # A name that leads elsewhere would read files that are no part of the checkpoint.
+    if not isinstance(places, dict) or not all(
+        isinstance(file, str) and Path(file).name == file and file.endswith(".safetensors") for file in places.values()
+    ):
+        raise CheckpointError(f"{index} names files that are no .safetensors files of its folder; pickles are not read")
+    return places
+
+
+def _named(folder: Path, places: Mapping[str, str]) -> list[Path]:
+    files = [folder / name for name in dict.fromkeys(places.values())]
+    for file in files:
+        if not file.is_file():
+            raise CheckpointError(f"{file} is missing; {INDEX_FILE} names it")
+    return files
+
+
+def _single(folder: Path) -> list[Path]:
+    files = sorted(folder.glob("*.safetensors"))
+    if files:
+        return files
+    pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
+    if pickles:
+        raise CheckpointError(
+            f"{folder} has weights as pickles alone ({pickles[0]}); a pickle can run code and is never read: "
+            "take a revision of the checkpoint with .safetensors files"
+        )
+    raise CheckpointError(f"{folder} has no .safetensors file; pickled weights are not loaded")
+
+
+def _read_header(file: Path) -> dict[str, Held]:
+    """What `file` holds, and that it holds all of it."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            length = int.from_bytes(stream.read(_LENGTH_BYTES), "little")
+            if size < _LENGTH_BYTES or length > min(_LONGEST_HEADER, size - _LENGTH_BYTES):
+                raise CheckpointError(f"{file} is damaged or cut short: its header does not fit into it")
+            header = json.loads(stream.read(length))
+        header.pop("__metadata__", None)
+        held = {name: Held(file, str(entry["dtype"]), tuple(entry["shape"])) for name, entry in header.items()}
+        ends = [int(entry["data_offsets"][1]) for entry in header.values()]
+    except OSError as error:
+        raise CheckpointError(f"{file} cannot be read: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{file} is damaged: {error!r} in its header") from error
+    wanted = _LENGTH_BYTES + length + max(ends, default=0)
+    if size != wanted:
+        told = "cut short" if size < wanted else "damaged"
+        raise CheckpointError(f"{file} is {told}: it has {size} bytes, its header says {wanted}; fetch it again")
+    return held

@@ -1,0 +1,71 @@
+"""Calomel's own decoder: a causal context, a canvas that sees both ways, trained by `calomel train`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from calomel.engine import CheckpointError, Engine, ModelConfig, Serving
+from calomel.families.estimate import Estimate, EstimateOptions, decoder_estimate
+from calomel.families.facts import FamilyFacts, Published
+from calomel.families.family import Family, OpenOptions
+from calomel.families.generation import Generation
+from calomel.families.precision import dtype_of
+from calomel.families.style import PromptStyle
+
+
+def _recognises(raw: Mapping[str, Any]) -> bool:
+    return isinstance(raw.get("diffusion"), Mapping)
+
+
+def _config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+    del folder
+    return ModelConfig.from_dict(raw)
+
+
+def _open(folder: Path, options: OpenOptions) -> Serving:
+    if options.quantize is not None:
+        raise CheckpointError(f"weights in {options.quantize} are not there for this family")
+    return Engine.from_checkpoint(
+        folder,
+        device=options.device,
+        dtype=dtype_of(options.dtype, options.device),
+        threads=options.threads,
+        cache_tokens=options.cache_tokens,
+        spare_tokens=options.spare_tokens,
+        max_batch=options.max_batch,
+    )
+
+
+def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
+    return decoder_estimate(raw, options, canvas=int(raw["diffusion"].get("max_canvas", 64)))
+
+
+OWN: Final = Family(
+    name="calomel",
+    recognises=_recognises,
+    config=_config,
+    open=_open,
+    estimate=_estimate,
+    prompts=PromptStyle(fim="calomel", edit="calomel", mask="<|mask|>", ends=("<|end|>",)),
+    generation=Generation(
+        policy="threshold:0.5",
+        max_steps=2,
+        fill_canvases=(16,),
+        edit_canvas=48,
+        source="`calomel bench infill --policies`, docs/results",
+    ),
+    facts=FamilyFacts(
+        title="Calomel's own",
+        checkpoints=(Published("calomel-nano (shipped)", 0.006, "Apache-2.0"),),
+        attention="causal context, canvas in both directions",
+        mask="`<|mask|>`, from its config.json",
+        shift=False,
+        block=None,
+        sources=("this repository",),
+        parity="tests/engine/test_parity.py",
+        measured="`calomel bench infill`, `calomel bench speed`",
+    ),
+)
+FAMILIES: Final = (OWN,)
