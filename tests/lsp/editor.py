@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from calomel.lsp.framing import Framer
 from calomel.lsp.jsonrpc import encode
 from calomel.lsp.server import create_server
 from calomel.lsp.transport import Transport
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
 URI = "file:///workspace/a.py"
 SECONDS = 10.0
@@ -32,6 +32,8 @@ class Script:
         self.hold: asyncio.Event | None = None
         self.loading: asyncio.Event | None = None
         self.broken = False
+        # Where the model is somewhere else, as the settings say.
+        self.connect: Callable[[Any], Awaitable[Completer]] | None = None
         self.asked = asyncio.Event()
         self.requests: list[CompleteRequest] = []
         self.cancelled = 0
@@ -82,8 +84,8 @@ class Editor:
         self._framer = Framer()
         self._reading, self._writing = os.pipe()
 
-        async def factory(_: object) -> Script:
-            return script
+        async def factory(settings: object) -> Completer:
+            return script if script.connect is None else await script.connect(settings)
 
         self.later = 0.0
         server = create_server(factory, log=log, clock=lambda: time.monotonic() + self.later)

@@ -11,6 +11,7 @@ import type { InlineMiddleware } from "./inline";
 import { findProgram } from "./program";
 import type { Found } from "./program";
 import { described, explicit } from "./settings";
+import { isUnasked } from "./state";
 import type { ServerState, Silence } from "./state";
 import type { EditItem } from "./suggestion";
 
@@ -20,6 +21,8 @@ const OPTIONS = { extensions: true };
 const MOST_ENDS = 3;
 const ENDS_MS = 3 * 60_000;
 const STOP_MS = 3000;
+// A sentence of the status bar is read in less.
+const READ_MS = 10_000;
 
 interface Notice {
   readonly uri: string;
@@ -34,6 +37,7 @@ export class Server implements vscode.Disposable {
   private readonly faults = new vscode.EventEmitter<{ message: string; absent: boolean }>();
   private readonly silent = new Map<string, readonly Silence[]>();
   private readonly output: vscode.LogOutputChannel;
+  private readonly told = new Set<string>();
   private ends: number[] = [];
   private readonly started = new WeakSet<Client>();
   private restarts: Promise<void> = Promise.resolve();
@@ -255,6 +259,10 @@ export class Server implements vscode.Disposable {
         key,
         all.sort((a, b) => b.kind.localeCompare(a.kind)),
       );
+      if (isUnasked(reason) && !this.told.has(message)) {
+        this.told.add(message);
+        vscode.window.setStatusBarMessage(`Calomel: ${message}`, READ_MS);
+      }
       this.changed.fire();
     });
     return client;

@@ -26,11 +26,18 @@ const LASTING = new Set([
   "ignored_path",
   "unknown_document",
 ]);
+// Of these, those that the user may not have asked for.
+const UNASKED = new Set(["ignored_path", "off_language"]);
 const SLOW = new Set(["timeout", "overloaded"]);
 
 /** Whether nothing comes in this file however much is typed. */
 export function isOffHere(silences: readonly Silence[]): boolean {
   return silences.some(({ reason }) => LASTING.has(reason));
+}
+
+/** Whether it lasts, and the user may not know of it. */
+export function isUnasked(reason: string): boolean {
+  return UNASKED.has(reason);
 }
 
 /** Why nothing is shown, in words; empty where nothing is known. Text and edits are often silent for the same reason. */

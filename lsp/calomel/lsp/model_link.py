@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from calomel.lsp.lateness import Lateness
 from calomel.lsp.log import describe
 from calomel.lsp.notices import State
 from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
@@ -27,9 +28,10 @@ class ModelLink:
         connect: finds or starts the model's server.
         tell: learns of each change of state.
         clock: seconds.
+        lateness: learns of answers that came too late, and of those that did not.
     """
 
-    def __init__(self, connect: Connect, tell: Tell, clock: Callable[[], float]) -> None:
+    def __init__(self, connect: Connect, tell: Tell, clock: Callable[[], float], lateness: Lateness) -> None:
         self.state: State = "loading"
         self.message = "Looking for the model's server."
         self.known: ModelInfo | None = None
@@ -37,6 +39,7 @@ class ModelLink:
         self._connect = connect
         self._tell = tell
         self._clock = clock
+        self._lateness = lateness
         self._completer: Completer | None = None
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
@@ -64,7 +67,15 @@ class ModelLink:
                 self.known = None
                 self._failed_at = float("-inf")
                 self._retry()
+            if error.code in {"timeout", "overloaded"}:
+                self._lateness.note(late=True)
             raise
+        except asyncio.CancelledError:
+            # Who typed on took the question back; who waited until its end got nothing from it.
+            if self._is_late(request, began):
+                self._lateness.note(late=True)
+            raise
+        self._lateness.note(late=self._is_late(request, began))
         self.last_request = {
             "kind": request.kind,
             "context_tokens": answer.context_tokens,
@@ -103,6 +114,9 @@ class ModelLink:
         completer, self._completer, self.known = self._completer, None, None
         if completer is not None:
             await completer.aclose()
+
+    def _is_late(self, request: CompleteRequest, began: float) -> bool:
+        return request.deadline is not None and self._clock() - began >= request.deadline
 
     async def _load(self) -> ModelInfo:
         if self._completer is None:

@@ -16,6 +16,8 @@ LOG: Final = logging.getLogger(__name__)
 State = Literal["ready", "loading", "off", "error"]
 
 # The words of Copilot's protocol for ours.
+# Silences that last until the user does something about them, and that he may not have asked for.
+_LASTING: Final = frozenset({SilenceReason.IGNORED_PATH, SilenceReason.OFF_LANGUAGE})
 _KINDS: Final = {"ready": "Normal", "loading": "Normal", "off": "Inactive", "error": "Warning"}
 
 
@@ -36,23 +38,33 @@ class Notices:
         LOG.info("%s: %s", state, message)
         if self._client.extensions:
             self._link.protocol.notify("calomel/status", {"state": state, "message": message})
+        elif state == "error":
+            self.warn(f"Calomel: {message.rstrip('.')}; `calomel doctor` says more.")
         if self._client.speaks_copilot:
             self._link.protocol.notify(
                 "didChangeStatus", {"busy": state == "loading", "kind": _KINDS[state], "message": message}
             )
 
     def silence(self, uri: str, kind: Literal["fill", "edit"], silence: Silence) -> None:
-        """Why nothing is shown. Not for a question that a newer one replaced: the newer one's answer follows."""
+        """Why nothing is shown. Not for a question that a newer one replaced: the newer one's answer follows.
+
+        A client without a place for it is told what would last.
+        """
         if self._client.extensions and silence.reason is not SilenceReason.SUPERSEDED:
             self._link.protocol.notify(
                 "calomel/silence",
                 {"uri": uri, "kind": kind, "reason": silence.reason.value, "message": silence.message},
             )
+        elif not self._client.extensions and silence.reason in _LASTING:
+            self._show(f"Calomel: {silence.message}", types.MessageType.Info)
 
     def warn(self, message: str) -> None:
         """Show a sentence to the user, the same one once a session."""
+        self._show(message, types.MessageType.Warning)
+
+    def _show(self, message: str, kind: types.MessageType) -> None:
         if message in self._warned:
             return
         self._warned.add(message)
         LOG.warning("%s", message)
-        self._link.window_show_message(types.ShowMessageParams(type=types.MessageType.Warning, message=message))
+        self._link.window_show_message(types.ShowMessageParams(type=kind, message=message))

@@ -21,6 +21,7 @@ from calomel.lsp.feedback import Feedback
 from calomel.lsp.figures import Figures
 from calomel.lsp.inline import InlineCompletions
 from calomel.lsp.jsonrpc import Message
+from calomel.lsp.lateness import Lateness
 from calomel.lsp.log import set_level
 from calomel.lsp.model_link import Connect, ModelLink
 from calomel.lsp.next_edit import NextEdits
@@ -72,7 +73,7 @@ class Session:
         self._configuration = Configuration(
             self._link, client, self._notices, lambda: self._folders, user_settings_path()
         )
-        self._model = ModelLink(self._connect(), self._state, clock)
+        self._model = ModelLink(self._connect(), self._state, clock, Lateness(self._notices.warn))
         encoding = Encoding(client.encoding)
         self._rooms = Rooms(
             self._configuration.settings, self._folders, encoding, self._model, clock, self._warn_from_elsewhere
@@ -176,8 +177,9 @@ class Session:
         await progress.begin("loading the model")
         try:
             info = await self._model.info()
-        except CompleterError as error:
-            progress.end(str(error))
+        except CompleterError:
+            # The state says why, once.
+            progress.end()
             return
         progress.end(f"{info.id} is ready")
         self._tell_state()

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from pathlib import Path
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError
@@ -53,9 +54,11 @@ async def connect(settings: ServerWish) -> Completer:
 
     `info()` of it waits until the model is loaded, and raises why it is not.
 
-    Raises CompleterError for settings that cannot work, such as a token file that is not there.
+    Raises CompleterError for settings that cannot work, such as an address that is none or a missing token file.
     """
     if settings.url is not None:
+        if not _is_address(settings.url):
+            raise CompleterError("refused", "server.url is no address such as http://127.0.0.1:8017")
         endpoint = Endpoint(settings.url.rstrip("/"), _token(settings))
 
         async def configured() -> Endpoint:
@@ -75,6 +78,9 @@ def find_or_start(settings: ServerWish) -> Endpoint:
     Raises CompleterError with the reason when none can be started.
     """
     folder = settings.model or nano_path()
+    if not (folder / "config.json").is_file():
+        # The server would say so, too, but seconds later, and to its log.
+        raise CompleterError("failed", f"there is no model in {folder}: its config.json is missing")
     try:
         weights = weights_id(folder)
     except OSError as error:
@@ -110,6 +116,14 @@ def _fits(record: ServerRecord, wish: Wish) -> bool:
     # A certificate that the user gave his own server is rarely one that programs believe.
     plain = record.url.startswith("http://")
     return plain and (record.protocol, record.version, record.weights, record.device) == mine
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _token(settings: ServerWish) -> str | None:

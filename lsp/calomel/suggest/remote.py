@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -19,7 +20,7 @@ from calomel.suggest.wire import (
 )
 
 if TYPE_CHECKING:
-    from httpx import AsyncClient, Response
+    from httpx import AsyncClient, HTTPError, Response
 
 CONNECT_SECONDS: Final = 2.0
 # An engine that says nothing for so long hangs; a cold context of 32K takes half of it on two slow cores.
@@ -28,6 +29,7 @@ ANSWER_SECONDS: Final = 60.0
 LOADING_SECONDS: Final = 600.0
 _LOADING_POLL: Final = 0.1
 _IDLE_CONNECTIONS: Final = 4
+_CREDENTIALS: Final = re.compile(r"//[^@/]*@")
 
 # Codes of the server's errors.
 _CODES: Final = {"model_loading": "loading", "engine_overloaded": "overloaded"}
@@ -116,7 +118,7 @@ class HttpCompleter:
         except httpx.HTTPError as error:
             # Refused, reset, or ended in the middle of the answer: it is gone, and the next question looks for another.
             self._endpoint = None
-            raise CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})") from None
+            raise _gone(error, endpoint, first=path == INFO_PATH) from None
         if response.status_code == httpx.codes.OK:
             return response.content
         raise _refusal(response)
@@ -136,6 +138,19 @@ class HttpCompleter:
             # Nothing of the environment: a proxy must not see what is meant for this machine.
             self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
         return self._client
+
+
+def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterError:
+    import httpx
+
+    # Whatever stands before an `@` is nobody's business.
+    place = _CREDENTIALS.sub("//", endpoint.url)
+    if isinstance(error, httpx.ConnectError):
+        return CompleterError("unreachable", f"no server answers at {place}")
+    # A server of ours may end in the middle of an answer, but it says what it is.
+    if first and isinstance(error, httpx.ProtocolError):
+        return CompleterError("unreachable", f"what listens at {place} is another program than Calomel")
+    return CompleterError("unreachable", f"the model's server is gone ({type(error).__name__})")
 
 
 def _refusal(response: Response) -> CompleterError:

@@ -8,6 +8,8 @@ M.NAME = "calomel"
 -- A person who asked for the status waits no longer.
 local ANSWER_MS = 3000
 local STOP_MS = 3000
+-- Silences that last until the user does something about them, and that he may not have asked for.
+local LASTING = { ignored_path = true, off_language = true }
 
 ---@class calomel.Silence
 ---@field uri string
@@ -26,15 +28,40 @@ M.states = {}
 ---@type table<string, calomel.Silence>
 M.silences = {}
 
+--- What the user was told.
+---@type table<string, true>
+local told = {}
+
+--- Tell the user something, once.
+---@param message string
+---@param level integer
+local function tell(message, level)
+    if not told[message] then
+        told[message] = true
+        vim.notify("Calomel: " .. message, level)
+    end
+end
+
 ---@param state calomel.ServerState
 local function on_status(_, state, ctx)
     M.states[ctx.client_id] = state
+    if state.state == "error" then
+        tell(("%s; `calomel doctor` says more."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
+    end
     vim.cmd.redrawstatus({ bang = true })
 end
 
 ---@param silence calomel.Silence
 local function on_silence(_, silence)
     M.silences[silence.uri] = silence
+    if LASTING[silence.reason] then
+        tell(silence.message, vim.log.levels.INFO)
+    end
+end
+
+--- What the server wants the user to read, it says once.
+local function on_message(_, params)
+    vim.notify(params.message, params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO)
 end
 
 --- Files alone are served, each with the others of its project.
@@ -59,7 +86,11 @@ function M.enable()
             general = { positionEncodings = { "utf-16" } },
             textDocument = { inlineCompletion = { dynamicRegistration = false } },
         },
-        handlers = { ["calomel/status"] = on_status, ["calomel/silence"] = on_silence },
+        handlers = {
+            ["calomel/status"] = on_status,
+            ["calomel/silence"] = on_silence,
+            ["window/showMessage"] = on_message,
+        },
         -- Every question sends what was typed before it; this is for changes that no question follows.
         flags = { debounce_text_changes = 20 },
         on_init = function(client)
@@ -139,6 +170,7 @@ end
 ---@param done? fun()
 function M.restart(done)
     local clients = M.clients()
+    told = {}
     for _, client in ipairs(clients) do
         client:stop()
     end

@@ -1,0 +1,146 @@
+"""What can be wrong is said to the user in one sentence, once, whatever the client can show."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lsp.editor import SECONDS, Editor, at
+
+from calomel.suggest.launch import connect
+from calomel.suggest.remote import Endpoint, HttpCompleter
+
+LANGUAGES = {"languages": {"python": False}}
+ENDING = "; `calomel doctor` says more."
+TOKEN = "the server does not accept the token: check server.token or server.token_file"
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}"
+OTHER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nhello"
+NO_HTTP = b"SSH-2.0-OpenSSH_9.2\r\n"
+NONE_OF_CALOMEL = "this server is none of Calomel, or of a version without this route"
+
+
+@asynccontextmanager
+async def listening(answer: bytes) -> AsyncIterator[str]:
+    """Another program that has the port; it says the same to everybody."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(65_536)
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def nobody() -> str:
+    """An address where nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+async def told(
+    editor: Editor, *, extensions: bool = False, asks: int = 3, uri: str | None = None, **settings: Any
+) -> list[str]:
+    """The sentences that a user reads who opens a file and types on in it, long enough for all to be tried again."""
+    options = {"calomel": {"extensions": extensions, "suggest": {"debounce_seconds": 0.0}} | settings}
+    await editor.initialize(options=options)
+    where = uri or "file:///workspace/a.py"
+    editor.open("x = \n", uri=where)
+    for number in range(asks):
+        await editor.inline(0, 4, uri=where)
+        await editor.next_edit(0, 4, None, uri=where)
+        editor.later += 10
+        editor.change(number + 2, {"range": {"start": at(0, 4), "end": at(0, 4)}, "text": " "}, uri=where)
+        await settled(editor)
+    kind = "calomel/status" if extensions else "window/showMessage"
+    states = [each["params"] for each in editor.messages if each.get("method") == kind]
+    return [each["message"] for each in states if each.get("state", "error") == "error"]
+
+
+async def settled(editor: Editor) -> None:
+    """What was begun in the background had its time."""
+    async with asyncio.timeout(SECONDS):
+        while (await editor.command("calomel.status"))["state"] == "loading":  # noqa: ASYNC110 (happens in the server)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_server_that_is_stopped_is_named(editor: Editor) -> None:
+    editor.script.connect = connect
+    url = nobody()
+    assert await told(editor, server={"url": url}) == [f"Calomel: no server answers at {url}{ENDING}"]
+
+
+async def test_a_model_that_is_missing_is_named(editor: Editor, tmp_path: Path) -> None:
+    editor.script.connect = connect
+    model = tmp_path / "nothing"
+    sentence = f"there is no model in {model}: its config.json is missing"
+    assert await told(editor, server={"model": str(model)}) == [f"Calomel: {sentence}{ENDING}"]
+
+
+@pytest.mark.parametrize("answer", [OTHER, NO_HTTP], ids=["http", "no_http"])
+async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: bytes) -> None:
+    editor.script.connect = connect
+    async with listening(answer) as url:
+        said = await told(editor, server={"url": url})
+        other = f"what listens at {url} is another program than Calomel"
+    assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
+
+
+async def test_a_wrong_token_is_named(editor: Editor) -> None:
+    editor.script.connect = connect
+    async with listening(REFUSED) as url:
+        assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
+
+
+async def test_an_address_that_is_none_is_named(editor: Editor) -> None:
+    editor.script.connect = connect
+    sentence = "server.url is no address such as http://127.0.0.1:8017"
+    assert await told(editor, server={"url": "localhost:8017"}) == [f"Calomel: {sentence}{ENDING}"]
+
+
+async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:
+    async def where() -> Endpoint:
+        return Endpoint(nobody().replace("//", "//me:secret@"))
+
+    completer = HttpCompleter(where)
+    with pytest.raises(Exception, match="no server answers at http://127") as caught:
+        await completer.info()
+    await completer.aclose()
+    assert "secret" not in str(caught.value)
+
+
+async def test_a_file_that_is_ignored_is_named(editor: Editor) -> None:
+    said = await told(editor, uri="file:///workspace/.env")
+    assert said == ["Calomel: This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)"]
+    assert editor.script.requests == []
+
+
+async def test_a_language_that_is_off_is_named(editor: Editor) -> None:
+    said = await told(editor, suggest=LANGUAGES | {"debounce_seconds": 0.0})
+    assert said == ["Calomel: Suggestions are turned off for this language."]
+
+
+async def test_a_machine_that_is_too_slow_is_named(editor: Editor) -> None:
+    editor.script.error = "timeout"
+    assert await told(editor, asks=6) == [
+        "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
+    ]
+
+
+async def test_a_few_late_answers_are_not_worth_a_word(editor: Editor) -> None:
+    editor.script.error = "timeout"
+    assert await told(editor, asks=2) == []
+
+
+async def test_a_client_with_a_place_for_it_is_told_there(editor: Editor) -> None:
+    editor.script.connect = connect
+    url = nobody()
+    said = await told(editor, extensions=True, server={"url": url})
+    assert set(said) == {f"no server answers at {url}"}
+    assert [each for each in editor.messages if each.get("method") == "window/showMessage"] == []
