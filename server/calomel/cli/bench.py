@@ -162,6 +162,26 @@ def keystrokes(
 
 
 @bench.command()
+def peers(
+    model: Model = None,
+    context: Annotated[int, typer.Option(min=256, help="Tokens of prompt.")] = 8192,
+    holes: Annotated[int | None, typer.Option(min=4, help="Rests of lines to fill.")] = None,
+    seed: Seed = 1,
+    quick: Quick = False,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """Other engines: the same weights left to right in transformers and llama.cpp, beside ours."""
+    with _errors_reported("cpu"):
+        from calomel.bench.peers.run import PeersOptions, run_peers
+
+        options = PeersOptions(
+            model=model, context=context, holes=holes, seed=seed, quick=quick, json=json, results=results
+        )
+        print(run_peers(options).to_markdown())
+
+
+@bench.command()
 def edits(
     suite: Annotated[
         Path | None, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")

@@ -1,0 +1,1 @@
+"""The same weights left to right in other people's engines, timed beside ours."""

@@ -1,0 +1,54 @@
+"""The same weights in llama.cpp, through `llama-cpp-python`: token ids in, greedy token ids out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from calomel.bench.peers.peer import Ends, PeerUnavailableError
+
+
+class LlamaCppPeer:
+    """llama.cpp over a GGUF file.
+
+    Args:
+        file: as `gguf_file.write_gguf` writes it.
+        positions: of prompt and answer together, at most.
+        threads: of the processor.
+        settings: what to say of the file in the report.
+
+    Raises:
+        PeerUnavailableError: llama-cpp-python is not installed, or can not open the file.
+    """
+
+    name = "llamacpp"
+
+    def __init__(self, file: Path, *, positions: int, threads: int, settings: str) -> None:
+        try:
+            library = import_module("llama_cpp")
+        except ImportError as error:
+            raise PeerUnavailableError("llama-cpp-python is not installed: pip install -e '.[peers]'") from error
+        try:
+            self._model: Any = library.Llama(
+                str(file), n_ctx=positions, n_threads=threads, n_threads_batch=threads, verbose=False
+            )
+        except (OSError, ValueError, AssertionError) as error:
+            raise PeerUnavailableError(f"llama.cpp can not open the weights: {error}") from error
+        self.settings = f"llama-cpp-python {library.__version__}, {settings}, {threads} threads"
+
+    def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
+        """At most `most` greedy tokens behind `prompt`, see `Peer`; it keeps what the last prompt began with."""
+        answer: list[int] = []
+        for token in self._model.generate(list(prompt), temp=0.0, top_k=1, repeat_penalty=1.0):
+            if token == end:
+                break
+            answer.append(int(token))
+            if len(answer) == most or ends(answer):
+                break
+        return answer
+
+    def close(self) -> None:
+        """Free the model."""
+        self._model.close()
