@@ -1,0 +1,151 @@
+"""Writes folders as makers publish them: configuration, weights in shards with an index, tokenizer files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from calomel.prompts.tokenizer import byte_alphabet
+
+# Pairs of bytes (in their stand-ins) that become one token, so that text has tokens of several characters.
+_MERGES = ("Ġ Ġ", "ĠĠ ĠĠ", "r e", "t u", "re tu", "r n", "retu rn", "d e", "de f", "i n", "s e", "se l", "sel f")
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# The tokens of text that every tiny tokenizer has: the bytes and the merged pairs. Control tokens follow.
+TEXT_TOKENS = 256 + len(_MERGES)
+
+
+def write_config(folder: Path, raw: Mapping[str, Any], name: str = "config.json") -> None:
+    """`config.json`, or another JSON file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(raw, indent=2), encoding="utf-8")
+
+
+def write_weights(folder: Path, tensors: Mapping[str, Tensor], *, shards: int = 2) -> None:
+    """`tensors` under their published names in `shards` files with an index; in one file without for 1."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = list(tensors)
+    if shards == 1:
+        save_file({name: tensors[name].contiguous() for name in names}, folder / "model.safetensors", {"format": "pt"})
+        return
+    places: dict[str, str] = {}
+    for number in range(shards):
+        file = f"model-{number + 1:05d}-of-{shards:05d}.safetensors"
+        mine = names[number * len(names) // shards : (number + 1) * len(names) // shards]
+        save_file({name: tensors[name].contiguous() for name in mine}, folder / file, {"format": "pt"})
+        places |= dict.fromkeys(mine, file)
+    size = sum(tensor.nbytes for tensor in tensors.values())
+    index = {"metadata": {"total_size": size}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+
+
+def random_state(module: nn.Module, seed: int = 0, scale: float = 0.25) -> dict[str, Tensor]:
+    """Random tensors for every parameter of `module`, under their names: norms near 1, all others near 0."""
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[str, Tensor] = {}
+    for name, tensor in module.named_parameters():
+        noise = torch.randn(tensor.shape, generator=generator) * scale
+        found[name] = noise + 1 if "norm" in name and name.endswith("weight") else noise
+    return found
+
+
+def write_tokenizer(
+    folder: Path,
+    controls: Sequence[str],
+    *,
+    first: int = TEXT_TOKENS,
+    files: Literal["tokenizer.json", "vocab and merges"] = "tokenizer.json",
+    tokenizer_class: str = "Qwen2Tokenizer",
+    chat_template: str | None = None,
+    text_tokens: Sequence[str] = (),
+    more: Mapping[str, Any] | None = None,
+) -> dict[str, int]:
+    """A tiny byte-level BPE tokenizer in published files; `controls` get ids from `first` on, which are returned.
+
+    Args:
+        folder: gets the files.
+        controls: names of added tokens, in the order of their ids.
+        first: id of the first of them; at least `TEXT_TOKENS`.
+        files: which files there are; the second kind is what slow tokenizers publish.
+        tokenizer_class: as tokenizer_config.json says it.
+        chat_template: for tokenizer_config.json; None for none.
+        text_tokens: those of `controls` that are published as not special, as Qwen does with its FIM tokens.
+        more: further fields of tokenizer_config.json.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = {character: number for number, character in enumerate(byte_alphabet().values())}
+    for pair in _MERGES:
+        vocabulary[pair.replace(" ", "")] = len(vocabulary)
+    ids = {name: first + number for number, name in enumerate(controls)}
+    added = [
+        {
+            "id": number,
+            "content": name,
+            "single_word": False,
+            "lstrip": False,
+            "rstrip": False,
+            "normalized": False,
+            "special": name not in text_tokens,
+        }
+        for name, number in ids.items()
+    ]
+    config: dict[str, Any] = {
+        "tokenizer_class": tokenizer_class,
+        "added_tokens_decoder": {
+            str(entry["id"]): {key: value for key, value in entry.items() if key != "id"} for entry in added
+        },
+        **(more or {}),
+    }
+    if chat_template is not None:
+        config["chat_template"] = chat_template
+    write_config(folder, config, "tokenizer_config.json")
+    if files == "vocab and merges":
+        write_config(folder, vocabulary, "vocab.json")
+        write_config(folder, ids, "added_tokens.json")
+        (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(_MERGES) + "\n", encoding="utf-8")
+        return ids
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    fast = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": added,
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": _QWEN}, "behavior": "Isolated", "invert": False},
+                byte_level,
+            ],
+        },
+        "post_processor": byte_level,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": vocabulary,
+            "merges": [pair.split(" ") for pair in _MERGES],
+        },
+    }
+    write_config(folder, fast, "tokenizer.json")
+    return ids
+
+
+# What most chat checkpoints publish, cut down to what counts.
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
