@@ -2,7 +2,9 @@
 
 A forward concatenates segments. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
-The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when it is installed.
+Where the checkpoint reads its context in blocks, every segment begins at a block and attends to itself block by block.
+The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when it is installed, but
+for segments of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class Segment:
         buffer: the request's keys and values; the rows' own are written behind the first `context` of them. Those of
             a canvas are scratch: they lie behind what the request has committed.
         context: so many tokens of the request come before the first row, all of them visible to every row.
-        causal: a row sees the rows before it and itself; else all rows of the segment.
+        causal: a row sees the rows before it and itself; else all rows of the segment. With blocks, both see the rows
+            up to the end of their own block.
     """
 
     start: int
@@ -70,8 +73,7 @@ class SegmentAttention:
         for segment in self._segments:
             if segment.causal:
                 _write(segment, layer, k, v)
-        # flash-attn's window has no exception for a canvas that is longer than it.
-        if self._flash and not any(not s.causal and window is not None and s.rows > window for s in self._segments):
+        if self._flash and all(self._plain(segment, window) for segment in self._segments):
             return self._attend_flash(self._flash, layer, q, k, v, window)
         outs = []
         for index, segment in enumerate(self._segments):
@@ -79,6 +81,13 @@ class SegmentAttention:
                 _write(segment, layer, k, v)
             outs.append(self._attend_sdpa(index, segment, layer, q[segment.start : segment.stop], window))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
+
+    def _plain(self, segment: Segment, window: int | None) -> bool:
+        """Whether flash-attn can tell what `segment` sees: it has no blocks, and no window that spares a canvas."""
+        block = self._config.diffusion.block
+        if block > 1:
+            return segment.rows <= block
+        return segment.causal or window is None or segment.rows <= window
 
     def _attend_sdpa(self, index: int, segment: Segment, layer: int, q: Tensor, window: int | None) -> Tensor:
         rows, heads, width = q.shape
@@ -90,7 +99,7 @@ class SegmentAttention:
         groups = heads // keys.shape[0]
         folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
         if (index, window) not in self._masks:
-            self._masks[index, window] = segment_mask(segment, first, window, groups, q)
+            self._masks[index, window] = segment_mask(segment, first, window, groups, q, self._config.diffusion.block)
         out = F.scaled_dot_product_attention(folded, keys[None], values[None], self._masks[index, window])
         return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
 
@@ -107,6 +116,7 @@ class SegmentAttention:
                 self._lengths[causal] = _cumulative(segments, q.device)
             ends_q, ends_k, longest_q, longest_k = self._lengths[causal]
             past = -1 if window is None else window - 1
+            ordered = causal and self._config.diffusion.block == 1
             result = flash(
                 torch.cat([q[s.start : s.stop] for s in segments]),
                 keys,
@@ -115,42 +125,54 @@ class SegmentAttention:
                 ends_k,
                 longest_q,
                 longest_k,
-                causal=causal,
-                window_size=(past, 0 if causal else -1),
+                causal=ordered,
+                window_size=(past, 0 if ordered else -1),
             )
             for segment, part in zip(segments, torch.split(result, [s.rows for s in segments]), strict=True):
                 out[segment.start : segment.stop] = part
         return out
 
 
-def segment_mask(segment: Segment, first: int, window: int | None, groups: int, q: Tensor) -> Tensor | None:
+def segment_mask(
+    segment: Segment, first: int, window: int | None, groups: int, q: Tensor, block: int = 1
+) -> Tensor | None:
     """What to add to the scores [groups * rows, S] of `segment` over keys from position `first`; None for nothing."""
     rows, stop = segment.rows, segment.context + segment.rows
     windowed = window is not None and stop > window
-    if not windowed and (rows == 1 or not segment.causal):
+    open_rows = rows <= block if block > 1 else not segment.causal
+    if not windowed and (rows == 1 or open_rows):
         return None
     if rows == 1:  # `first` already cut the keys to the window
         return None
     make = _remembered_mask if rows <= _REMEMBERED_ROWS else _mask
-    return make(rows, segment.context - first, window if windowed else None, segment.causal, groups, q.dtype, q.device)
+    reach = block if block > 1 else 1 if segment.causal else rows
+    return make(rows, segment.context - first, window if windowed else None, reach, groups, q.dtype, q.device)
 
 
 def _mask(
     rows: int,
     past: int,
     window: int | None,
-    causal: bool,  # noqa: FBT001  (likewise)
+    reach: int,
     groups: int,
     dtype: torch.dtype,
     device: torch.device,
 ) -> Tensor:
-    """The mask of `rows` rows behind `past` keys: it depends on nothing else, least of all on where they stand."""
+    """The mask of `rows` rows behind `past` keys: it depends on nothing else, least of all on where they stand.
+
+    The rows see each other in blocks of `reach`, counted from the first: 1 is causal, `rows` in both directions.
+    """
     query = torch.arange(past, past + rows, device=device)[:, None]
     key = torch.arange(past + rows, device=device)
-    visible = query >= key if causal else torch.ones(1, 1, dtype=torch.bool, device=device)
+    if reach == 1:
+        visible = query >= key
+    elif reach < rows:
+        visible = (query - past) // reach >= (key - past) // reach
+    else:
+        visible = torch.ones(1, 1, dtype=torch.bool, device=device)
     if window is not None:
         near = query - key < window
-        visible = visible & (near if causal else near | (key >= past))
+        visible = visible & (near if reach == 1 else near | (key >= past))
     mask = torch.zeros(visible.shape, dtype=dtype, device=device).masked_fill(~visible, -torch.inf)
     return mask.repeat(groups, 1)
 

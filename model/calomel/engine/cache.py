@@ -5,6 +5,9 @@ its path from the root spells the tokens before it. Two contexts share the pages
 within a page, the common rows are copied and each goes on in a page of its own. A page that only its newest tokens
 lack is filled up in place: the rows that others read never change.
 
+Where a checkpoint reads its context in blocks, a token's keys depend on all of its block: only whole blocks are kept
+and found, and a page has a whole number of them.
+
 Pages in use by a request are pinned (with all pages before them) until it ends. When no page is free, the least
 recently used page without successors and pins is evicted. Not thread-safe: the engine's thread owns it.
 """
@@ -21,7 +24,7 @@ from torch import Tensor
 
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.config import ModelConfig
-from calomel.engine.errors import CacheCorruptError, CacheFullError
+from calomel.engine.errors import CacheCorruptError, CacheFullError, InvalidRequestError
 
 Tokens = tuple[int, ...]
 
@@ -52,6 +55,9 @@ class PrefixCache:
     def __init__(
         self, config: ModelConfig, *, pages: int, page_size: int, dtype: torch.dtype, device: torch.device
     ) -> None:
+        self._block = config.diffusion.block
+        if page_size % self._block:
+            raise InvalidRequestError(f"page_size is {page_size}; it must be a multiple of the block, {self._block}")
         shape = (2, config.num_hidden_layers, pages, page_size, config.num_key_value_heads, config.head_dim)
         self.keys: Tensor
         self.values: Tensor
@@ -83,7 +89,8 @@ class PrefixCache:
         length = start
         if start % size == 0 and start < len(tokens):
             child, common = _closest(node, tuple(tokens[start : start + size]))
-            if child is not None:
+            common -= common % self._block
+            if child is not None and common:
                 nodes.append(child)
                 length += common
         lease = Lease(nodes, length)
@@ -93,7 +100,7 @@ class PrefixCache:
         return lease
 
     def store(self, lease: Lease, tokens: Sequence[int], buffer: KeyValueBuffer) -> None:
-        """Make the pages of `lease` cover all of `tokens`, whose keys and values begin `buffer`.
+        """Make the pages of `lease` cover all of `tokens`, whole blocks, whose keys and values begin `buffer`.
 
         Raises:
             CacheFullError: all pages are in use; what fitted is kept.

@@ -29,6 +29,7 @@ class Reading:
         policies: reveal policy of each canvas.
         last: whether a canvas has its last step, which reveals everything.
         revise: whether revealed positions may change.
+        stops: of each canvas, the position from which on nothing is revealed yet; None where everything may be.
     """
 
     slots: Sequence[int]
@@ -38,6 +39,7 @@ class Reading:
     policies: Sequence[RevealPolicy]
     last: Sequence[bool]
     revise: Sequence[bool]
+    stops: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,9 @@ class Board:
         ids, revealed, last_best = self.ids[slots], self.revealed[slots], self.best[slots]
         read = torch.zeros(shape, dtype=torch.bool, device=self.device).index_put_(where, torch.ones_like(rows).bool())
         candidates = read & ~revealed
+        if reading.stops is not None:
+            columns = torch.arange(width, device=self.device)
+            candidates &= columns < torch.tensor(reading.stops, device=self.device)[:, None]
         chosen = _select(reading, log_probs.exp(), entropies, candidates)
         changed = read & revise(ids, tokens, revealed, self.frozen[slots])
         if not all(reading.revise):

@@ -31,7 +31,10 @@ class DiffusionConfig:
         verifiable: True when the causal mode was trained on this context layout, so that the policy `verified` and
             left-to-right decoding mean something.
         block: the context is encoded in blocks of so many positions, counted from its first token; a token sees all of
-            its own block. 1 for a causal context.
+            its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, sees itself block by
+            block too, and is headed by the tokens before it that fill no block.
+        sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
+            revealed as a whole.
         reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
             behind the answer.
     """
@@ -43,6 +46,18 @@ class DiffusionConfig:
     verifiable: bool = True
     block: int = 1
     reads_suffix: bool = False
+    sub_block: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.block < 1:
+            raise CheckpointError(f"block is {self.block}; it must be at least 1")
+        if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
+            raise CheckpointError(
+                f"with blocks of {self.block} a checkpoint is not verifiable, and max_canvas ({self.max_canvas}) is a "
+                "multiple of the block"
+            )
+        if self.sub_block is not None and (self.sub_block < 1 or self.block % self.sub_block):
+            raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are no multiple of it")
 
 
 class Shape(Protocol):

@@ -177,6 +177,8 @@ class Denoiser:
                     self.progress.prefilled(job)
                 elif job.request.given is not None:
                     self.progress.scored(job, predictions[job])
+                elif job.opening:
+                    self.progress.opened(job, predictions[job][0])
                 elif job.draft is not None:
                     self.progress.verified(job, predictions[job])
                 elif self.progress.begun(job, predictions[job]):
@@ -194,7 +196,8 @@ class Denoiser:
         holds little of them is another context's, which will want it back: it is taken only where there is no room for
         a new one, the longest unused first.
         """
-        common = [spare.common(tokens) for spare in self._spare]
+        block = self._model.config.diffusion.block
+        common = [size - size % block for size in (spare.common(tokens) for spare in self._spare)]
         chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity), default=None)
         if chosen is None or common[chosen] * 2 < len(tokens):
             if chosen is None or self._spare_tokens() + capacity <= self._most_spare:

@@ -36,7 +36,7 @@ class Engine(Serving):
         cache_tokens: context tokens that the prefix cache has room for.
         spare_tokens: context tokens that stay laid out as the last requests had them, so that the next keystroke of as
             many contexts copies nothing; None for a quarter of the cache.
-        page_size: tokens of a cache page.
+        page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
         max_batch: requests of one priority that are served at a time.
         prefill_chunk: context tokens encoded per step at most; the longest time that a cancellation waits.
         device: where the model is moved to.
@@ -68,9 +68,12 @@ class Engine(Serving):
         if threads is not None and threads < 1:
             raise InvalidRequestError(f"threads is {threads}; it must be at least 1")
         model = model.to(device).eval()
+        block = model.config.diffusion.block
+        page_size += -page_size % block
         weight = model.embed_tokens.weight
+        pages = max(1, cache_tokens // page_size)
         self.cache = PrefixCache(
-            model.config, pages=cache_tokens // page_size, page_size=page_size, dtype=weight.dtype, device=weight.device
+            model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=weight.device
         )
         denoiser = Denoiser(
             model,
@@ -84,7 +87,7 @@ class Engine(Serving):
             clock=clock,
             observe=observe,
         )
-        super().__init__(denoiser, max_batch=max_batch, prefill_chunk=prefill_chunk)
+        super().__init__(denoiser, max_batch=max_batch, prefill_chunk=prefill_chunk, prefill_unit=block)
 
     @classmethod
     def from_checkpoint(

@@ -23,6 +23,7 @@ class Piece:
         context: position of the first row; so many tokens come before it.
         causal: how the rows see each other, see `Segment`.
         read: rows whose logits are wanted.
+        first: of a canvas, the row that predicts its first position; -1 where the row before the piece did.
     """
 
     ids: Sequence[int] | Tensor
@@ -30,6 +31,7 @@ class Piece:
     context: int
     causal: bool
     read: Sequence[int] = ()
+    first: int = 0
 
 
 def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:

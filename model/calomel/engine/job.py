@@ -3,9 +3,12 @@
 A job's tokens are its context and its answer so far. Its buffer holds keys and values of the first `length` of them;
 the others are `uncommitted` and enter the buffer as causal rows of a coming forward:
 
-1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token.
-2. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
-3. Verify: the uncommitted tokens and the draft, read causally; with an empty draft, left-to-right decoding. A given
+1. Prefill: the context, in chunks. Where the causal mode predicts, or logits are shifted, all but its last token; of a
+   checkpoint with blocks, whole blocks.
+2. Open: with blocks and shifted logits, the row before a block's first position is the last of the block before. A
+   forward of its own encodes that block and decides the position, as the block is denoised with it.
+3. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
+4. Verify: the uncommitted tokens and the draft, read causally; with an empty draft, left-to-right decoding. A given
    answer is a draft of which every token is taken.
 """
 
@@ -26,7 +29,7 @@ from calomel.engine.guess import Guessing
 from calomel.engine.handle import Handle
 from calomel.engine.request import Request
 from calomel.engine.result import CanvasState, FinishReason, Result
-from calomel.engine.reveal import Policy, parse_policy
+from calomel.engine.reveal import Paced, Policy, RevealPolicy, Threshold, parse_policy
 from calomel.engine.verify import NEAR_TIE, Prediction
 
 Clock = Callable[[], float]
@@ -45,6 +48,8 @@ class Job:
         candidates: canvas lengths of the next canvas forward; one, unless the length probe is to choose.
         canvas_length: of the first canvas, as asked for or as the probe chose.
         length: positions of the current canvas (of the longest candidate); `masked` are those not known.
+        masked_first: so many were not known when it began.
+        opening: the next forward decides the first position of the canvas, and nothing else.
         kept: so many leading tokens are in the prefix cache.
         within_first_step: if no more context tokens than these are left of a cached context, the forward that denoises
             first encodes them: what a keystroke adds costs no forward of its own.
@@ -69,6 +74,8 @@ class Job:
     length: int = 0
     canvas_length: int = 0
     masked: list[int] = field(default_factory=list)
+    masked_first: int = 0
+    opening: bool = False
     canvas_ids: list[int] = field(default_factory=list)
     canvas_revealed: list[bool] = field(default_factory=list)
     canvas_steps: int = 0
@@ -118,10 +125,9 @@ class Job:
     @property
     def prefill_target(self) -> int:
         """So many context tokens are encoded before the first step; the few left of a cached one, within it."""
-        size = len(self.request.context)
-        if size - self.cached_tokens <= self.within_first_step:
+        if len(self.request.context) - self.cached_tokens <= self.within_first_step:
             return self.cached_tokens
-        return size - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
+        return self.readable
 
     @property
     def prefill_left(self) -> int:
@@ -131,21 +137,33 @@ class Job:
     @property
     def readable(self) -> int:
         """So many leading tokens may come from the prefix cache, where another request left them."""
-        return len(self.request.context) - (1 if self.policy.causal or self.diffusion.logit_shift else 0)
+        needed = 1 if self.policy.causal or self.diffusion.logit_shift else 0
+        return self.whole(len(self.request.context) - needed)
 
     @property
     def stored(self) -> int:
         """So many leading tokens go to the prefix cache; those of a given answer may follow the context."""
         request = self.request
         if request.reuse is not None:
-            return min(request.reuse, self.readable)
+            return self.whole(min(request.reuse, self.readable))
         return self.readable if request.given is None else len(request.context) + len(request.given)
+
+    def whole(self, count: int) -> int:
+        """So many of `count` leading tokens are in whole blocks."""
+        return count - count % self.diffusion.block
+
+    @property
+    def head(self) -> list[int]:
+        """The final tokens that are rows of the canvas: those that fill no block; with shifted logits, the last one."""
+        if self.diffusion.block > 1:
+            return self.tokens[self.whole(len(self.tokens)) :]
+        return self.tokens[-1:] if self.diffusion.logit_shift else []
 
     @property
     def uncommitted(self) -> list[int]:
-        """Tokens that are to be read causally before a canvas; with shifted logits the last one heads the canvas."""
-        tokens = self.tokens[self.committed.length :]
-        return tokens[:-1] if self.draft is None and self.diffusion.logit_shift else tokens
+        """Tokens that are to be read causally before a canvas; those that head it are not among them."""
+        stop = len(self.tokens) - (0 if self.draft is not None else len(self.head))
+        return self.tokens[self.committed.length : stop]
 
     @property
     def steered(self) -> Walk | None:
@@ -180,7 +198,42 @@ class Job:
         """The positions of a canvas of `length` whose logits are read."""
         if self.steered is not None:
             return list(range(self.front, length))
-        return list(range(length)) if self.request.revise else [column for column in self.masked if column < length]
+        if self.request.revise:  # what a block's opening has decided is no row's to change
+            return list(range(0 if self.head or not self.diffusion.logit_shift else 1, length))
+        stop = min(length, self.reach)
+        return [column for column in self.masked if column < stop]
+
+    @property
+    def last_step(self) -> bool:
+        """Whether the next step of the canvas is its last one, which reveals everything."""
+        return self.canvas_steps + 1 >= self.request.max_steps
+
+    @property
+    def reach(self) -> int:
+        """The step reveals positions before this one: up to the end of the first sub-block that has masked ones."""
+        run = self.diffusion.sub_block
+        if run is None or not self.masked or self.last_step:
+            return self.length
+        head = len(self.head)
+        return min(self.length, (head + self.masked[0]) // run * run + run - head)
+
+    @property
+    def reveal(self) -> RevealPolicy:
+        """The reveal policy of the next step."""
+        policy = self.policy.reveal or Threshold()
+        if isinstance(policy, Paced):
+            return policy.at(self.canvas_steps, self.masked_first, self.diffusion.block)
+        return policy
+
+    def fitting(self, length: int) -> int:
+        """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block."""
+        longest = self.room if self.policy.verified else self.room + 1  # one more for the end token
+        length, block = min(length, longest), self.diffusion.block
+        if block == 1:
+            return length
+        head = len(self.head)
+        rows = min(head + length, self.diffusion.max_canvas)
+        return rows + -rows % block - head
 
     def begin_canvas(self, board: Board) -> None:
         """Set up the next canvas, or the next verification where nothing is drafted."""
@@ -192,9 +245,8 @@ class Job:
         if self.policy.reveal is None or (self.policy.verified and self.room == 1):
             self.draft = self.guessing.ahead(self.room - 1)
             return
-        longest = self.room if self.policy.verified else self.room + 1  # one more for the end token
         lengths = self.candidates or self.request.canvas_lengths
-        self.candidates = tuple(sorted({min(length, longest) for length in lengths}))
+        self.candidates = tuple(sorted({self.fitting(length) for length in lengths}))
         self.length = self.candidates[-1]
         offset = len(self.tokens) - len(self.request.context)
         frozen = {
@@ -204,6 +256,8 @@ class Job:
         }
         board.clear(self.slot, frozen)
         self.masked = [column for column in range(self.length) if column not in frozen]
+        self.masked_first = len(self.masked)
+        self.opening = self.diffusion.block > 1 and self.diffusion.logit_shift and not self.head
         self.canvas_ids = [frozen.get(column, self.diffusion.mask_token_id) for column in range(self.length)]
         self.canvas_revealed = [column in frozen for column in range(self.length)]
 
@@ -217,15 +271,23 @@ class Job:
         if self.draft is not None:
             rows = behind + self.draft
             return [Piece(rows, buffer, buffer.length, causal=True, read=range(max(0, len(behind) - 1), len(rows)))]
+        if self.opening:
+            return [Piece(behind, buffer, buffer.length, causal=True, read=[len(behind) - 1])]
         pieces = []
         if behind:
             read = [len(behind) - 1] if self.foresees else []
             pieces.append(Piece(behind, buffer, buffer.length, causal=True, read=read))
-        start = buffer.length + len(behind)
-        head = [torch.tensor(self.tokens[start:], device=board.device)] if self.diffusion.logit_shift else []
+        start, head = buffer.length + len(behind), self.head
+        first = len(head) - 1 if self.diffusion.logit_shift else len(head)
+        known = [torch.tensor(head, device=board.device)] if head else []
         for length in self.candidates:
-            ids = torch.cat([*head, board.ids[self.slot, :length]]) if head else board.ids[self.slot, :length]
-            pieces.append(Piece(ids, buffer, start, causal=False, read=self.columns(length)))
+            canvas = board.ids[self.slot, :length]
+            read = [first + column for column in self.columns(length)]
+            pieces.append(
+                Piece(
+                    torch.cat([*known, canvas]) if head else canvas, buffer, start, causal=False, read=read, first=first
+                )
+            )
         return pieces
 
     def extend(self, predictions: Sequence[Prediction], flips: Sequence[int] | None = None) -> None:

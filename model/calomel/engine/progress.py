@@ -14,7 +14,6 @@ from calomel.engine.errors import DeadlineExceededError
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias, best_length, score_lengths
 from calomel.engine.result import FinishReason
-from calomel.engine.reveal import RevealPolicy, Threshold
 from calomel.engine.sampling import Choice
 from calomel.engine.share import Share
 from calomel.engine.verify import Prediction, agreement
@@ -61,6 +60,25 @@ class Progress:
         self._keep(job)
         self._finish(job, "stop")
 
+    def opened(self, job: Job, found: Prediction) -> None:
+        """The block before the canvas is committed; its last row has decided the canvas' first position."""
+        job.forwards += 1
+        job.committed.length += len(job.uncommitted)
+        self._keep(job)
+        job.opening = False
+        if found.token == self._diffusion.end_token_id:
+            job.extend([found])
+            self._go_on(job)
+            return
+        self._board.settle(job.slot, 0, found)
+        job.canvas_ids[0], job.canvas_revealed[0] = found.token, True
+        job.masked = [column for column in job.masked if column]
+        job.masked_first = len(job.masked)
+        if job.steered is not None:
+            job.front = 1
+        if job.request.record_canvases:
+            job.handle.push(job.state())
+
     def begun(self, job: Job, predictions: Sequence[Prediction]) -> bool:
         """The causal rows before a canvas are committed; False when they already tell that the answer ends here."""
         job.forwards += 1
@@ -91,12 +109,12 @@ class Progress:
             canvas += [index] * len(columns)
             column += columns
         jobs = [share.job for share in shares]
+        policies, last = [job.reveal for job in jobs], [job.last_step for job in jobs]
+        slots, revised = [job.slot for job in jobs], [job.request.revise for job in jobs]
+        stops = [job.reach for job in jobs] if self._diffusion.sub_block else None
         for job in jobs:
             job.canvas_steps += 1
-        policies: list[RevealPolicy] = [job.policy.reveal or Threshold() for job in jobs]
-        last = [job.canvas_steps >= job.request.max_steps for job in jobs]
-        slots, revised = [job.slot for job in jobs], [job.request.revise for job in jobs]
-        snapshots = self._board.advance(choice, Reading(slots, rows, canvas, column, policies, last, revised))
+        snapshots = self._board.advance(choice, Reading(slots, rows, canvas, column, policies, last, revised, stops))
         for job, snapshot, first, is_last in zip(jobs, snapshots, firsts, last, strict=True):
             with alone(job):
                 if job.steered is not None:
@@ -143,7 +161,8 @@ class Progress:
         sure = job.length if job.steered is None else job.front
         known = zip(snapshot.ids[:sure], snapshot.revealed, strict=False)
         ended = next((column for column, (token, is_known) in enumerate(known) if is_known and token == end), None)
-        if ended is not None:
+        # A checkpoint with blocks has read whole blocks alone: the tail goes when nothing before it is masked.
+        if ended is not None and (self._diffusion.block == 1 or all(snapshot.revealed[:ended])):
             job.length = ended + 1
             job.candidates = (job.length,)
         job.canvas_ids, job.canvas_revealed = snapshot.ids[: job.length], snapshot.revealed[: job.length]

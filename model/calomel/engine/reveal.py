@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -83,6 +83,77 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
+class EntropyWithin:
+    """Reveal in order of rising entropy while the entropies, their own among them, sum to less than `nats`.
+
+    `entropy_bounded` of SDAR's engine; `EntropyBound` sums those before alone.
+    """
+
+    nats: float = 0.35
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
+        """[B, L] each to [B, L] bool."""
+        ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
+        within = ordered.cumsum(dim=-1) < self.nats
+        within[..., 0] = True
+        return torch.zeros_like(candidates).scatter(-1, order, within) & candidates
+
+
+@dataclass(frozen=True, slots=True)
+class Leftmost:
+    """Reveal the first `count` masked positions and those that are not masked between them: a run of positions."""
+
+    count: int = 1
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
+        """[B, L] each to [B, L] bool."""
+        columns = torch.arange(candidates.shape[-1], device=candidates.device)
+        first = candidates.int().argmax(dim=-1, keepdim=True)
+        return candidates & (columns >= first) & (columns < first + self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """Reveal every position whose confidence is above `probability`; where they are fewer, the `count` best."""
+
+    count: int
+    probability: float
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        above = candidates & (confidence > self.probability)
+        enough = above.sum(dim=-1, keepdim=True) >= self.count
+        return torch.where(enough, above, Fixed(self.count)(confidence, entropy, candidates))
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """How many positions a step reveals follows from its number: so many, evenly, that a canvas takes `steps` steps.
+
+    Attributes:
+        kind: `low_confidence` shares out the positions that were masked when the canvas began (LLaDA,
+            Stable-DiffCoder); the others those of a block (SDAR). `low_confidence_dynamic` reveals whatever is above
+            `probability` besides; `sequential` goes from left to right.
+        steps: steps of a canvas; None for one position a step.
+        probability: of `low_confidence_dynamic`.
+    """
+
+    kind: Literal["low_confidence", "low_confidence_static", "low_confidence_dynamic", "sequential"]
+    steps: int | None = None
+    probability: float = 0.85
+
+    def at(self, step: int, masked: int, block: int) -> RevealPolicy:
+        """The policy of step `step`, from 0, of a canvas that began with `masked` masked positions."""
+        positions = masked if self.kind == "low_confidence" or block == 1 else block
+        steps = self.steps or max(1, positions)
+        # A step that would reveal nothing is none: the published loops go to the next one.
+        count = max(1, positions // steps + (step < positions % steps))
+        if self.kind == "sequential":
+            return Leftmost(count)
+        return AtLeast(count, self.probability) if self.kind == "low_confidence_dynamic" else Fixed(count)
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
     """How an answer is decoded: how canvases are revealed, and whether the causal mode has the last word.
 
@@ -91,7 +162,7 @@ class Policy:
         verified: drafts are verified by a causal forward.
     """
 
-    reveal: RevealPolicy | None
+    reveal: RevealPolicy | Paced | None
     verified: bool = False
 
     @property
@@ -104,7 +175,9 @@ def parse_policy(text: str) -> Policy:
     """Read `name:parameter`.
 
     `threshold:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of these as the
-    draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`.
+    draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`. Those of published block
+    diffusion models: `entropy_within:0.35`, `low_confidence_dynamic:0.85/4` (probability and steps of a canvas) and,
+    by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`.
 
     Raises:
         UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
@@ -122,7 +195,7 @@ def revise(ids: Tensor, tokens: Tensor, revealed: Tensor, frozen: Tensor) -> Ten
     return revealed & ~frozen & (tokens != ids)
 
 
-def _parse_reveal(text: str) -> RevealPolicy:
+def _parse_reveal(text: str) -> RevealPolicy | Paced:
     name, _, parameter = text.partition(":")
     match name:
         case "threshold":
@@ -132,15 +205,27 @@ def _parse_reveal(text: str) -> RevealPolicy:
         case "entropy_bound":
             return EntropyBound(_number(text, parameter, 0.1, low=0.0))
         case "fixed":
-            count = _number(text, parameter, 1.0, low=1.0)
-            if not count.is_integer():
-                raise UnknownPolicyError(f"policy {text!r}: a step reveals a whole number of tokens")
-            return Fixed(int(count))
+            return Fixed(_count(text, parameter or "1"))
+        case "entropy_within":
+            return EntropyWithin(_number(text, parameter, 0.35, low=0.0))
+        case "low_confidence" | "low_confidence_static" | "low_confidence_dynamic" | "sequential":
+            dynamic = name == "low_confidence_dynamic"
+            probability, _, steps = parameter.partition("/") if dynamic else ("", "", parameter)
+            least = _number(text, probability, 0.85, low=0.0, high=1.0)
+            return Paced(name, _count(text, steps) if steps else None, least)
         case _:
             raise UnknownPolicyError(
-                f"unknown policy {text!r}; there are threshold:P, factor:F, entropy_bound:NATS, fixed:K, "
-                "verified[:POLICY] and left_to_right"
+                f"unknown policy {text!r}; there are threshold:P, factor:F, entropy_bound:NATS, entropy_within:NATS, "
+                "fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, low_confidence_dynamic:P/STEPS, "
+                "sequential:STEPS, verified[:POLICY] and left_to_right"
             )
+
+
+def _count(text: str, parameter: str) -> int:
+    count = _number(text, parameter, 1.0, low=1.0)
+    if not count.is_integer():
+        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a whole number")
+    return int(count)
 
 
 def _number(text: str, parameter: str, default: float, *, low: float, high: float = math.inf) -> float:

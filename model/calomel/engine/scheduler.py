@@ -20,9 +20,10 @@ from calomel.engine.worker import W
 class Scheduler(Generic[W]):
     """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere."""
 
-    def __init__(self, *, max_batch: int, prefill_chunk: int) -> None:
+    def __init__(self, *, max_batch: int, prefill_chunk: int, prefill_unit: int = 1) -> None:
         self._max_batch = max_batch
         self._prefill_chunk = prefill_chunk
+        self._prefill_unit = prefill_unit
         self._changed = threading.Condition()
         self._waiting: list[tuple[Priority, int, W]] = []
         self._running: list[W] = []
@@ -109,7 +110,7 @@ class Scheduler(Generic[W]):
         for job in jobs:
             if job.request.priority != urgent:
                 continue
-            job.prefill_rows = min(job.prefill_left, budget)
+            job.prefill_rows = min(job.prefill_left, budget - budget % self._prefill_unit)
             if job.prefill_left and not job.prefill_rows:
                 continue
             budget -= job.prefill_rows

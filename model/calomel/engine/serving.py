@@ -29,15 +29,20 @@ class Serving:
         worker: does the work of a step.
         max_batch: requests of one priority that are served at a time.
         prefill_chunk: context tokens encoded per step at most; the longest time that a cancellation waits.
+        prefill_unit: chunks are multiples of it, and one is encoded per step at least.
     """
 
-    def __init__(self, worker: Worker[Any], *, max_batch: int = 8, prefill_chunk: int = 512) -> None:
+    def __init__(
+        self, worker: Worker[Any], *, max_batch: int = 8, prefill_chunk: int = 512, prefill_unit: int = 1
+    ) -> None:
         for name, value in (("max_batch", max_batch), ("prefill_chunk", prefill_chunk)):
             if value < 1:
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
         self.config: Shape = worker.config
         self._worker = worker
-        self._scheduler: Scheduler[Any] = Scheduler(max_batch=max_batch, prefill_chunk=prefill_chunk)
+        self._scheduler: Scheduler[Any] = Scheduler(
+            max_batch=max_batch, prefill_chunk=max(prefill_chunk, prefill_unit), prefill_unit=prefill_unit
+        )
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
         self._thread.start()

@@ -28,7 +28,8 @@ class Share:
     def of(cls, job: Job, start: int, pieces: Sequence[Piece]) -> Share:
         """The share that begins at row `start` of a job that forwards `pieces`."""
         causal = sum(len(piece.read) for piece in pieces if piece.causal)
-        return cls(job, start, causal, tuple(tuple(piece.read) for piece in pieces if not piece.causal))
+        canvases = [piece for piece in pieces if not piece.causal]
+        return cls(job, start, causal, tuple(tuple(row - piece.first for row in piece.read) for piece in canvases))
 
     @property
     def canvas_start(self) -> int:
