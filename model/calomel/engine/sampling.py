@@ -115,16 +115,21 @@ def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
 
 def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator) -> Tensor:
     """Draw one token per row of logits [R, V] by an exponential race, which needs no host synchronisation: [R]."""
-    shaped = logits / params.temperature
-    if 0 < params.top_k < shaped.shape[-1]:
-        least = shaped.topk(params.top_k, dim=-1).values[:, -1:]
-        shaped = shaped.masked_fill(shaped < least, -torch.inf)
-    if params.top_p < 1.0:
-        ordered, order = shaped.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-        beyond = ordered.cumsum(dim=-1) - ordered >= params.top_p
-        shaped = shaped.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
+    shaped = narrow(logits / params.temperature, params)
     noise = torch.empty_like(shaped).exponential_(generator=generator)
     return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
+
+
+def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
+    """Leave what top-k and top-p leave of logits [R, V] at their temperature: the others become -inf."""
+    if 0 < params.top_k < logits.shape[-1]:
+        least = logits.topk(params.top_k, dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < least, -torch.inf)
+    if params.top_p < 1.0:
+        ordered, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        beyond = ordered.cumsum(dim=-1) - ordered >= params.top_p
+        logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
+    return logits
 
 
 def margins(logits: Tensor) -> Tensor:
