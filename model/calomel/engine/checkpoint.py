@@ -18,6 +18,7 @@ from torch import Tensor
 
 from calomel.engine.config import ModelConfig
 from calomel.engine.errors import CheckpointError
+from calomel.engine.mixture import MoeConfig
 from calomel.engine.transformer import Transformer, inverse_frequency
 
 CONFIG_FILE = "config.json"
@@ -34,15 +35,39 @@ def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
                 f"{ours}.self_attn.qkv_proj.{kind}",
                 tuple(f"{theirs}.self_attn.{part}_proj.{kind}" for part in "qkv"),
             )
-        yield f"{ours}.mlp.gate_up_proj.weight", tuple(f"{theirs}.mlp.{part}_proj.weight" for part in ("gate", "up"))
-        names = ["self_attn.o_proj", "mlp.down_proj", "input_layernorm", "post_attention_layernorm"]
+        names = ["self_attn.o_proj", "input_layernorm", "post_attention_layernorm"]
         if config.qk_norm:
             names += ["self_attn.q_norm", "self_attn.k_norm"]
         for name in names:
             yield f"{ours}.{name}.weight", (f"{theirs}.{name}.weight",)
+        if config.output_bias:
+            yield f"{ours}.self_attn.o_proj.bias", (f"{theirs}.self_attn.o_proj.bias",)
+        if config.moe is None or layer in config.moe.dense:
+            yield from mlp_table(f"{ours}.mlp", f"{theirs}.mlp")
+        else:
+            yield from mixture_table(config.moe, f"{ours}.mlp", f"{theirs}.mlp")
     yield "norm.weight", ("model.norm.weight",)
     if not config.tie_word_embeddings:
         yield "lm_head.weight", ("lm_head.weight",)
+
+
+def mlp_table(ours: str, theirs: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The pairs of one MLP, or of the shared experts."""
+    yield f"{ours}.gate_up_proj.weight", (f"{theirs}.gate_proj.weight", f"{theirs}.up_proj.weight")
+    yield f"{ours}.down_proj.weight", (f"{theirs}.down_proj.weight",)
+
+
+def mixture_table(moe: MoeConfig, ours: str, theirs: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The pairs of one mixture of experts, in the names that Qwen3-MoE and LLaDA2 share."""
+    yield f"{ours}.gate.weight", (f"{theirs}.gate.weight",)
+    if moe.bias:
+        yield f"{ours}.gate.expert_bias", (f"{theirs}.gate.expert_bias",)
+    experts = [f"{theirs}.experts.{number}" for number in range(moe.experts)]
+    halves = tuple(f"{expert}.{part}_proj.weight" for expert in experts for part in ("gate", "up"))
+    yield f"{ours}.experts.gate_up_proj.weight", halves
+    yield f"{ours}.experts.down_proj.weight", tuple(f"{expert}.down_proj.weight" for expert in experts)
+    if moe.shared:
+        yield from mlp_table(f"{ours}.shared_experts", f"{theirs}.shared_experts")
 
 
 def load_checkpoint(
@@ -136,9 +161,7 @@ def _place(
 
 def _row_counts(config: ModelConfig, names: tuple[str, ...], rows: int) -> list[int]:
     """How many rows of a fused tensor of `rows` rows each of its parts has."""
-    if len(names) == 1:
-        return [rows]
-    if len(names) == 2:  # noqa: PLR2004  (gate and up are of one size)
-        return [rows // 2, rows // 2]
+    if ".q_proj." not in names[0]:  # one, gate and up, or the experts: of one size
+        return [rows // len(names)] * len(names)
     keys = config.num_key_value_heads * config.head_dim
     return [rows - 2 * keys, keys, keys]

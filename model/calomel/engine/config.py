@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from calomel.engine.errors import CheckpointError
+from calomel.engine.mixture import MoeConfig
 
 LayerType = Literal["full_attention", "sliding_attention"]
 
@@ -78,7 +79,12 @@ class Shape(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU)."""
+    """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU).
+
+    Fields beyond those of a Qwen3 configuration: `output_bias`, the attention's output projection has a bias;
+    `rotary_dim`, so many first dimensions of a head turn with the position (None for all); `moe`, a mixture of experts
+    in the place of the MLPs.
+    """
 
     vocab_size: int
     hidden_size: int
@@ -96,6 +102,9 @@ class ModelConfig:
     tie_word_embeddings: bool = True
     qk_norm: bool = True
     attention_bias: bool = False
+    output_bias: bool = False
+    rotary_dim: int | None = None
+    moe: MoeConfig | None = None
 
     def __post_init__(self) -> None:
         if not self.layer_types:
@@ -120,6 +129,10 @@ class ModelConfig:
         """The contents of `config.json`; `from_dict` reads them back."""
         fields = asdict(self)
         fields["layer_types"] = list(self.layer_types)
+        fields["moe"] = self.moe and self.moe.to_dict()
+        for name in ("output_bias", "rotary_dim", "moe"):  # an ordinary Qwen3 checkpoint has none of these
+            if not fields[name]:
+                del fields[name]
         return {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", **fields}
 
     @classmethod
@@ -149,6 +162,9 @@ class ModelConfig:
                 tie_word_embeddings=bool(raw.get("tie_word_embeddings", True)),
                 qk_norm=bool(raw.get("qk_norm", True)),
                 attention_bias=bool(raw.get("attention_bias", False)),
+                output_bias=bool(raw.get("output_bias", False)),
+                rotary_dim=cast("int | None", raw.get("rotary_dim")),
+                moe=MoeConfig.from_dict(raw["moe"]) if raw.get("moe") else None,
             )
         except KeyError as error:
             raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error

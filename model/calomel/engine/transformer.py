@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
+from calomel.engine.moe import Mixture
 
 
 class Attend(Protocol):
@@ -39,12 +40,12 @@ class Attention(nn.Module):
         self.q_size = config.num_attention_heads * config.head_dim
         self.kv_size = config.num_key_value_heads * config.head_dim
         self.qkv_proj = nn.Linear(config.hidden_size, self.q_size + 2 * self.kv_size, bias=config.attention_bias)
-        self.o_proj = nn.Linear(self.q_size, config.hidden_size, bias=False)
+        self.o_proj = nn.Linear(self.q_size, config.hidden_size, bias=config.output_bias)
         self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
         self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        """X [T, C], cos and sin [T, 1, D] to [T, C]."""
+        """X [T, C], cos and sin [T, 1, R] to [T, C]."""
         q, k, v = self.qkv_proj(x).split((self.q_size, self.kv_size, self.kv_size), dim=-1)
         q = rotate(self.q_norm(q.unflatten(-1, (-1, self.head_dim))), cos, sin)
         k = rotate(self.k_norm(k.unflatten(-1, (-1, self.head_dim))), cos, sin)
@@ -56,10 +57,10 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     """SwiGLU."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, hidden_size: int, intermediate_size: int) -> None:
         super().__init__()
-        self.gate_up_proj = nn.Linear(config.hidden_size, 2 * config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=False)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """X [T, C] to [T, C]."""
@@ -76,7 +77,7 @@ class Layer(nn.Module):
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.self_attn = Attention(config, layer)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.mlp = Mlp(config)
+        self.mlp = _feed_forward(config, layer)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         """X [T, C] to [T, C]."""
@@ -103,9 +104,9 @@ class Transformer(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm."""
-        angles = positions[:, None].float() * self.inverse_frequency  # [T, D/2]
+        angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
-        cos = angles.cos().repeat(1, 2)[:, None].to(x.dtype)  # [T, 1, D]
+        cos = angles.cos().repeat(1, 2)[:, None].to(x.dtype)  # [T, 1, R]
         sin = angles.sin().repeat(1, 2)[:, None].to(x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin, attend)
@@ -118,14 +119,26 @@ class Transformer(nn.Module):
         return out.float()
 
 
+def _feed_forward(config: ModelConfig, layer: int) -> Mlp | Mixture:
+    moe = config.moe
+    if moe is None or layer in moe.dense:
+        return Mlp(config.hidden_size, config.intermediate_size)
+    shared = Mlp(config.hidden_size, moe.shared * moe.intermediate_size) if moe.shared else None
+    return Mixture(moe, config.hidden_size, shared)
+
+
 def inverse_frequency(config: ModelConfig) -> Tensor:
-    """The RoPE frequencies [D/2] of `config`, in float32."""
-    exponent = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    """The RoPE frequencies of `config`, in float32: [D/2], or fewer where only the first dimensions turn."""
+    width = config.rotary_dim or config.head_dim
+    exponent = torch.arange(0, width, 2, dtype=torch.float32) / width
     return config.rope_theta**-exponent
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply RoPE in the half-split form of Qwen and Llama: x [T, H, D], cos and sin [T, 1, D]."""
-    half = x.shape[-1] // 2
+    """Apply RoPE in the half-split form of Qwen and Llama to the first R dimensions: x [T, H, D], cos, sin [T, 1, R]."""
+    width = cos.shape[-1]
+    if width < x.shape[-1]:
+        return torch.cat((rotate(x[..., :width], cos, sin), x[..., width:]), dim=-1)
+    half = width // 2
     turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
     return x * cos + turned * sin
