@@ -13,6 +13,7 @@ import pytest
 from calomel.cli.checks import jsonc
 from calomel.cli.checks.editors import check_editors
 from calomel.cli.checks.model import available_bytes
+from calomel.cli.checks.speed import Pace
 from calomel.server.settings import ServerSettings
 from calomel.suggest.runtime_file import ServerRecord
 
@@ -28,6 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CALOMEL_PORT", "0")
+    monkeypatch.setattr("calomel.cli.checks.speed.measured", lambda _: Pace(0.3, 0.05, 2048))
     return tmp_path
 
 

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 def doctor(
+    file: Annotated[
+        Path | None, typer.Argument(help="A source file in which nothing is suggested.", show_default=False)
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
     ] = None,
 ) -> None:
-    """Look at settings, token, port, model, device, memory, grammars and editors; say what to do.
+    """Look at settings, token, port, model, device, memory, speed, grammars and editors; say what to do.
 
     Exit status 1 if something cannot work. Nothing is changed.
     """
@@ -25,7 +28,7 @@ def doctor(
     from calomel.server.logs import escaped
 
     failed = False
-    for finding in _findings(config):
+    for finding in _findings(config, file):
         failed = failed or finding.level is Level.FAIL
         print(f"{finding.level:<4}  {finding.subject}: {escaped(finding.found)}")
         if finding.advice:
@@ -34,13 +37,16 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _findings(config: Path | None) -> Iterator[Finding]:
-    from calomel.cli.checks.editors import check_editors
+def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
+    from calomel.cli.checks.editing import around, check_file, check_sides, sides
+    from calomel.cli.checks.editors import check_editors, vs_code_settings
     from calomel.cli.checks.finding import fail
     from calomel.cli.checks.model import check_model
     from calomel.cli.checks.server import check_server, writable
+    from calomel.cli.checks.speed import check_speed
     from calomel.server.layers import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
+    from calomel.workspace.preferences import user_settings_path
 
     try:
         layered = load({}, config)
@@ -52,3 +58,9 @@ def _findings(config: Path | None) -> Iterator[Finding]:
         yield writable(outcome_log_path().parent)
     yield from check_model(layered.settings)
     yield from check_editors(layered.settings)
+    folder = None if file is None else around(file.absolute())
+    found = sides(layered.path or user_settings_path(), vs_code_settings(), folder)
+    yield from check_sides(found)
+    yield check_speed(found[0].settings)
+    if file is not None:
+        yield from check_file(file.absolute(), found, folder)

@@ -28,9 +28,20 @@ _ZED_FORMATS: Final = frozenset(
 _INFERRED: Final = frozenset({"zeta2", "zeta2.1"})
 
 
+def vs_code_settings() -> dict[str, Mapping[str, Any]]:
+    """The user's settings of VS Code and its relatives, of those that are here and can be read."""
+    config = _config()
+    found = {name: _settings(config / folder / "User" / "settings.json") for name, folder in _VS_CODES.items()}
+    return {name: values for name, values in found.items() if values}
+
+
+def _config() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
 def check_editors(settings: ServerSettings) -> Iterator[Finding]:
     """Each editor that has a configuration here."""
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    config = _config()
     if shutil.which("calomel") is None:
         yield warn("editors", "no program `calomel` on the PATH: editors cannot start it", "give them its full path")
     found = [*_neovim(config / "nvim"), *_vs_codes(config, settings), *_zed(config / "zed" / "settings.json", settings)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 from collections.abc import Iterator
@@ -32,6 +33,8 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     yield from _shared()
     yield _port(settings, record)
     yield _files(settings)
+    if settings.workspace is not None:
+        yield _workspace(settings.workspace)
 
 
 def _settings(layered: Layered) -> Finding:
@@ -125,10 +128,15 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
     except OSError as error:
         return fail(
             "port",
-            f"{settings.host} port {settings.port}: {error.strerror}",
+            f"{settings.host} port {settings.port}: {_why(error)}",
             "another program has it: choose another --port, or 0 for any",
         )
     return ok("port", f"{settings.port} is free")
+
+
+def _why(error: OSError) -> str:
+    # asyncio's and Python's own words repeat the address.
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _files(settings: ServerSettings) -> Finding:
@@ -142,10 +150,14 @@ def _files(settings: ServerSettings) -> Finding:
     return ok("open files", f"{soft} allowed")
 
 
+def _workspace(folder: Path) -> Finding:
+    if not folder.is_dir():
+        return fail("workspace", f"{folder} is no folder", "name another, or start the server without it")
+    return ok("workspace", f"{folder}: what clients show of its files is completed from it")
+
+
 def writable(folder: Path) -> Finding:
     """Whether the server can keep what it learns."""
-    import os
-
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
