@@ -135,7 +135,7 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply RoPE in the half-split form of Qwen and Llama to the first R dimensions: x [T, H, D], cos, sin [T, 1, R]."""
+    """Apply RoPE, half-split as in Qwen and Llama, to the first R dimensions: x [T, H, D], cos and sin [T, 1, R]."""
     width = cos.shape[-1]
     if width < x.shape[-1]:
         return torch.cat((rotate(x[..., :width], cos, sin), x[..., width:]), dim=-1)
