@@ -12,17 +12,69 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from calomel.engine.canvas import Board, Snapshot
+from calomel.engine.canvas import Snapshot
+from calomel.engine.config import DiffusionConfig
 from calomel.engine.constraint import Walk
 from calomel.engine.errors import ConstraintFailedError
 from calomel.engine.job import Job
+from calomel.engine.request import Request
 from calomel.engine.sampling import Choice, margins, sample
 from calomel.engine.verify import Prediction
+
+
+class Steered(Protocol):
+    """A request whose canvas a constraint settles; `Job` is one. Positions are those of the canvas."""
+
+    front: int
+
+    @property
+    def request(self) -> Request:
+        """What was asked."""
+
+    @property
+    def diffusion(self) -> DiffusionConfig:
+        """How the checkpoint denoises."""
+
+    @property
+    def generator(self) -> torch.Generator | None:
+        """The request's random numbers."""
+
+    @property
+    def slot(self) -> int:
+        """Where its canvas is on the board."""
+
+    @property
+    def length(self) -> int:
+        """Positions of the canvas."""
+
+    def frozen_at(self, column: int) -> int | None:
+        """The token that stands at `column` from the start."""
+
+    def frozen_behind(self, column: int) -> bool:
+        """Whether one stands behind `column`."""
+
+    def bans_end(self, column: int) -> bool:
+        """Whether the answer can not end at `column`."""
+
+
+class Settling(Protocol):
+    """What is known of canvases; `Board` is one."""
+
+    @property
+    def mask_token_id(self) -> int:
+        """Stands where nothing is known."""
+
+    def settle(self, slot: int, column: int, found: Prediction) -> None:
+        """Make one position known by a decision that is made outside."""
+
+    def hide(self, slot: int, start: int, stop: int) -> None:
+        """Mask the positions from `start` to `stop` again, but for the frozen ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +95,7 @@ class Rows:
         log_prob = self.choice.log_prob[row] + self.logits[row, token] - self.logits[row, own]
         return Prediction(token, float(log_prob), float(self.choice.entropy[row]), 1.0)
 
-    def draw(self, row: int, job: Job, walk: Walk, column: int) -> Prediction:
+    def draw(self, row: int, job: Steered, walk: Walk, column: int) -> Prediction:
         """A token for `column` behind the final ones, out of those that `walk` allows.
 
         Probability and entropy are those of the model's own distribution, whatever the constraint has left of it.
@@ -83,7 +135,9 @@ def decide(job: Job, walk: Walk, predictions: Sequence[Prediction], first: int, 
     return decided
 
 
-def settle(job: Job, walk: Walk, snapshot: Snapshot, first: int, rows: Rows, board: Board, *, last: bool) -> None:
+def settle(
+    job: Steered, walk: Walk, snapshot: Snapshot, first: int, rows: Rows, board: Settling, *, last: bool
+) -> None:
     """Move the front of a canvas behind a step: `first` is the row of the front; the `last` step settles the canvas.
 
     Board and `snapshot` are changed: what is settled is revealed, what was proposed beside a refused token is not.
@@ -112,7 +166,7 @@ def settle(job: Job, walk: Walk, snapshot: Snapshot, first: int, rows: Rows, boa
             _hide(job, snapshot, board)
 
 
-def _hide(job: Job, snapshot: Snapshot, board: Board) -> None:
+def _hide(job: Steered, snapshot: Snapshot, board: Settling) -> None:
     """Mask what is proposed behind the front again."""
     board.hide(job.slot, job.front, job.length)
     for behind in range(job.front, job.length):
@@ -120,7 +174,7 @@ def _hide(job: Job, snapshot: Snapshot, board: Board) -> None:
             snapshot.ids[behind], snapshot.revealed[behind] = board.mask_token_id, False
 
 
-def _masked(job: Job, walk: Walk, column: int, row: int, rows: Rows, *, moved: bool) -> Prediction | None:
+def _masked(job: Steered, walk: Walk, column: int, row: int, rows: Rows, *, moved: bool) -> Prediction | None:
     """What stands at a masked position: the likeliest if the front has not moved in this step, else what is forced."""
     if not moved:
         return rows.proposed(row)
@@ -128,7 +182,7 @@ def _masked(job: Job, walk: Walk, column: int, row: int, rows: Rows, *, moved: b
     return None if only is None else rows.told(row, only)
 
 
-def _forced(job: Job, walk: Walk, column: int, vocab: int) -> int | None:
+def _forced(job: Steered, walk: Walk, column: int, vocab: int) -> int | None:
     """The one token that can stand at `column`, if that is known without much ado."""
     forced = walk.forced()
     if forced:
@@ -143,7 +197,7 @@ def _accepts(walk: Walk, token: int, end: int) -> bool:
     return walk.may_end() if token == end else walk.advance((token,)) == 1
 
 
-def _candidates(job: Job, walk: Walk, column: int, vocab: int) -> np.ndarray:
+def _candidates(job: Steered, walk: Walk, column: int, vocab: int) -> np.ndarray:
     """The ids [N] int64, in rising order, that may stand at `column`; not empty."""
     end, mask = job.diffusion.end_token_id, job.diffusion.mask_token_id
     bits = np.unpackbits(np.frombuffer(walk.allowed(), dtype=np.uint8), bitorder="little")[:vocab]

@@ -70,11 +70,13 @@ class Request:
         context: all known tokens, encoded causally, oldest first.
         max_new_tokens: bound on the answer's length; the end token does not count.
         canvas_lengths: candidate canvas lengths; with more than one, the length probe chooses. A longer answer is a
-            sequence of canvases of that length.
+            sequence of canvases of that length. Where the checkpoint has blocks, a canvas goes on to the end of its
+            last block.
         frozen: position in the answer to the token id that it has from the start. The end token is never
             predicted before the last of them.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or `left_to_right`.
+        policy: `threshold:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or `left_to_right`; in
+            window mode also those that `parse_algorithm` names, with blocks also those that `parse_policy` does.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         revise: revealed positions whose best token changed take the new one.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
@@ -123,10 +125,11 @@ def check(request: Request, config: Shape) -> None:
         raise InvalidRequestError("suffix is set, but this checkpoint reads nothing behind an answer")
     _check_canvas(request, config)
     _check_sampling(request.sampling)
-    policy = parse_policy(request.policy)
+    # A model that reads in both directions has policies of its own; who serves it checks them.
+    causal = not config.diffusion.reads_suffix and parse_policy(request.policy).causal
     if request.given is not None:
         _check_given(request.given, config, constrained=request.constraint is not None)
-    if (policy.causal or request.given is not None) and not config.diffusion.verifiable:
+    if (causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
         raise PolicyUnavailableError(
             f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
