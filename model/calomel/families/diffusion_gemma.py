@@ -1,0 +1,228 @@
+"""DiffusionGemma: a causal encoder, a canvas of uniform noise, self-conditioning; through transformers' own class.
+
+Its published files: `config.json` (`text_config` is the decoder's and the encoder's), `generation_config.json` with the
+sampler's figures, sharded safetensors with the decoder's names, `tokenizer.json`, `chat_template.jinja`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any, Final
+
+from calomel.engine import CheckpointError, Serving
+from calomel.engine.renoise import RenoiseRules, RenoiseShape, RenoiseWorker
+from calomel.families.estimate import BYTES, Estimate, EstimateOptions
+from calomel.families.facts import FamilyFacts, Published
+from calomel.families.family import Family, OpenOptions
+from calomel.families.generation import Generation, read_generation_config
+from calomel.families.precision import dtype_of
+from calomel.families.style import PromptStyle
+
+# transformers' DiffusionGemmaGenerationConfig, and generation_config.json of google/diffusiongemma-26B-A4B-it.
+_ENDS: Final = (1, 106, 50)
+_BOUND: Final = 0.1
+_STEPS: Final = 48
+# Of transformers; older ones have other caches.
+_LEAST: Final = (5, 23)
+# Every sixth layer sees the whole context, where layer_types does not say.
+_PATTERN: Final = 6
+# Tokens that a context keeps behind a sliding window, see gemma/cache.py.
+_SLACK: Final = 2048
+# Bytes of one logit of one canvas in the forward of a batch: the signal in, logits through the soft cap.
+_FORWARD: Final = 16
+# Bytes of one logit while one canvas' tokens are drawn.
+_DRAWING: Final = 24
+
+SOURCE: Final = (
+    "google/diffusiongemma-26B-A4B-it: generation_config.json; transformers: models/diffusion_gemma/"
+    "generation_diffusion_gemma.py"
+)
+
+
+def _recognises(raw: Mapping[str, Any]) -> bool:
+    return raw.get("model_type") == "diffusion_gemma" or "DiffusionGemmaForBlockDiffusion" in (
+        raw.get("architectures") or ()
+    )
+
+
+def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The text part of `config.json`, with what can't be served refused."""
+    text = raw.get("text_config")
+    if not isinstance(text, Mapping):
+        raise CheckpointError("config.json has no text_config; DiffusionGemma's has")
+    refused = (
+        (raw.get("auto_map"), "config.json has auto_map: code of the checkpoint's own is never run"),
+        (
+            raw.get("quantization_config"),
+            "the weights are quantised by another program (quantization_config); take the checkpoint in bfloat16",
+        ),
+        (
+            text.get("use_bidirectional_attention") == "all",
+            "its encoder reads in both directions (use_bidirectional_attention is all); contexts can't be kept then",
+        ),
+        (
+            raw.get("tie_word_embeddings") is False,
+            "its encoder and decoder have weights of their own (tie_word_embeddings is false); that is not there",
+        ),
+    )
+    for wrong, sentence in refused:
+        if wrong:
+            raise CheckpointError(sentence)
+    return text
+
+
+def _config(raw: Mapping[str, Any], folder: Path) -> RenoiseShape:
+    text, said = _text(raw), read_generation_config(folder)
+    ends = said.get("eos_token_id") or raw.get("eos_token_id") or text.get("eos_token_id") or _ENDS
+    try:
+        rules = RenoiseRules(
+            canvas=int(raw.get("canvas_length") or 256),
+            end_token_ids=tuple(int(end) for end in (ends if isinstance(ends, list | tuple) else (ends,))),
+            hottest=float(said.get("t_max") or 0.8),
+            coldest=float(said.get("t_min") or 0.4),
+            stable=int(said.get("stability_threshold", 1)),
+            sure=float(said.get("confidence_threshold") or 0.005),
+        )
+        return RenoiseShape(int(text["vocab_size"]), int(text.get("max_position_embeddings", 131_072)), rules)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"config.json or generation_config.json has no usable field {error}") from error
+
+
+def _generation(raw: Mapping[str, Any], folder: Path) -> Generation:
+    """The sampler's figures out of generation_config.json."""
+    said = read_generation_config(folder)
+    sampler = said.get("sampler_config")
+    bound = sampler.get("entropy_bound", _BOUND) if isinstance(sampler, Mapping) else _BOUND
+    canvas = int(raw.get("canvas_length") or 256)
+    return Generation(
+        policy=f"entropy_bound:{float(bound)}",
+        max_steps=int(said.get("max_denoising_steps") or _STEPS),
+        fill_canvases=(canvas,),
+        edit_canvas=canvas,
+        temperature=1.0,
+        source=SOURCE,
+    )
+
+
+def _open(folder: Path, options: OpenOptions) -> Serving:
+    if options.quantize is not None:
+        raise CheckpointError(f"weights in {options.quantize} are not there for this family")
+    _check_transformers()
+    from calomel.families.table import read_config
+
+    raw = read_config(folder)
+    shape = _config(raw, folder)
+    dtype = dtype_of(options.dtype, options.device)
+    # Imported by name, so that nothing of transformers is before it is needed.
+    loading, network = (import_module(f"calomel.families.gemma.{name}") for name in ("loading", "network"))
+    model = loading.load(folder, raw, dtype=dtype, device=options.device)
+    spare = options.cache_tokens // 4 if options.spare_tokens is None else options.spare_tokens
+    worker = RenoiseWorker(network.Network(model, shape), spare_tokens=spare, threads=options.threads)
+    return Serving(worker, max_batch=options.max_batch)
+
+
+def _check_transformers() -> None:
+    try:
+        there = metadata.version("transformers")
+    except metadata.PackageNotFoundError:
+        there = "none"
+    found = re.match(r"(\d+)\.(\d+)", there)
+    if found is None or (int(found[1]), int(found[2])) < _LEAST:
+        raise CheckpointError(
+            f"DiffusionGemma runs on transformers, {_LEAST[0]}.{_LEAST[1]} or newer ({there} is installed): "
+            "pip install 'calomel[families]'"
+        )
+
+
+def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
+    text = _text(raw)
+    try:
+        size, layers = int(text["hidden_size"]), int(text["num_hidden_layers"])
+        heads, inner = int(text["num_attention_heads"]), int(text["intermediate_size"])
+        experts, expert = int(text.get("num_experts") or 0), int(text.get("moe_intermediate_size") or 0)
+        vocabulary, window = int(text["vocab_size"]), int(text.get("sliding_window") or 512)
+        narrow = int(text["num_key_value_heads"]), int(text["head_dim"])
+        wide = _wide(text)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"config.json has no usable field {error}; the memory cannot be told") from error
+    each, canvas = BYTES[options.dtype], options.canvas or int(raw.get("canvas_length") or 256)
+    kinds = text.get("layer_types") or [
+        "full_attention" if (at + 1) % _PATTERN == 0 else "sliding_attention" for at in range(layers)
+    ]
+    full = sum(kind == "full_attention" for kind in kinds)
+    if options.shards is None:
+        attention = (layers - full) * size * narrow[1] * (2 * heads + 2 * narrow[0])
+        attention += full * size * wide[1] * (2 * heads + wide[0])
+        perceptrons = (layers + 1) * 3 * size * inner + layers * experts * (3 * size * expert + size)
+        weights = (vocabulary * size + attention + perceptrons) * each
+    else:
+        shards = options.shards.tensors.items()
+        weights = sum(held.numbers for name, held in shards if not _unread(name)) * each
+    full_bytes = 2 * full * wide[0] * wide[1] * each
+    sliding_bytes = 2 * (layers - full) * narrow[0] * narrow[1] * each
+    running = options.max_batch * options.context
+    tokens = options.spare_tokens + running
+    cache = tokens * full_bytes + min(tokens, 2 * options.max_batch * (window + _SLACK)) * sliding_bytes
+    if options.max_batch > 1:  # side by side for one forward
+        cache += running * full_bytes + min(running, options.max_batch * window) * sliding_bytes
+    rows = options.chunk + options.max_batch * canvas
+    chosen = int(text.get("top_k_experts") or 0)
+    row = 12 * size + 3 * inner + 3 * chosen * expert + heads * wide[1] * 3
+    logits = canvas * vocabulary
+    work = rows * row * each + options.max_batch * logits * (_FORWARD + each) + logits * _DRAWING
+    return Estimate(weights=weights, cache=cache, work=work)
+
+
+def _wide(text: Mapping[str, Any]) -> tuple[int, int]:
+    """Heads of keys, and their width, in a layer that sees the whole context; in either way to write them."""
+    layers = text.get("per_layer_config")
+    said = next(iter(layers.values()), {}) if isinstance(layers, Mapping) else {}
+    heads = said.get("num_key_value_heads") or text.get("num_global_key_value_heads") or text["num_key_value_heads"]
+    return int(heads), int(said.get("head_dim") or text.get("global_head_dim") or 512)
+
+
+def _unread(name: str) -> bool:
+    """As `gemma.loading.unread`, without transformers."""
+    encoder = "model.encoder."
+    return name == "lm_head.weight" or (name.startswith(encoder) and ".layer_scalar" not in name)
+
+
+DIFFUSION_GEMMA: Final = Family(
+    name="diffusion-gemma",
+    recognises=_recognises,
+    config=_config,
+    open=_open,
+    estimate=_estimate,
+    prompts=PromptStyle(fim="chat", edit="chat", mask=None, ends=("<eos>", "<turn|>"), begin="<bos>"),
+    generation=Generation(
+        policy=f"entropy_bound:{_BOUND}",
+        max_steps=_STEPS,
+        fill_canvases=(256,),
+        edit_canvas=256,
+        temperature=1.0,
+        source=SOURCE,
+    ),
+    read_generation=_generation,
+    facts=FamilyFacts(
+        title="DiffusionGemma",
+        checkpoints=(
+            Published(
+                "google/diffusiongemma-26B-A4B-it",
+                26,
+                "Apache-2.0",
+                "1,756 tokens/s decoding on one H100 in FP8, batch 1 (vLLM's own figure, 16 steps, random data)",
+            ),
+        ),
+        attention="causal context, canvas of 256 in both directions, sliding windows",
+        mask="none: positions that are not sure get uniform noise",
+        shift=False,
+        block=256,
+        sources=(SOURCE,),
+        parity="tests/families/test_diffusion_gemma.py",
+        limits="pictures are refused; canvases are of the published length; needs `calomel[families]`",
+    ),
+)
+FAMILIES: Final = (DIFFUSION_GEMMA,)

@@ -1,0 +1,134 @@
+"""DiffusionGemma as google/diffusiongemma-26B-A4B-it is laid out, with tiny random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tests.families.published.layout import TEXT_TOKENS, write_config, write_tokenizer, write_weights
+from torch import Tensor
+from transformers.models.diffusion_gemma.configuration_diffusion_gemma import DiffusionGemmaConfig
+from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
+
+CONTROLS = ("<pad>", "<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<image|>")
+PICTURE = TEXT_TOKENS + len(CONTROLS) - 1
+ENDS = (TEXT_TOKENS + 1, TEXT_TOKENS + 4)
+VOCABULARY = 288
+WINDOW = 24
+TEMPLATE = (
+    "{{ bos_token }}{% for message in messages %}<|turn>"
+    "{{ 'model' if message.role == 'assistant' else message.role }}\n{{ message.content | trim }}<turn|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|turn>model\n{% endif %}"
+)
+
+
+def config(*, canvas: int = 16) -> dict[str, Any]:
+    """The contents of config.json, with the published fields."""
+    text = {
+        "model_type": "diffusion_gemma_text",
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "bos_token_id": TEXT_TOKENS + 2,
+        "eos_token_id": ENDS[0],
+        "final_logit_softcapping": 30.0,
+        "global_head_dim": 16,
+        "head_dim": 8,
+        "hidden_activation": "gelu_pytorch_tanh",
+        "hidden_size": 32,
+        "initializer_range": 0.02,
+        "intermediate_size": 48,
+        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+        "max_position_embeddings": 4096,
+        "moe_intermediate_size": 16,
+        "num_attention_heads": 4,
+        "num_experts": 4,
+        "num_global_key_value_heads": 1,
+        "num_hidden_layers": 3,
+        "num_key_value_heads": 2,
+        "pad_token_id": TEXT_TOKENS,
+        "rms_norm_eps": 1e-06,
+        "rope_parameters": {
+            "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
+            "sliding_attention": {"rope_theta": 10000.0, "rope_type": "default"},
+        },
+        "sliding_window": WINDOW,
+        "tie_word_embeddings": True,
+        "top_k_experts": 2,
+        "use_bidirectional_attention": "vision",
+        "vocab_size": VOCABULARY,
+    }
+    vision = {
+        "model_type": "gemma4_vision",
+        "head_dim": 8,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_attention_heads": 2,
+        "num_hidden_layers": 1,
+        "num_key_value_heads": 2,
+        "position_embedding_size": 16,
+    }
+    return {
+        "architectures": ["DiffusionGemmaForBlockDiffusion"],
+        "model_type": "diffusion_gemma",
+        "canvas_length": canvas,
+        "dtype": "float32",
+        "image_token_id": PICTURE,
+        "text_config": text,
+        "tie_word_embeddings": True,
+        "vision_config": vision,
+    }
+
+
+def generation(**changed: Any) -> dict[str, Any]:
+    """The contents of generation_config.json."""
+    return {
+        "confidence_threshold": 0.005,
+        "eos_token_id": list(ENDS),
+        "max_denoising_steps": 8,
+        "max_new_tokens": 256,
+        "pad_token_id": TEXT_TOKENS,
+        "sampler_config": {"_cls_name": "EntropyBoundSamplerConfig", "entropy_bound": 0.1},
+        "stability_threshold": 1,
+        "t_max": 0.8,
+        "t_min": 0.4,
+        **changed,
+    }
+
+
+def state(raw: dict[str, Any], seed: int = 0, sharpness: float = 1.0) -> dict[str, Tensor]:
+    """Random tensors under the published names; the more `sharpness`, the surer the model is of its tokens."""
+    with torch.device("meta"):
+        named = DiffusionGemmaForBlockDiffusion(DiffusionGemmaConfig.from_dict(raw)).state_dict()
+    generator = torch.Generator().manual_seed(seed)
+    found: dict[str, Tensor] = {}
+    for name, meta in named.items():
+        noise = torch.randn(meta.shape, generator=generator)
+        if name == "lm_head.weight" or (
+            name.startswith("model.encoder.language_model.") and "layer_scalar" not in name
+        ):
+            continue
+        if "embed_tokens" in name:
+            found[name] = noise * sharpness
+        else:
+            near_one = "norm" in name or "scal" in name
+            found[name] = noise * 0.1 + 1 if near_one else noise * 0.2
+    return found
+
+
+def write(
+    folder: Path, *, seed: int = 0, sharpness: float = 1.0, canvas: int = 16, shards: int = 3, **generating: Any
+) -> Path:
+    """A folder with everything that is published."""
+    raw = config(canvas=canvas)
+    write_config(folder, raw)
+    write_config(folder, generation(**generating), "generation_config.json")
+    write_weights(folder, state(raw, seed, sharpness), shards=shards)
+    write_tokenizer(
+        folder,
+        CONTROLS,
+        tokenizer_class="GemmaTokenizer",
+        more={"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>"},
+    )
+    (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
+    return folder
