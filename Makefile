@@ -8,6 +8,7 @@
 #   make bench      quality and speed of the shipped model
 #   make docs       build the documentation into build/site
 #   make vsix       pack the VS Code extension into dist/calomel.vsix (needs Node.js 20.19 or newer)
+#   make first-hour follow the README from a clone to a next edit accepted in Neovim and in VS Code, timed
 #   make clients    fetch other people's clients, which `make test-full` then lets talk to the server
 #
 # Another interpreter: make PYTHON=python3.12 try. Another place for the environment: make VENV=/path try.
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients docs vsix clean
+.PHONY: try test test-full check lint types fix bench clients docs vsix first-hour clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -53,6 +54,9 @@ fix: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/calomel bench infill
 	$(BIN)/calomel bench speed
+
+first-hour: $(VENV)/.installed-dev
+	$(BIN)/python -m tests.e2e.first_hour
 
 clients:
 	tests/tools/get-clients

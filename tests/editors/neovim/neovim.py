@@ -63,17 +63,26 @@ vim.bo.filetype = filetype
 class Neovim:
     """One Neovim and, once a file is open, one language server with a model that follows a script."""
 
-    def __init__(self, program: Path, folder: Path, script: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        script: dict[str, Any] | None = None,
+        *,
+        own: Sequence[str] = ("-u", "NONE", "-i", "NONE", "-n"),
+        surroundings: dict[str, str] | None = None,
+    ) -> None:
+        """`own` says which configuration it reads, `surroundings` replaces the environment of a test."""
         self.folder = folder
         self.files = folder
         self.plugin = str(PLUGIN)
         self.seconds = SECONDS
-        self._environment = environment(folder, {"fill": None} | (script or {}))
+        self._environment = surroundings or environment(folder, {"fill": None} | (script or {}))
         self._sockets = tempfile.TemporaryDirectory(prefix="calomel-")
         path = Path(self._sockets.name) / "nvim"
         self._errors = (folder / "nvim.log").open("wb")
         self.process = subprocess.Popen(
-            [program, "--headless", "-u", "NONE", "-i", "NONE", "-n", "-S", str(AGENT)],
+            [program, "--headless", *own, "-S", str(AGENT)],
             stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,

@@ -68,6 +68,7 @@ class Workbench:
         self.files.mkdir()
         self.seconds = SECONDS
         self._opened, self._name = 0, ""
+        self.data, self.extensions = folder / "data", folder / "extensions"
         self._programs = programs
         self._environment = environment(folder, {"fill": None} | (script or {}))
         # The folders where programs may lie are the test's own.
@@ -85,23 +86,20 @@ class Workbench:
             self.set({"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"})
         self._log = (folder / "workbench.log").open("wb")
         self._trusted = trusted
-        self._start(vsix)
-
-    def _start(self, vsix: Path) -> None:
-        data, extensions = self.folder / "data", self.folder / "extensions"
-        base = [
-            str(self._programs.code_server),
-            f"--user-data-dir={data}",
-            f"--extensions-dir={extensions}",
-        ]
         subprocess.run(
-            [*base, "--install-extension", str(vsix)],
+            [*self._base(), "--install-extension", str(vsix)],
             env=self._environment,
             stdout=self._log,
             stderr=self._log,
             check=True,
             timeout=120,
         )
+        self._start()
+
+    def _base(self) -> list[str]:
+        return [str(self._programs.code_server), f"--user-data-dir={self.data}", f"--extensions-dir={self.extensions}"]
+
+    def _start(self) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -109,7 +107,7 @@ class Workbench:
         if self._trusted:
             quiet.append("--disable-workspace-trust")
         self.process = subprocess.Popen(
-            [*base, *quiet, f"--bind-addr=127.0.0.1:{self.port}"],
+            [*self._base(), *quiet, f"--bind-addr=127.0.0.1:{self.port}"],
             env=self._environment,
             stdout=self._log,
             stderr=self._log,
@@ -223,7 +221,7 @@ class Workbench:
     def set(self, settings: dict[str, Any]) -> None:
         """Change settings of the user; None takes one back."""
         for part in ("User", "Machine"):
-            path = self.folder / "data" / part / "settings.json"
+            path = self.data / part / "settings.json"
             path.parent.mkdir(parents=True, exist_ok=True)
             known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
             new = {name: value for name, value in {**known, **settings}.items() if value is not None}
