@@ -35,6 +35,7 @@ from calomel.training.flex import flex_masks
 from calomel.training.interruption import on_signals
 from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
+from calomel.training.ranks import Ranks, own_device
 from calomel.training.schedule import rate_factor
 from calomel.training.state import Counters, load_state, save_state
 from calomel.training.stream import BatchStream, open_stream
@@ -65,20 +66,29 @@ def train(
         pause_file: while this file exists, the run waits (and its time does not pass).
         device: where to train.
 
-    Returns the counters at the end; the exported checkpoint is `out`/checkpoint.
+    Returns the counters at the end; the exported checkpoint is `out`/checkpoint. Under `torchrun`, all processes train
+    one model, each on batches of its own; `out` is one folder for all of them.
     """
-    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume, init_from=init_from)
+    with Ranks.joined(torch.device(device)) as ranks:
+        return _Run(config, out, pause_file, own_device(device), ranks).go(resume=resume, init_from=init_from)
 
 
 class _Run:
-    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
+    def __init__(
+        self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device, ranks: Ranks
+    ) -> None:
         if config.threads:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)
         out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
-        self.console = Console(stderr=True)
+        self.ranks = ranks
+        self.console = Console(stderr=True, quiet=not ranks.first)
+        if not ranks.first:
+            ranks.wait()
         self.tokenizer = _tokenizer(config, self.console)
+        if ranks.first:
+            ranks.wait()
         shape = replace(config.model, vocab_size=self.tokenizer.vocab_size)
         self.model = Transformer(
             shape.model_config(mask_token_id=self.tokenizer.mask, end_token_id=self.tokenizer.end)
@@ -93,7 +103,7 @@ class _Run:
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
         }
-        self.stopping = False
+        self.stopping = self.leaving = False
         self.compiled: set[BatchShape] = set()
         loss_model = LossModel(self.model)
         self.loss: Any = torch.compile(loss_model, dynamic=False) if options.compile else loss_model
@@ -105,6 +115,7 @@ class _Run:
         if init_from is not None and counters.step == 0:
             _check_same_tokenizer(init_from, self.config.tokenizer)
             self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
+        self.ranks.share(self.model.parameters())
         counters.sessions += 1
         with on_signals(self._stop):
             return self._show(counters)
@@ -121,7 +132,7 @@ class _Run:
         """Train until the time is over; yields the seconds spent after each step."""
         held_out = self._held_out()
         saved = counters.seconds
-        stream = BatchStream(self.config, counters.step)
+        stream = BatchStream(self.config, counters.step, self.ranks)
         made = open_stream(stream, self.config.workers)
         sums = torch.zeros(2, len(GROUPS), 2)
         while (share := counters.seconds / (self.config.minutes * 60)) < 1:
@@ -132,24 +143,33 @@ class _Run:
             rate, cross_entropy = self._step(batch, counters.step, share)
             sums[int(batch.shape.region > 0)] += _group_sums(batch, cross_entropy)
             counters.step += 1
-            counters.rows += batch.shape.documents * row_count(batch.shape)
             # The first step of a shape compiles it: that time is no training.
-            counters.seconds += time.monotonic() - began if batch.shape in self.compiled else 0.0
+            spent = time.monotonic() - began if batch.shape in self.compiled else 0.0
             self.compiled.add(batch.shape)
+            self._agree(counters, batch.shape.documents * row_count(batch.shape), spent)
             yield counters.seconds
             if counters.step % _LOG_STEPS == 0:
+                sums = self.ranks.total(sums)
                 edits = {f"edit_{name}": loss for name, loss in _means(sums[1]).items()} if sums[1].any() else {}
                 self._log(counters, {**_means(sums[0]), **edits}, rate=rate)
-                sums.zero_()
+                sums = torch.zeros_like(sums)
             if counters.step % self.config.evaluate_steps == 0:
                 self._log(counters, self._evaluate(held_out), held_out=True)
             if counters.seconds - saved > self.config.checkpoint_minutes * 60:
                 self._save(counters)
                 saved = counters.seconds
-            if self.stopping:
+            if self.leaving:
                 break
         self._log(counters, self._evaluate(held_out), held_out=True)
         self._save(counters)
+
+    def _agree(self, counters: Counters, rows: int, seconds: float) -> None:
+        """Count the rows of all ranks, the first one's time, and stop together."""
+        mine = [float(rows), seconds if self.ranks.first else 0.0, float(self.stopping)]
+        rows_of_all, seconds, asked = self.ranks.total(torch.tensor(mine, dtype=torch.float64)).tolist()
+        counters.rows += int(rows_of_all)
+        counters.seconds += seconds
+        self.leaving = asked > 0
 
     def _stop(self, *_: object) -> None:
         """Asked to end: do so behind the step in progress, with everything saved; asked again, at once."""
@@ -165,6 +185,7 @@ class _Run:
             group["lr"] = base * factor
         loss, cross_entropy = self._forward(batch)
         loss.backward()
+        self.ranks.average(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
         for optimizer in self.optimizers:
             optimizer.step()
@@ -200,6 +221,9 @@ class _Run:
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
 
     def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
+        """The losses of the held-out batches; the first rank's work, the others go on to the next step and wait."""
+        if not self.ranks.first:
+            return {}
         losses: dict[str, float] = {}
         for name, few in held_out.items():
             sums = torch.zeros(len(GROUPS), 2)
@@ -216,6 +240,8 @@ class _Run:
                 time.sleep(_PAUSE_POLL_SECONDS)
 
     def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
+        if not self.ranks.first:
+            return
         entry = {
             "step": counters.step,
             "rows": counters.rows,
@@ -229,6 +255,8 @@ class _Run:
         self.console.print(" ".join(f"{name}={value}" for name, value in entry.items()))
 
     def _save(self, counters: Counters) -> None:
+        if not self.ranks.first:
+            return
         save_state(self.out, self.model, self.optimizers, counters)
         if (self.out / "log.jsonl").exists() and find_spec("matplotlib"):
             draw_curves(self.out / "log.jsonl", self.out / "curves.png")

@@ -16,13 +16,15 @@ from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.edit_example import EditExampleMaker
 from calomel.training.edit_sampler import EditExamples
 from calomel.training.example import ExampleMaker
+from calomel.training.ranks import Ranks
 
 
 class BatchStream(IterableDataset[Batch]):
     """The batches of a run from `step` on.
 
-    Every step has a random generator of its own: a resumed run goes on with the batches it would have had. The shape of
-    a batch depends on how far the run is when the batch is made; with workers that is a few steps ahead of its use.
+    Every step of every rank has a random generator of its own: a resumed run goes on with the batches it would have
+    had, and no two ranks read the same. The shape of a batch depends on how far the run is when the batch is made; with
+    workers that is a few steps ahead of its use.
 
     Attributes:
         progress: the share of the run that is over, 0 to 1; set by the trainer, read by whoever makes batches.
@@ -30,9 +32,10 @@ class BatchStream(IterableDataset[Batch]):
 
     progress: Synchronized[float]
 
-    def __init__(self, config: TrainConfig, step: int) -> None:
+    def __init__(self, config: TrainConfig, step: int, ranks: Ranks | None = None) -> None:
         self._config = config
         self._step = step
+        self._ranks = ranks or Ranks()
         self.progress = multiprocessing.get_context("spawn").Value("d", 0.0)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -46,7 +49,7 @@ class BatchStream(IterableDataset[Batch]):
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:
-            rng = random.Random(f"{config.seed}-{step}")
+            rng = random.Random(f"{config.seed}-{step * self._ranks.count + self._ranks.rank}")
             yield next(batches(sampler, maker, config, rng, self.progress.value, edits))
             step += stride
 
