@@ -63,10 +63,13 @@ def generation_of(family: Family, raw: Mapping[str, Any], folder: Path) -> Gener
     """
     if family.read_generation is not None:
         return family.read_generation(raw, folder)
+    return sampled(family.generation, folder)
+
+
+def sampled(generation: Generation, folder: Path) -> Generation:
+    """`generation` with the sampling of the generation_config.json in `folder`, if that samples."""
     said = read_generation_config(folder)
-    if said.get("do_sample") is False:
-        return family.generation
-    return replace(family.generation, **_sampling(said))
+    return generation if said.get("do_sample") is False else replace(generation, **_sampling(said))
 
 
 def _sampling(said: Mapping[str, Any]) -> dict[str, Any]:

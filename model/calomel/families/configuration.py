@@ -1,0 +1,79 @@
+"""Published `config.json` files of decoders that are ours with other names: Qwen2, Qwen3 and Llama."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+
+
+def decoder_config(
+    raw: Mapping[str, Any], diffusion: DiffusionConfig, *, qk_norm: bool = False, qkv_bias: bool | None = None
+) -> ModelConfig:
+    """Read a `config.json` with the field names of Qwen2, Qwen3 or Llama.
+
+    Args:
+        raw: the `config.json`.
+        diffusion: how the checkpoint denoises.
+        qk_norm: queries and keys are normalised by head (Qwen3).
+        qkv_bias: queries, keys and values have a bias and the output has none (Qwen2); None for what `attention_bias`
+            says of all four.
+
+    Raises:
+        CheckpointError: a field is missing or of the wrong type, or says what our decoder does not do.
+    """
+    _refuse(raw)
+    everywhere = bool(raw.get("attention_bias")) if qkv_bias is None else False
+    rope = raw.get("rope_parameters") or {}
+    fields = {
+        **{name: value for name, value in raw.items() if value is not None},
+        "diffusion": asdict(diffusion),
+        "rope_theta": raw.get("rope_theta") or rope.get("rope_theta") or 10_000.0,
+        "tie_word_embeddings": bool(raw.get("tie_word_embeddings")),
+        "qk_norm": qk_norm,
+        "attention_bias": everywhere if qkv_bias is None else qkv_bias,
+        "output_bias": everywhere,
+        "sliding_window": None,
+        "layer_types": (),
+        "rotary_dim": None,
+        "moe": None,
+    }
+    return ModelConfig.from_dict(fields)
+
+
+def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
+    """The block length that `config.json` says under `name`; where it says none, the one that its makers publish.
+
+    Raises:
+        CheckpointError: it is no whole number above 1.
+    """
+    said = raw.get(name)
+    if said is None:
+        return published
+    if not isinstance(said, int) or isinstance(said, bool) or said < 2:  # noqa: PLR2004  (1 would be no block)
+        raise CheckpointError(f"config.json says {name} {said!r}; it must be a whole number above 1")
+    return said
+
+
+def named(raw: Mapping[str, Any], *parts: str) -> bool:
+    """Whether model type, an architecture or a remote class in `config.json` has one of `parts` in it, in any case."""
+    architectures, remote = raw.get("architectures"), raw.get("auto_map")
+    said = [raw.get("model_type")]
+    said += architectures if isinstance(architectures, list) else []
+    said += remote.values() if isinstance(remote, Mapping) else ()
+    names = [str(name).lower() for name in said if name]
+    return any(part.lower() in name for part in parts for name in names)
+
+
+def _refuse(raw: Mapping[str, Any]) -> None:
+    scaling = raw.get("rope_scaling") or raw.get("rope_parameters") or {}
+    kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, Mapping) else scaling
+    if kind != "default":
+        raise CheckpointError(f"config.json says rope_scaling {kind!r}; only positions that are not scaled are there")
+    if raw.get("hidden_act", "silu") not in {"silu", "swish"}:
+        raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
+    for name in ("use_sliding_window", "mlp_bias"):
+        if raw.get(name):
+            raise CheckpointError(f"config.json says {name}; such a checkpoint is not there")
