@@ -179,7 +179,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
 def _wide(text: Mapping[str, Any]) -> tuple[int, int]:
     """Heads of keys, and their width, in a layer that sees the whole context; in either way to write them."""
     layers = text.get("per_layer_config")
-    said = next(iter(layers.values()), {}) if isinstance(layers, Mapping) else {}
+    said: Mapping[str, Any] = next(iter(layers.values()), {}) if isinstance(layers, Mapping) else {}
     heads = said.get("num_key_value_heads") or text.get("num_global_key_value_heads") or text["num_key_value_heads"]
     return int(heads), int(said.get("head_dim") or text.get("global_head_dim") or 512)
 

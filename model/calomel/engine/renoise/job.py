@@ -9,6 +9,7 @@ from typing import Generic
 import torch
 from torch import Tensor
 
+from calomel.engine.constraint import Walk
 from calomel.engine.errors import PolicyUnavailableError
 from calomel.engine.handle import Handle
 from calomel.engine.renoise.backbone import E
@@ -35,6 +36,8 @@ class RenoiseJob(Generic[E]):
         steps_here: of this canvas.
         unchanged: scalar tensor, so many steps in a row left the best tokens as they were.
         turned: [L], how often each position's best token changed.
+        walk: where in the request's constraint the answer is; None without one.
+        settled: the leading positions of the canvas that the constraint has had its word on, with their tokens.
     """
 
     request: Request
@@ -52,6 +55,8 @@ class RenoiseJob(Generic[E]):
     steps_here: int = 0
     unchanged: Tensor | None = None
     turned: Tensor | None = None
+    walk: Walk | None = field(init=False, default=None)
+    settled: dict[int, int] = field(default_factory=dict)
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     flips: list[int] = field(default_factory=list)
@@ -71,6 +76,8 @@ class RenoiseJob(Generic[E]):
             )
         self.reveal = reveal
         self.tokens = list(self.request.context)
+        if self.request.constraint is not None:
+            self.walk = self.request.constraint.begin()
 
     @property
     def prefill_left(self) -> int:
@@ -93,6 +100,15 @@ class RenoiseJob(Generic[E]):
         frozen = self.request.frozen.items()
         return {at - offset: token for at, token in frozen if offset <= at < offset + self.rules.canvas}
 
+    @property
+    def front(self) -> int:
+        """The first position of the canvas that is not settled."""
+        return len(self.settled)
+
+    def held_here(self) -> dict[int, int]:
+        """The tokens of the current canvas that stay, by its positions."""
+        return self.frozen_here() | self.settled
+
     def endless(self) -> int:
         """So many leading positions of the current canvas can't hold the end: more has to come."""
         offset = len(self.tokens) - len(self.request.context)
@@ -102,6 +118,7 @@ class RenoiseJob(Generic[E]):
     def open_canvas(self, canvas: Tensor) -> None:
         """Begin a canvas with `canvas` [L] on it."""
         self.canvas, self.last, self.raw = canvas, None, None
+        self.settled.clear()
         self.steps_here, self.unchanged, self.turned = 0, None, None
 
     def extend(self, ids: Sequence[int], log_probs: Sequence[float], entropies: Sequence[float]) -> None:
@@ -122,6 +139,8 @@ class RenoiseJob(Generic[E]):
         """The answer and what the canvas says as it is, up to its end."""
         answer = self.answer
         ids, sure = ([], []) if self.last is None else (self.last.best.tolist(), self.last.accepted.tolist())
+        if self.walk is not None:
+            sure = [at < self.front for at in range(len(ids))]
         end = next((at for at, token in enumerate(ids) if token in self.rules.end_token_ids), len(ids))
         shown = min(end, self.room)
         return CanvasState(self.forwards, (*answer, *ids[:shown]), (True,) * len(answer) + tuple(sure[:shown]))

@@ -14,16 +14,17 @@ import torch
 from torch import Tensor
 
 from calomel.engine.alone import alone
-from calomel.engine.errors import DeadlineExceededError, InvalidRequestError
+from calomel.engine.errors import DeadlineExceededError
 from calomel.engine.handle import Handle
 from calomel.engine.renoise.backbone import Backbone, E
+from calomel.engine.renoise.held import hold
 from calomel.engine.renoise.job import RenoiseJob
 from calomel.engine.renoise.rules import RenoiseShape
 from calomel.engine.renoise.spare import Spares
 from calomel.engine.renoise.step import noise, step, temperature
 from calomel.engine.request import Request
 from calomel.engine.result import FinishReason
-from calomel.engine.sampling import count_tokens, penalise
+from calomel.engine.sampling import LOWEST, count_tokens, penalise
 
 Clock = Callable[[], float]
 T = TypeVar("T")
@@ -68,13 +69,7 @@ class RenoiseWorker(Generic[E]):
         return self._clock()
 
     def job(self, request: Request, handle: Handle) -> RenoiseJob[E]:
-        """A checked request, not begun.
-
-        Raises:
-            InvalidRequestError: a constraint is set.
-        """
-        if request.constraint is not None:
-            raise InvalidRequestError("constraint is set, but this checkpoint's canvases can't be held to one")
+        """A checked request, not begun. Raises PolicyUnavailableError."""
         return RenoiseJob(request, handle, self._rules)
 
     def begin(self, job: RenoiseJob[E]) -> None:
@@ -110,7 +105,8 @@ class RenoiseWorker(Generic[E]):
             return
         if job.last is not None:
             sure = job.last.accepted.tolist()
-            self._take_canvas(job, sure.index(False) if False in sure else len(sure))
+            known = sure.index(False) if False in sure else len(sure)
+            self._take_canvas(job, known if job.walk is None else job.front)
         self._finish(job, "stop" if job.end_log_prob is not None else "deadline")
 
     def step(self, jobs: Sequence[RenoiseJob[E]]) -> None:
@@ -139,9 +135,13 @@ class RenoiseWorker(Generic[E]):
         done = torch.stack([self._settled(job) for job in ready]).tolist()
         for job, is_done in zip(ready, done, strict=True):
             with alone(job):
+                last = job.steps_here >= job.request.max_steps
+                settled = is_done or last
+                if job.walk is not None:
+                    settled = hold(job, job.walk, done=is_done, last=last)
                 if job.request.record_canvases:
                     job.handle.push(job.state())
-                if is_done or job.steps_here >= job.request.max_steps:
+                if settled:
                     self._take_canvas(job, self._rules.canvas)
                     self._go_on(job)
                 job.raw = None
@@ -149,7 +149,10 @@ class RenoiseWorker(Generic[E]):
     def _encode(self, job: RenoiseJob[E]) -> None:
         encoded = _there(job.encoded)
         if job.prefill_rows:
+            # What fails on the way leaves some layers longer than others: nobody may read them again.
+            job.encoded = None
             self._backbone.encode(job.tokens[encoded.length : encoded.length + job.prefill_rows], encoded)
+            job.encoded = encoded
             job.prefill_rows = 0
             job.forwards += job.prefilled is not None
         if job.prefilled is None and not job.prefill_left:
@@ -181,7 +184,7 @@ class RenoiseWorker(Generic[E]):
             job.turned = torch.zeros_like(taken.best)
         job.unchanged, job.raw, job.warmth = counted, logits, warmth
         job.last = replace(taken, condition=taken.condition.to(self._backbone.dtype))
-        job.canvas = _with(taken.canvas, job.frozen_here())
+        job.canvas = _with(taken.canvas, job.held_here())
 
     def _shape(self, job: RenoiseJob[E], logits: Tensor) -> Tensor:
         """Penalties, ends that come too early and frozen tokens, in logits [L, V]."""
@@ -192,7 +195,7 @@ class RenoiseWorker(Generic[E]):
         endless = job.endless()
         if endless:
             logits[:endless, list(self._rules.end_token_ids)] = -torch.inf
-        for column, token in job.frozen_here().items():
+        for column, token in job.held_here().items():
             told = logits[column, token].clone()
             logits[column] = -torch.inf
             logits[column, token] = told.nan_to_num(neginf=0.0)
@@ -212,7 +215,7 @@ class RenoiseWorker(Generic[E]):
         normal = raw.log_softmax(dim=-1)
         log_probs = normal.gather(-1, best[:, None])[:, 0]
         entropy = -(normal.clamp(min=torch.finfo(normal.dtype).min) * normal.exp()).sum(dim=-1)
-        job.extend(best.tolist(), log_probs.tolist(), entropy.tolist())
+        job.extend(best.tolist(), log_probs.clamp(min=LOWEST).tolist(), entropy.tolist())
         job.canvas = job.last = job.raw = None
 
     def _go_on(self, job: RenoiseJob[E]) -> None:

@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 _SLACK: Final = 2048
 
 
-class _Layer(DynamicLayer):
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  (its __init_subclass__)
     """Keys and values of all tokens."""
 
     def reaches(self, length: int) -> bool:
@@ -25,11 +25,11 @@ class _Layer(DynamicLayer):
 
     def cut(self, length: int) -> None:
         """Forget what is behind the first `length` tokens."""
-        if self.is_initialized:
+        if self.keys is not None and self.values is not None:
             self.keys, self.values = self.keys[..., :length, :], self.values[..., :length, :]
 
 
-class _Window(_Layer):
+class _Window(_Layer):  # type: ignore[no-untyped-call]  (as above)
     """Keys and values of the last tokens.
 
     `keys` and `values` are those of the window, as the decoder reads them; `kept` [2, 1, H, N, D] goes further back.
@@ -38,7 +38,7 @@ class _Window(_Layer):
     is_sliding = True
 
     def __init__(self, window: int) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._before = window - 1
         self._length = 0
         self._kept: Tensor | None = None
@@ -85,6 +85,10 @@ class _Window(_Layer):
         self.keys, self.values = kept[..., max(0, kept.shape[-2] - self._before) :, :]
 
 
+def _layer(window: int | None) -> _Layer:
+    return _Layer() if window is None else _Window(window)  # type: ignore[no-untyped-call]
+
+
 class Context:
     """One encoded context.
 
@@ -95,10 +99,17 @@ class Context:
     """
 
     def __init__(self, windows: Sequence[int | None]) -> None:
-        self._layers = [_Layer() if window is None else _Window(window) for window in windows]
+        self._layers = [_layer(window) for window in windows]
         self.cache = Cache(layers=list(self._layers))
         self.length = 0
         self.version = 0
+
+    def held(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [1, H, S, D] of one layer, as the decoder reads them."""
+        keys, values = self._layers[layer].keys, self._layers[layer].values
+        if keys is None or values is None:
+            raise ValueError("the context is empty")
+        return keys, values
 
     def grown(self, count: int) -> None:
         """The encoder has appended `count` tokens."""
@@ -133,10 +144,10 @@ class Stack:
         self.layers: list[_Held] = []
         self.masks: dict[str, Tensor | None] = {}
         for index, kind in enumerate(kinds):
-            layers = [context.cache.layers[index] for context in contexts]
-            self.layers.append(_Held(_padded([layer.keys for layer in layers]), _padded([x.values for x in layers])))
+            held = [context.held(index) for context in contexts]
+            self.layers.append(_Held(_padded([keys for keys, _ in held]), _padded([values for _, values in held])))
             if kind not in self.masks:
-                self.masks[kind] = _mask([layer.keys for layer in layers], canvas)
+                self.masks[kind] = _mask([keys for keys, _ in held], canvas)
 
     def holds(self, contexts: Sequence[Context]) -> bool:
         """Whether it is still the stack of `contexts`."""

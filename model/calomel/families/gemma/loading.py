@@ -52,7 +52,9 @@ def load(
     finally:
         shards.close()
     _compute(model, device)
-    return model.requires_grad_(False).eval()
+    model.requires_grad_(requires_grad=False)
+    model.train(mode=False)  # type: ignore[no-untyped-call]
+    return model
 
 
 def _share(model: DiffusionGemmaForBlockDiffusion) -> None:
@@ -78,7 +80,7 @@ def _places(model: nn.Module, shards: Shards) -> Iterator[Place]:
 
 def _compute(model: DiffusionGemmaForBlockDiffusion, device: torch.device | str) -> None:
     """What no file holds: rotation frequencies, and the scale of embeddings."""
-    text = model.config.text_config
+    text: Any = model.config.text_config
     for part in (model.model.encoder.language_model, model.model.decoder):
         part.rotary_emb = DiffusionGemmaTextRotaryEmbedding(text, device=device).to(device)
         part.embed_tokens.embed_scale = torch.tensor(part.embed_tokens.scalar_embed_scale, device=device)

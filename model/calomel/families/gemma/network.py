@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Network:
     """
 
     def __init__(self, model: DiffusionGemmaForBlockDiffusion, shape: RenoiseShape) -> None:
-        text = model.config.text_config
+        text: Any = model.config.text_config
         self._model = model
         self._kinds = tuple(text.layer_types)
         self._windows = tuple(text.sliding_window if kind == "sliding_attention" else None for kind in self._kinds)
