@@ -18,7 +18,7 @@ SHELL := /bin/bash
 .ONESHELL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := try
-.PHONY: try test test-full check lint types fix bench clients docs vsix first-hour clean
+.PHONY: try test test-full check lint types fix bench clients docs vsix vscode-smoke first-hour clean
 
 VENV ?= .venv
 PYTHON ?=
@@ -54,6 +54,12 @@ fix: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/calomel bench infill
 	$(BIN)/calomel bench speed
+
+# A server that a scripted model answers for: two of the tests that `make test-full` runs all of.
+vscode-smoke: $(VENV)/.installed-dev editors/vscode/node_modules/.installed
+	$(BIN)/python -m pytest \
+	    tests/editors/vscode/test_ghost_text.py::test_it_appears_while_typing_and_tab_takes_it \
+	    tests/editors/vscode/test_next_edit.py::test_the_first_key_goes_there_and_the_second_takes_it
 
 first-hour: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.e2e.first_hour
