@@ -84,7 +84,7 @@ async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) 
 async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
     await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
-    filler.engine._denoiser._observe = lambda report: rows.append(report.rows)
+    filler.engine._worker._observe = lambda report: rows.append(report.rows)
     await filler.arewrite(QUESTION)
     # The current text; drafts and first steps; second steps; what came of them, beside what the causal mode writes.
     assert 4 <= len(rows) <= PATIENCE + 3

@@ -25,6 +25,7 @@ from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Table, Value
 from calomel.bench.summary import flat_keys, language_table, quality_table, sweep
 from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
+from calomel.suggest.manner import Manner
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND = 400
@@ -120,6 +121,7 @@ def run_infill(options: InfillOptions) -> Report:
                 progress,
                 weights=model.weights_hash,
                 baseline=model.verifiable,
+                manner=model.filler.manner,
             )
     report.write(json_path=options.json, results=options.results)
     return report
@@ -133,8 +135,12 @@ def measure_infill(
     *,
     weights: str,
     baseline: bool = True,
+    manner: Manner | None = None,
 ) -> Report:
-    """The bench over any answerer; writes nothing but its journal. Without `baseline`, left to right is left out."""
+    """The bench over any answerer; writes nothing but its journal. Without `baseline`, left to right is left out.
+
+    `manner` is how the model is asked by default, where it is not as our own.
+    """
     provenance = describe_run(options.command)
     contenders = tuple(one for one in contenders_of(options) if baseline or one != BASELINE)
     holes, tasks, skipped = _work(options, measure)
@@ -167,7 +173,7 @@ def measure_infill(
         "seed": options.seed,
         "sandbox": confinement,
         "human_eval_skipped": skipped,
-        **_policy_keys(contenders[0]),
+        **_policy_keys(contenders[0], manner),
     }
     return _report(options, contenders, judged, flat, provenance, skipped)
 
@@ -211,11 +217,11 @@ def _deal(*parts: Sequence[Hole]) -> list[Hole]:
     return [hole for _, hole in sorted(placed, key=lambda entry: entry[0])]
 
 
-def _policy_keys(ours: Contender) -> dict[str, Value]:
+def _policy_keys(ours: Contender, manner: Manner | None) -> dict[str, Value]:
     """What was measured, with the defaults that stand behind None spelled out."""
     return {
-        "policy": ours.policy or DEFAULT_POLICY,
-        "max_steps": ours.max_steps or DEFAULT_MAX_STEPS,
+        "policy": ours.policy or (DEFAULT_POLICY if manner is None else manner.policy),
+        "max_steps": ours.max_steps or (DEFAULT_MAX_STEPS if manner is None else manner.max_steps),
         "policy_is_default": ours.policy is None and ours.max_steps is None,
     }
 

@@ -13,7 +13,7 @@ from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import EditRegion
 from calomel.suggest.completer import CANVAS, Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo, Timings
 from calomel.suggest.errands import Errands
-from calomel.suggest.fill import Filler, FillRequest
+from calomel.suggest.fill import Filler, FillRequest, own_renderer
 from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS
 from calomel.suggest.judge import Judge
 
@@ -34,7 +34,7 @@ class LeftToRight:
     _renderer: ContextRenderer = field(init=False)
 
     def __post_init__(self) -> None:
-        self._renderer = ContextRenderer(self.filler.tokenizer)
+        self._renderer = own_renderer(self.filler.tokenizer)
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Raises the engine's errors, and CompleterError."""

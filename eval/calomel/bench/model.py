@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
-from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest
+from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest, open_filler
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
-    from calomel.engine import Engine
-    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.engine import Serving
+    from calomel.prompts.text_tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT = "left_to_right"
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
@@ -26,7 +26,7 @@ _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 class TokenizerMeasure:
     """Counts and boundaries of the model's own tokenizer."""
 
-    tokenizer: Tokenizer
+    tokenizer: TextTokenizer
 
     def count(self, text: str) -> int:
         """How many tokens `text` has."""
@@ -55,8 +55,8 @@ class OpenModel:
 
     folder: Path
     weights_hash: str
-    engine: Engine
-    tokenizer: Tokenizer
+    engine: Serving
+    tokenizer: TextTokenizer
     filler: Filler
     measure: TokenMeasure
 
@@ -101,20 +101,15 @@ def checkpoint_folder(folder: Path | None) -> Path:
 def open_model(
     folder: Path | None, *, device: str = "cpu", threads: int | None = None, dtype: str | None = None
 ) -> Iterator[OpenModel]:
-    """Load a checkpoint, `dtype` as in "bfloat16" or None for the engine's choice; closes the engine at the end.
+    """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
 
     Raises:
-        CheckpointError: the folder does not hold a checkpoint.
+        CheckpointError: the folder does not hold a checkpoint, or one that is too large for this device.
     """
-    import torch
-
-    from calomel.engine import Engine
-    from calomel.prompts.tokenizer import Tokenizer
-
     place = checkpoint_folder(folder)
-    wanted = None if dtype is None else getattr(torch, dtype)
-    with Engine.from_checkpoint(place, device=device, dtype=wanted, threads=threads) as engine:
-        tokenizer = Tokenizer.from_file(place / "tokenizer.json")
-        yield OpenModel(
-            place, weights_hash(place), engine, tokenizer, Filler(engine, tokenizer), TokenizerMeasure(tokenizer)
-        )
+    filler = open_filler(place, device, threads, dtype=dtype)
+    try:
+        measure = TokenizerMeasure(filler.tokenizer)
+        yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler, measure)
+    finally:
+        filler.close()

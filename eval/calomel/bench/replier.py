@@ -10,6 +10,7 @@ from calomel.bench.holes import Hole
 from calomel.bench.model import OpenModel
 from calomel.context.counter import EstimateCounter, ExactCounter, TokenCounter
 from calomel.prompts.parts import PromptParts
+from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.fill import FillRequest
 
 
@@ -45,7 +46,8 @@ class ModelReplier:
 
     def __init__(self, model: OpenModel) -> None:
         self._model = model
-        self.counter: TokenCounter = ExactCounter(model.tokenizer)
+        tokenizer = model.tokenizer
+        self.counter: TokenCounter = ExactCounter(tokenizer) if isinstance(tokenizer, Tokenizer) else EstimateCounter()
 
     def room(self, size: int, hole: Hole) -> int:
         """The model's positions hold context and answer."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.text_tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState
@@ -32,7 +32,7 @@ class CanvasText:
     revealed: tuple[bool, ...] = ()
 
 
-def canvas_text(state: CanvasState, tokenizer: Tokenizer, max_tokens: int) -> CanvasText:
+def canvas_text(state: CanvasState, tokenizer: TextTokenizer, max_tokens: int) -> CanvasText:
     """The state as text; what stands behind a revealed end token, or beyond the answer's bound, is no part of it.
 
     Args:
@@ -52,7 +52,7 @@ def canvas_text(state: CanvasState, tokenizer: Tokenizer, max_tokens: int) -> Ca
     )
 
 
-def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: Tokenizer) -> Iterable[str]:
+def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: TextTokenizer) -> Iterable[str]:
     """Known tokens side by side are decoded together, so that their characters are whole."""
     run: list[int] = []
     for token, is_known in zip(ids, known, strict=True):

@@ -19,9 +19,9 @@ from calomel.suggest.chat_request import ChatRequest, Effort, form_of
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Engine, Request, Result
+    from calomel.engine import CanvasState, Constraint, Request, Result, Serving
     from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.prompts.text_tokenizer import TextTokenizer
 
 ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 
@@ -81,11 +81,11 @@ class Model(Protocol):
     """What is needed of `calomel.suggest.fill.Filler`."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Serving:
         """The engine."""
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> TextTokenizer:
         """Of its model."""
 
     @property

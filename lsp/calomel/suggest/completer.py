@@ -130,6 +130,7 @@ class CompleteAnswer:
         context_tokens: of the prompt.
         cached_tokens: of them, those served from the prefix cache.
         model: id of the model that answered.
+        judged: the model can tell how likely a given text is; where not, drafts come with no likelihood, last.
     """
 
     candidates: tuple[Candidate, ...]
@@ -138,6 +139,7 @@ class CompleteAnswer:
     cached_tokens: int = 0
     model: str = ""
     timings: Timings = field(default_factory=Timings)
+    judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import Draft
 from calomel.suggest.errands import Errands
@@ -64,16 +64,18 @@ class Drafted:
         log_prob: exact causal one of the model's own text and its end; None where it was no
             close run: knowing it costs a forward.
         keep_log_prob: the same of no text at all.
+        unjudged: drafts that the model can not judge.
     """
 
     filled: Result
     drafts: tuple[JudgedDraft, ...]
     log_prob: float | None
     keep_log_prob: float | None
+    unjudged: tuple[Draft, ...] = ()
 
 
 async def judge_drafts(
-    errands: Errands, filling: Request, drafts: Sequence[Draft], stop: Sequence[str], tokenizer: Tokenizer
+    errands: Errands, filling: Request, drafts: Sequence[Draft], stop: Sequence[str], tokenizer: TextTokenizer
 ) -> Drafted:
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
@@ -103,7 +105,7 @@ async def judge_drafts(
     return Drafted(filled, tuple(judged), _whole(judged_own), _whole(keep))
 
 
-def cut_draft(draft: Draft, ids: Sequence[int], result: Result, tokenizer: Tokenizer) -> JudgedDraft:
+def cut_draft(draft: Draft, ids: Sequence[int], result: Result, tokenizer: TextTokenizer) -> JudgedDraft:
     """The beginning of a draft that is expected to save most characters."""
     _, words, _ = tokenizer.encode_with_words(draft.text)
     ends = [count for count in range(1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]

@@ -11,19 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.prompts.context import ContextRenderer
-from calomel.prompts.fim import FimTokens, read_answer
+from calomel.prompts.fim import FimTokens
 from calomel.prompts.grammar import GrammarCompiler
 from calomel.prompts.parts import PromptParts
+from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.drafted import Drafted, judge_drafts
 from calomel.suggest.errands import Errands
+from calomel.suggest.manner import Manner
 from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Engine, Priority, Request, Result, SamplingParams
+    from calomel.engine import CanvasState, Constraint, Priority, Request, Result, SamplingParams, Serving
+    from calomel.prompts.styles.renderer import PromptRenderer
+
 
 FinishReason = Literal["stop", "length", "deadline"]
 
@@ -106,14 +110,26 @@ class Fill:
 
 
 class Filler:
-    """Fills holes with one engine and its tokenizer. Safe to share between threads and tasks."""
+    """Fills holes with one engine and its tokenizer. Safe to share between threads and tasks.
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer) -> None:
+    Args:
+        engine: any.
+        tokenizer: of its checkpoint.
+        manner: how it is asked to fill a hole; None for a checkpoint of our own.
+        edits: how it is asked to rewrite a region; None for a checkpoint of our own.
+
+    Attributes:
+        manner: as given.
+    """
+
+    def __init__(
+        self, engine: Serving, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
+    ) -> None:
         self.engine = engine
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
-        self._renderer = ContextRenderer(tokenizer)
-        self._rewriter = Rewriter(engine, tokenizer, self._renderer)
+        self.manner = manner or own_manner(own_renderer(tokenizer))
+        self._rewriter = Rewriter(engine, tokenizer, self.manner.renderer if edits is None else edits)
 
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
@@ -130,10 +146,17 @@ class Filler:
         return self._finish(request, prompt, await handle.wait(), began)
 
     async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
-        """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests."""
+        """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests.
+
+        A checkpoint without a causal mode judges nothing.
+        """
         began = time.monotonic()
         prompt = self._prompt(request)
         wanted = self._request(request, prompt)
+        if not self.engine.config.diffusion.verifiable:
+            filled = await self.engine.submit(wanted).wait()
+            kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
+            return self._finish(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
         async with Errands(self.engine) as errands:
             drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer)
         return self._finish(request, prompt, drafted.filled, began), drafted
@@ -162,7 +185,7 @@ class Filler:
                     yield item
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
-                    yield replace(text, text=cut_at_stop(text.text, request.stop)[0])
+                    yield replace(text, text=cut_at_stop(self.manner.renderer.shown(text.text), request.stop)[0])
 
     async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
         began = time.monotonic()
@@ -182,39 +205,45 @@ class Filler:
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        return self._renderer.render(parts, min(request.max_context, positions - request.max_tokens))
+        return self.manner.renderer.render(parts, min(request.max_context, positions - request.max_tokens))
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
-        diffusion = self.engine.config.diffusion
-        lengths = request.canvas_lengths or (min(DEFAULT_CANVAS, diffusion.max_canvas, request.max_tokens + 1),)
+        manner = self.manner
+        longest = self.engine.config.diffusion.max_canvas
+        lengths = request.canvas_lengths or manner.lengths(longest, request.max_tokens)
         return Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens,
             min_new_tokens=request.min_tokens,
             canvas_lengths=lengths,
-            sampling=request.sampling or SamplingParams(),
-            policy=request.policy or DEFAULT_POLICY,
-            max_steps=request.max_steps or (DEFAULT_MAX_STEPS if request.constraint is None else max(lengths)),
+            sampling=request.sampling or manner.sampling or SamplingParams(),
+            policy=request.policy or manner.policy,
+            max_steps=request.max_steps or (manner.max_steps if request.constraint is None else max(lengths)),
             priority=Priority.INTERACTIVE if request.priority is None else request.priority,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
-            until=self._stops(request) if request.stop else None,
+            until=self._stops(request),
             constraint=request.constraint,
+            suffix=prompt.suffix,
         )
 
-    def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool]:
-        """Whether an answer already holds one of the stop strings; asked between canvases, so that no more is made."""
-        return lambda ids: cut_at_stop(read_answer(ids, self.tokenizer), request.stop)[1]
+    def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool] | None:
+        """Whether an answer is over already; asked between canvases, so that no more is made."""
+        ended, read, stop = self.manner.ended, self.manner.renderer.read, request.stop
+        if not stop:
+            return ended
+        return lambda ids: (ended is not None and ended(ids)) or cut_at_stop(read(ids), stop)[1]
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
-        text, stopped = cut_at_stop(read_answer(result.ids, self.tokenizer), request.stop)
+        text, stopped = cut_at_stop(self.manner.renderer.read(result.ids), request.stop)
+        over = self.manner.ended is not None and self.manner.ended(result.ids)
         scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
         return Fill(
             text=text,
-            finish_reason="stop" if stopped else result.finish_reason,
+            finish_reason="stop" if stopped or over else result.finish_reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
             completion_tokens=len(self.tokenizer.encode(text)) if stopped else len(result.ids),
@@ -233,8 +262,20 @@ class Filler:
         ids = state.ids[: min(count, request.max_tokens)]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
-        text, stopped = cut_at_stop(read_answer(ids, self.tokenizer), request.stop)
+        text, stopped = cut_at_stop(self.manner.renderer.read(ids, whole=False), request.stop)
         return text if stopped else settled(text, request.stop)
+
+
+def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
+    """Of prompts for a checkpoint of our own. Raises TypeError for the tokenizer of another maker's."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
+    return ContextRenderer(tokenizer)
+
+
+def own_manner(renderer: PromptRenderer) -> Manner:
+    """How a checkpoint of our own is asked to fill a hole."""
+    return Manner(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
 
 
 def open_filler(
@@ -244,8 +285,9 @@ def open_filler(
     *,
     cache_tokens: int = DEFAULT_CACHE,
     spare_tokens: int | None = None,
+    dtype: str | None = None,
 ) -> Filler:
-    """Load the checkpoint folder `model` (None: the embedded one) and start an engine for it.
+    """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
     Args:
         model: checkpoint folder.
@@ -253,18 +295,17 @@ def open_filler(
         threads: of the engine; None for its own choice.
         cache_tokens: of contexts that stay encoded.
         spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
+        dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
 
     Raises:
-        CheckpointError, TokenizerError: the folder is incomplete; the message names the file.
+        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
+            message names what.
     """
-    from calomel.engine import Engine  # imports torch
+    from calomel.families.family import OpenOptions  # imports torch
+    from calomel.suggest.opening import open_folder
     from calomel.weights import nano_path
 
-    folder = model or nano_path()
-    tokenizer = Tokenizer.from_file(folder / "tokenizer.json")
-    return Filler(
-        Engine.from_checkpoint(
-            folder, device=device, threads=threads, cache_tokens=cache_tokens, spare_tokens=spare_tokens
-        ),
-        tokenizer,
+    options = OpenOptions(
+        device=device, dtype=dtype, threads=threads, cache_tokens=cache_tokens, spare_tokens=spare_tokens
     )
+    return open_folder(model or nano_path(), options)

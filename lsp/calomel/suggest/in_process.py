@@ -73,9 +73,11 @@ async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> Co
         return CompleteAnswer((), reason=NOT_TRAINED_FOR_EDITS, model=info.id)
     if request.kind == "edit":
         return replace(await filler.arewrite(request), model=info.id)
+    judged = True
     if request.drafts:
         fill, drafted = await filler.adraft(_fill_request(request), request.drafts)
         candidates = _with_drafts(fill, drafted)
+        judged = not drafted.unjudged
     else:
         fill = await filler.afill(_fill_request(request))
         candidates = (_candidate(fill),)
@@ -85,6 +87,7 @@ async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> Co
         cached_tokens=fill.cached_tokens,
         model=info.id,
         timings=_timings(fill),
+        judged=judged,
     )
 
 
@@ -183,7 +186,8 @@ def _with_drafts(fill: Fill, drafted: Drafted) -> tuple[Candidate, ...]:
             keep_log_prob=drafted.keep_log_prob,
         )
         ranked.append((draft.expected, candidate))
-    return tuple(candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0], reverse=True))
+    last = (Candidate(text=draft.text, maker=draft.maker) for draft in drafted.unjudged if draft.text.strip())
+    return (*(candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0], reverse=True)), *last)
 
 
 def _timings(fill: Fill) -> Timings:

@@ -21,31 +21,43 @@ _BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
 def describe(folder: Path | None) -> ModelInfo:
     """The model in `folder` (None: the shipped one), from its files alone.
 
-    What it was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone. How much it
-    may rewrite at once stands there under `edit_region`.
+    What one of our own was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone.
+    How much it may rewrite at once stands there under `edit_region`. Others are described by their family.
 
     Raises:
-        OSError, ValueError: the folder has no readable `config.json`.
+        OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
     """
     from calomel.suggest.fill import DEFAULT_CONTEXT  # brings the tokenizers library
 
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    positions = config.get("max_position_embeddings") if isinstance(config, dict) else None
+    own = isinstance(config, dict) and "diffusion" in config
+    positions = config.get("max_position_embeddings") if own else _positions(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"
         raise ValueError(message)  # noqa: TRY004 (what is wrong is the file, not a caller's type)
-    tokenizer = (place / "tokenizer.json").resolve()
     return ModelInfo(
         id=SHIPPED_NAME if folder is None else folder.resolve().name,
         weights=weights_id(place),
-        kinds=_kinds(config),
+        kinds=_kinds(config) if own else _KINDS,
         max_context=positions,
         default_context=min(DEFAULT_CONTEXT, positions),
-        tokenizer=str(tokenizer),
+        # Other makers' tokenizers are read with what their family says of them, so not by whoever counts tokens.
+        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
         version=version(),
         region=_region(config),
     )
+
+
+def _positions(folder: Path) -> int:
+    """Of another maker's checkpoint. Raises ValueError where its family is not known or its files are wrong."""
+    from calomel.engine import CheckpointError  # these import torch
+    from calomel.families.table import find, read_config
+
+    try:
+        return find(folder).config(read_config(folder), folder).max_position_embeddings
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
 
 
 @cache

@@ -23,17 +23,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.context import ContextRenderer
-from calomel.prompts.fim import read_answer
 from calomel.prompts.parts import EditRegion, Hunk
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.styles.renderer import PromptRenderer
+from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.completer import CANVAS, SEEDED, VERIFIED, Candidate, CompleteAnswer, CompleteRequest, Timings
 from calomel.suggest.errands import Errands
 from calomel.suggest.judge import Judge, Judged
+from calomel.suggest.manner import Manner
 from calomel.suggest.seeding import LENGTHS, Seed, Span, doubted, seeds
 
 if TYPE_CHECKING:
-    from calomel.engine import Engine, Request, Result
+    from calomel.engine import Request, Result, Serving
 
 # nano was trained on canvases of so many tokens for edits.
 CANVAS_TOKENS: Final = 48
@@ -59,17 +59,22 @@ class Proposed:
 class Rewriter:
     """Answers questions of kind `edit` with one engine and its tokenizer. Safe to share between tasks.
 
+    Without a causal mode (`DiffusionConfig.verifiable`) there is a canvas alone, and nothing is judged: drafts come
+    with no likelihood, and `CompleteAnswer.judged` says so.
+
     Args:
         engine: of a checkpoint that was trained for edits.
         tokenizer: of that checkpoint.
-        renderer: shared with whoever fills holes, so that parts of a prompt are encoded once.
+        manner: how it is asked; a renderer stands for a checkpoint of our own.
         seeded: seeded canvases of one question at most.
     """
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, renderer: ContextRenderer, *, seeded: int = SEEDS) -> None:
+    def __init__(
+        self, engine: Serving, tokenizer: TextTokenizer, manner: Manner | PromptRenderer, *, seeded: int = SEEDS
+    ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
-        self._renderer = renderer
+        self._manner = manner if isinstance(manner, Manner) else Manner(manner, POLICY, MAX_STEPS, (CANVAS_TOKENS,))
         self._seeded = seeded
 
     async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
@@ -86,8 +91,9 @@ class Rewriter:
         base = self._base(request, drafts, began)
         async with Errands(self._engine) as errands:
             if not self._engine.config.diffusion.verifiable:
-                made = await errands.need(_canvas(base, self._engine.config.diffusion.max_canvas))
-                return _answer([self._proposed(CANVAS, made), *drafts], Judge(base), None, made, began)
+                made = await errands.need(self._canvas(base))
+                answer = _answer([self._proposed(CANVAS, made), *drafts], Judge(base), None, made, began)
+                return replace(answer, judged=False)
             judge = Judge(base)
             opening = await errands.need(judge.opening(self._encode(region.text)))
             keep = judge.open(opening)
@@ -126,18 +132,21 @@ class Rewriter:
 
     def _base(self, request: CompleteRequest, drafts: Sequence[Proposed], began: float) -> Request:
         """What all requests of one question have in common."""
-        from calomel.engine import Priority, Request  # imports torch, which came with the engine
+        from calomel.engine import Priority, Request, SamplingParams  # imports torch, which came with the engine
 
         region = request.parts.region
         texts = (self._encode("" if region is None else region.text), *(draft.ids for draft in drafts))
         room = max(request.max_tokens, *(len(ids) + 1 for ids in texts))
         positions = self._engine.config.max_position_embeddings
-        prompt = self._renderer.render(request.parts, min(request.max_context, positions - room))
+        prompt = self._manner.renderer.render(request.parts, min(request.max_context, positions - room))
         return Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens,
-            policy=POLICY,
-            max_steps=MAX_STEPS,
+            sampling=self._manner.sampling or SamplingParams(),
+            policy=self._manner.policy,
+            max_steps=self._manner.max_steps,
+            until=self._manner.ended,
+            suffix=prompt.suffix,
             deadline=None if request.deadline is None else began + request.deadline,
             priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
             reuse=prompt.reuse,
@@ -153,10 +162,14 @@ class Rewriter:
         """The canvas, and the current text with what the model doubts masked again; none without a doubt."""
         if not spans:
             return []
-        longest = min(CANVAS_TOKENS, self._engine.config.diffusion.max_canvas)
+        longest = min(max(self._manner.canvases), self._engine.config.diffusion.max_canvas)
         lengths = (*self._grown(edits), *LENGTHS)
         found = seeds(keep.ids, spans, lengths, most=self._seeded, longest=longest)
-        return [(CANVAS, _canvas(base, longest)), *((SEEDED, _seeded(base, seed)) for seed in found)]
+        return [(CANVAS, self._canvas(base)), *((SEEDED, _seeded(base, seed)) for seed in found)]
+
+    def _canvas(self, base: Request) -> Request:
+        longest = self._engine.config.diffusion.max_canvas
+        return replace(base, canvas_lengths=self._manner.lengths(longest, base.max_new_tokens))
 
     def _grown(self, edits: Sequence[Hunk]) -> tuple[int, ...]:
         """By how many tokens the last edit made its lines longer: the next one may do the same."""
@@ -164,12 +177,8 @@ class Rewriter:
 
     def _proposed(self, maker: str, result: Result) -> Proposed:
         """A canvas' text, encoded anew: the same text may have come as other tokens."""
-        text = read_answer(result.ids, self._tokenizer)
+        text = self._manner.renderer.read(result.ids)
         return Proposed(maker, text, self._encode(text), result)
-
-
-def _canvas(base: Request, longest: int) -> Request:
-    return replace(base, canvas_lengths=(min(longest, base.max_new_tokens + 1),))
 
 
 def _written(base: Request, keep: Judged, spans: Sequence[Span]) -> list[Request]:

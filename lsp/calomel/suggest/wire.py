@@ -138,6 +138,7 @@ def encode_answer(answer: CompleteAnswer) -> bytes:
             "cached_tokens": answer.cached_tokens,
             "model": answer.model,
             "timings": {"queued": answer.timings.queued, "total": answer.timings.total},
+            **({} if answer.judged else {"judged": False}),
         }
     )
 
@@ -153,6 +154,7 @@ def decode_answer(data: bytes | str) -> CompleteAnswer:
         cached_tokens=fields.integer("cached_tokens", 0, low=0, high=_MAX_COUNT),
         model=fields.text("model", "", longest=_MAX_NAME_CHARACTERS),
         timings=Timings(queued=timings.number("queued", 0.0), total=timings.number("total", 0.0)),
+        judged=fields.truth("judged", default=True),
     )
 
 

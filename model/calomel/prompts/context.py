@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from calomel.prompts.fim import NEAR_TOKENS, FimPrompt, FimTokens, render
+from calomel.prompts.fim import NEAR_TOKENS, FimPrompt, FimTokens, read_answer, render
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 
@@ -51,6 +51,15 @@ class ContextRenderer:
         related = self._last_excerpts(parts.related, room - len(far))
         front = [*related, *far, *edits]
         return FimTokens((*front, *window.context), reuse=len(front) + window.reuse, cut=window.cut)
+
+    def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
+        """The text of an answer; a beginning is as good as the whole."""
+        del whole
+        return read_answer(ids, self._tokenizer)
+
+    def shown(self, text: str) -> str:
+        """A canvas is the text itself."""
+        return text
 
     def excerpts_tokens(self, excerpts: Sequence[Excerpt]) -> int:
         """How many tokens excerpts take that stand one behind another."""

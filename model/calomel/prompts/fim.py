@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.prompts.parts import EditRegion
+from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.prompts.tokenizer import Tokenizer
 
 NEAR_TOKENS: Final = 16
@@ -63,11 +64,13 @@ class FimTokens:
         context: its token ids.
         reuse: how many of them, from the front, are worth keeping in the cache.
         cut: the beginning of the prefix was left out.
+        suffix: what stands behind the answer, for models that read in both directions; others have it in `context`.
     """
 
     context: tuple[int, ...]
     reuse: int
     cut: bool = False
+    suffix: tuple[int, ...] = ()
 
 
 def render(prompt: FimPrompt, tokenizer: Tokenizer) -> FimTokens:
@@ -120,7 +123,7 @@ def split_suffix(suffix: str, tokenizer: Tokenizer) -> tuple[list[int], str]:
     return near, suffix[line:] if line else ""
 
 
-def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:
+def last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> list[int]:
     """The ids of the last lines of `text` that fit into `room` tokens.
 
     The start is a function of whole hops of `HOP` tokens (a quarter of `room` in a small one), counted in characters
@@ -130,7 +133,7 @@ def last_tokens(text: str, room: int, tokenizer: Tokenizer) -> list[int]:
     return _last_tokens(text, room, tokenizer)[0]
 
 
-def _last_tokens(text: str, room: int, tokenizer: Tokenizer) -> tuple[list[int], bool]:
+def _last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> tuple[list[int], bool]:
     """The same, and whether the beginning of the text was left out."""
     if room <= 0:
         return [], bool(text)
@@ -156,6 +159,6 @@ def _line_start(text: str, position: int) -> int:
     return text.find("\n", position - 1) + 1 or position
 
 
-def read_answer(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+def read_answer(ids: Sequence[int], tokenizer: TextTokenizer) -> str:
     """The text to insert, from the ids of an answer (the end token and what follows it already dropped)."""
     return tokenizer.decode(ids)

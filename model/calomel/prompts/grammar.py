@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from calomel.prompts.answer_form import AnswerForm, GrammarError
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.text_tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
@@ -77,7 +77,7 @@ class GrammarWalk:
 class GrammarCompiler:
     """Makes constraints for one tokenizer. Safe to use from any thread; what was compiled lately is remembered."""
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
         self._vocabulary: LLTokenizer | None = None
         self._lock = threading.Lock()
@@ -138,7 +138,7 @@ class _Vocabulary:
     is_tokenizer_wrapper = True
     bos_token_id = None
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
         self.eos_token_id = tokenizer.end
         names = {token: name for name, token in tokenizer.control.items()}

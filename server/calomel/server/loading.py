@@ -22,9 +22,9 @@ from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
-    from calomel.engine import Engine
+    from calomel.engine import Serving
     from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.tokenizer import Tokenizer
+    from calomel.prompts.text_tokenizer import TextTokenizer
     from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
     from calomel.suggest.drafted import Drafted
@@ -43,11 +43,11 @@ class Filler(Protocol):
     """What the door needs of `calomel.suggest.fill.Filler`."""
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Serving:
         """The engine, for what is no hole."""
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> TextTokenizer:
         """Of its model."""
 
     @property

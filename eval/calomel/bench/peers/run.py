@@ -27,7 +27,7 @@ from calomel.bench.peers.peer import Peer
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Table, Value, number_cell, put_interval
 from calomel.bench.stats import Interval, percentile, ratio_of_sums, wilson
-from calomel.prompts.context import ContextRenderer
+from calomel.suggest.fill import own_renderer
 
 CONTEXT = 8192
 HOLES, QUICK_HOLES = 120, 24
@@ -102,7 +102,7 @@ def run_peers(options: PeersOptions) -> Report:
         threads = options.threads or tuple(sorted({1, os.cpu_count() or 1}))
         trial = partial(_trial, model, holes[:TRIALS], options.context)
         peers, missing = stack.enter_context(open_peers(model.folder, options.context, threads, trial, progress.say))
-        renderer = ContextRenderer(model.tokenizer)
+        renderer = own_renderer(model.tokenizer)
         contenders: tuple[Contender, ...] = (*ours(model), *(Theirs(peer, model, renderer) for peer in peers))
         load = LoadWatch()
         cases = measure(holes, contenders, options.context, progress)
@@ -200,7 +200,7 @@ def _times(cases: Sequence[Case], name: str) -> list[float]:
 
 def _trial(model: OpenModel, holes: Sequence[Hole], context: int, peer: Peer) -> float:
     """Milliseconds that `peer` takes for an answer, warm."""
-    contender = Theirs(peer, model, ContextRenderer(model.tokenizer))
+    contender = Theirs(peer, model, own_renderer(model.tokenizer))
     cases = measure(holes, [contender], context, _Quiet())
     return fmean(_times(cases, peer.name))
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from calomel.prompts.chat.conversation import Function, Message
 from calomel.prompts.chat.template import ChatTemplate, ChatTemplateError
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.text_tokenizer import TextTokenizer
 
 # Code points that are no characters (Unicode 17, section 23.7): one of them that no client has sent is the mark.
 _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
@@ -21,7 +21,7 @@ _MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
 class ChatPrompt:
     """Writes conversations for one checkpoint. Safe to share."""
 
-    def __init__(self, template: ChatTemplate, tokenizer: Tokenizer) -> None:
+    def __init__(self, template: ChatTemplate, tokenizer: TextTokenizer) -> None:
         self._template = template
         self._tokenizer = tokenizer
         names = sorted(tokenizer.control, key=len, reverse=True)

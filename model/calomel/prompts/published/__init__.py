@@ -1,0 +1,1 @@
+"""Tokenizers of checkpoints that other makers publish."""
