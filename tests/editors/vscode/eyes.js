@@ -77,6 +77,12 @@ window.eyes = (() => {
       return item === null ? ["", ""] : [item.textContent, item.getAttribute("aria-label") ?? ""];
     },
 
+    /** Everything that the bar at the bottom says. */
+    bar: () => plain(document.querySelector(".part.statusbar")?.textContent ?? ""),
+    /** The guide that is open; empty where none is. */
+    guide: () => plain(document.querySelector(".gettingStartedContainer")?.textContent ?? ""),
+    /** The text of every editor that can be seen. */
+    texts: () => all(".editor-instance .view-lines").map((lines) => plain(lines.textContent)),
     toasts: () => all(".notification-list-item-message").map((each) => each.textContent),
     tabs: () => all(".tab").map((tab) => tab.textContent),
     activeTab: () => document.querySelector(".tab.active")?.textContent ?? "",

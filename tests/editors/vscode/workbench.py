@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.editors.vscode.program import Programs
-from tests.lsp.program import SCRIPTED, environment
+from tests.lsp.program import REAL, SCRIPTED, environment
 
 # Machines that do something else at the same time take their time.
 SECONDS = 30.0
@@ -212,10 +212,11 @@ class Workbench:
     # The program, its model and its settings.
 
     def install(self, command: Sequence[str]) -> None:
-        """Put a program in place that ignores its arguments and runs this."""
+        """Put a program in place that runs this as its language server, and the real one for all else."""
         self.program.parent.mkdir(parents=True, exist_ok=True)
         quoted = " ".join(f"'{part}'" for part in command)
-        self.program.write_text(f"#!/bin/sh\nexec {quoted}\n", encoding="utf-8")
+        real = " ".join(f"'{part}'" for part in REAL[:-1])
+        self.program.write_text(f'#!/bin/sh\n[ "$1" = lsp ] || exec {real} "$@"\nexec {quoted}\n', encoding="utf-8")
         self.program.chmod(0o755)
 
     def set(self, settings: dict[str, Any]) -> None:
