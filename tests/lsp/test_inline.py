@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from tests.lsp.editor import URI, Editor, at, inline_params, span
 
 EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
@@ -108,8 +109,33 @@ async def test_the_popup_item_is_an_option(editor: Editor) -> None:
     params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(1, 5), "context": {"triggerKind": 1}}
     answer = await editor.ask("textDocument/completion", params)
     (item,) = answer["items"]
-    assert item["textEdit"]["newText"] == "eturn a + b"
+    # From the beginning of the word: clients drop an item that does not begin as what was typed.
+    assert (item["label"], item["filterText"]) == ("return a + b", "return a + b")
+    assert item["textEdit"] == {"newText": "return a + b", "range": span(1, 4, 5)}
     assert item["command"]["command"] == "calomel.accept"
+
+
+@pytest.mark.parametrize(
+    ("language", "typed", "fill", "label"),
+    [
+        ("python", "x = self.siz", "e()", "size()"),
+        ("python", "x = self.", "size()", "size()"),
+        ("python", "é = naï", "ve", "naïve"),
+        ("emacs-lisp", "(goto-ch", "ar (point-min))", "goto-char (point-min))"),
+        ("python", "end = top-ch", "ars", "chars"),
+    ],
+)
+async def test_the_popup_item_begins_where_its_word_does(
+    editor: Editor, language: str, typed: str, fill: str, label: str
+) -> None:
+    await editor.initialize(options={"calomel": {"completion_item": True}})
+    editor.open(typed[:-1] + "\n", language=language)
+    editor.change(2, {"range": span(0, len(typed) - 1, len(typed) - 1), "text": typed[-1]})
+    editor.script.fill = fill
+    params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(0, len(typed))}
+    (item,) = (await editor.ask("textDocument/completion", params))["items"]
+    assert item["label"] == label
+    assert item["textEdit"]["range"] == span(0, len(typed) + len(fill) - len(label), len(typed))
 
 
 async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lsprotocol import types
@@ -15,6 +16,11 @@ TITLE = "Accept the suggestion"
 ACTION_TITLE = "Apply predicted edit"
 # A label in a completion popup is one short line.
 MAX_LABEL = 60
+
+_WORD = re.compile(r"\w")
+# Their words hold what are operators elsewhere.
+_LISP_WORD = re.compile(r"[\w!$%&*+/:<=>?^~-]")
+_LISPS = frozenset({"clojure", "emacs-lisp", "lisp", "racket", "scheme"})
 
 
 def accept_command(suggestion: Suggestion) -> types.Command:
@@ -49,15 +55,17 @@ def copilot_edit(suggestion: Suggestion, document: Document, encoding: Encoding)
 def completion_item(suggestion: Suggestion, document: Document, encoding: Encoding) -> types.CompletionItem | None:
     """For `textDocument/completion`."""
     edit = suggestion.joined(document.text)
+    if not edit.text.strip():
+        return None
+    edit = _with_word(edit, document)
     where = range_of(document, edit, encoding)
-    if where.start.line != where.end.line or not edit.text.strip():
+    if where.start.line != where.end.line:
         return None
     first = edit.text.strip().splitlines()[0]
     return types.CompletionItem(
         label=first if len(first) <= MAX_LABEL else first[: MAX_LABEL - 1] + "…",
         kind=types.CompletionItemKind.Text,
         detail="Calomel",
-        # Clients filter by what stands in the range, which is nothing or what the item keeps.
         filter_text=edit.text,
         sort_text="\u007f",
         insert_text_format=types.InsertTextFormat.PlainText,
@@ -65,6 +73,15 @@ def completion_item(suggestion: Suggestion, document: Document, encoding: Encodi
         text_edit=types.TextEdit(range=where, new_text=edit.text),
         command=accept_command(suggestion),
     )
+
+
+def _with_word(edit: TextEdit, document: Document) -> TextEdit:
+    """The edit from the beginning of the word that it goes on with: clients drop what does not begin as that word."""
+    start, text = edit.start, document.text
+    inside = _LISP_WORD if document.language_id in _LISPS else _WORD
+    while start and inside.match(text[start - 1]):
+        start -= 1
+    return TextEdit(start, edit.end, text[start : edit.start] + edit.text)
 
 
 def code_action(suggestion: Suggestion, document: Document, encoding: Encoding, *, versioned: bool) -> types.CodeAction:
