@@ -101,6 +101,28 @@ async def test_a_menu_that_nobody_opened_asks_no_model(editor: Editor, context: 
     assert editor.script.requests == []
 
 
+_LITERALS: dict[str, Any] = {"codeAction": {"codeActionLiteralSupport": {}}}
+_BOTH = {"textDocument": _LITERALS | {"inlineCompletion": {}}}
+
+
+@pytest.mark.parametrize("context", [{"triggerKind": 1}, {}])
+async def test_a_client_with_ghost_text_alone_is_offered_the_edit_too(editor: Editor, context: dict[str, Any]) -> None:
+    await edited(editor, None, _BOTH)
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
+    (action,) = await editor.ask("textDocument/codeAction", params)
+    assert action["title"] == "Apply predicted edit"
+
+
+async def test_a_client_that_asks_for_next_edits_is_asked_nothing_more_by_its_menus(editor: Editor) -> None:
+    await edited(editor, None, _BOTH)
+    editor.script.edit = {}
+    assert await editor.next_edit(0, 3, version=2) == {"edits": []}
+    asked = len(editor.script.requests)
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 1}}
+    assert await editor.ask("textDocument/codeAction", params) == []
+    assert len(editor.script.requests) == asked
+
+
 async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
     await edited(editor, EXTENSIONS, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
     await editor.next_edit(0, 3, version=2)

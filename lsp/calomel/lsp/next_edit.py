@@ -44,9 +44,12 @@ class NextEdits:
         self._feedback = feedback
         self._notices = notices
         self._last: Suggestion | None = None
+        # The client has a better way to ask, and to show what comes.
+        self._spoken = client.extensions
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Handle `textDocument/copilotInlineEdit`. Never null, never an error about the state of things."""
+        self._spoken = True
         uri, version = document_of(params)
         line, character = position_of(params.get("position"))
         cursor = self._cursors.find(uri, line, character)
@@ -67,7 +70,8 @@ class NextEdits:
         """Handle `textDocument/codeAction`.
 
         The model is asked only when the user opened the menu and the client has no better way to ask; a client that
-        asks at each move of its cursor is offered what is known.
+        asks at each move of its cursor is offered what is known. lsp-mode does not say which of the two it is, and
+        shows what comes in its mode line: to it, suggestions come as if by themselves.
         """
         uri, start = params.text_document.uri, params.range.start
         cursor = self._cursors.find(uri, start.line, start.character)
@@ -75,9 +79,10 @@ class NextEdits:
             return []
         known = self._last
         if known is None or known.uri != uri or not self._cursors.fits(known, cursor.document):
-            automatic = params.context.trigger_kind == types.CodeActionTriggerKind.Automatic
-            if automatic or self._client.inline_completion:
+            kind = params.context.trigger_kind
+            if kind == types.CodeActionTriggerKind.Automatic or self._spoken:
                 return []
+            trigger = Trigger.EDIT if kind is None and self._client.inline_completion else Trigger.EXPLICIT
             diagnostics = [
                 Diagnostic(
                     *self._span(cursor.document, one.range), one.message, _SEVERITIES.get(one.severity or 1, "error")
@@ -86,7 +91,7 @@ class NextEdits:
             ]
             try:
                 async with asyncio.timeout(MENU_SECONDS):
-                    known = await self._ask(cursor, None, diagnostics, Trigger.EXPLICIT)
+                    known = await self._ask(cursor, None, diagnostics, trigger)
             except TimeoutError:
                 self._silent(uri, Silence.of(SilenceReason.TIMEOUT))
                 return []
