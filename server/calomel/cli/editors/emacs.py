@@ -18,9 +18,14 @@ _LSP_MODE: Final = """(with-eval-after-load 'lsp-mode
     :server-id 'calomel)))
 (add-hook 'lsp-managed-mode-hook #'lsp-inline-completion-mode)
 """
+# Under the modes that eglot has servers for, so that it tells their languages: `prog-mode` would make one of them all.
 _EGLOT: Final = """(with-eval-after-load 'eglot
-  (add-to-list 'eglot-server-programs
-               '((prog-mode) . ({program} "lsp" :initializationOptions (:completion_item t)))))
+  (push (cons (seq-mapcat (lambda (entry)
+                            (let ((modes (car entry)))
+                              (if (or (symbolp modes) (keywordp (cadr modes))) (list modes) modes)))
+                          eglot-server-programs)
+              '({program} "lsp" :initializationOptions (:completion_item t)))
+        eglot-server-programs))
 """
 
 
