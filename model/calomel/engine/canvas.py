@@ -30,6 +30,7 @@ class Reading:
         last: whether a canvas has its last step, which reveals everything.
         revise: whether revealed positions may change.
         stops: of each canvas, the position from which on nothing is revealed yet; None where everything may be.
+        edits: of each canvas, the probability above which a revealed position changes; None where any will do.
     """
 
     slots: Sequence[int]
@@ -40,6 +41,7 @@ class Reading:
     last: Sequence[bool]
     revise: Sequence[bool]
     stops: Sequence[int] | None = None
+    edits: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Board:
         changed = read & revise(ids, tokens, revealed, self.frozen[slots])
         if not all(reading.revise):
             changed &= torch.tensor(reading.revise, device=self.device)[:, None]
+        if reading.edits is not None:
+            changed &= log_probs.exp() > torch.tensor(reading.edits, device=self.device)[:, None]
         update = chosen | changed
         ids = torch.where(update, tokens, ids)
         revealed = revealed | chosen

@@ -29,7 +29,7 @@ from calomel.engine.guess import Guessing
 from calomel.engine.handle import Handle
 from calomel.engine.request import Request
 from calomel.engine.result import CanvasState, FinishReason, Result
-from calomel.engine.reveal import Paced, Policy, RevealPolicy, Threshold, parse_policy
+from calomel.engine.reveal import Joint, Paced, Policy, RevealPolicy, Threshold, parse_policy
 from calomel.engine.verify import NEAR_TIE, Prediction
 
 Clock = Callable[[], float]
@@ -49,6 +49,7 @@ class Job:
         canvas_length: of the first canvas, as asked for or as the probe chose.
         length: positions of the current canvas (of the longest candidate); `masked` are those not known.
         masked_first: so many were not known when it began.
+        whole_steps: so many steps of the canvas found nothing masked in it.
         opening: the next forward decides the first position of the canvas, and nothing else.
         kept: so many leading tokens are in the prefix cache.
         within_first_step: if no more context tokens than these are left of a cached context, the forward that denoises
@@ -75,6 +76,7 @@ class Job:
     canvas_length: int = 0
     masked: list[int] = field(default_factory=list)
     masked_first: int = 0
+    whole_steps: int = 0
     opening: bool = False
     canvas_ids: list[int] = field(default_factory=list)
     canvas_revealed: list[bool] = field(default_factory=list)
@@ -198,7 +200,7 @@ class Job:
         """The positions of a canvas of `length` whose logits are read."""
         if self.steered is not None:
             return list(range(self.front, length))
-        if self.request.revise:  # what a block's opening has decided is no row's to change
+        if self.revises:  # what a block's opening has decided is no row's to change
             return list(range(0 if self.head or not self.diffusion.logit_shift else 1, length))
         stop = min(length, self.reach)
         return [column for column in self.masked if column < stop]
@@ -216,6 +218,17 @@ class Job:
             return self.length
         head = len(self.head)
         return min(self.length, (head + self.masked[0]) // run * run + run - head)
+
+    @property
+    def joint(self) -> Joint | None:
+        """The policy, where it changes what is revealed."""
+        reveal = self.policy.reveal
+        return reveal if isinstance(reveal, Joint) and self.steered is None and not self.policy.verified else None
+
+    @property
+    def revises(self) -> bool:
+        """Whether revealed positions may change."""
+        return self.request.revise or self.joint is not None
 
     @property
     def reveal(self) -> RevealPolicy:
@@ -237,7 +250,7 @@ class Job:
 
     def begin_canvas(self, board: Board) -> None:
         """Set up the next canvas, or the next verification where nothing is drafted."""
-        self.known, self.canvas_steps, self.draft, self.front = None, 0, None, 0
+        self.known, self.canvas_steps, self.whole_steps, self.draft, self.front = None, 0, 0, None, 0
         self.canvas_ids, self.canvas_revealed = [], []
         if self.request.given is not None:
             self.draft = list(self.request.given)

@@ -110,11 +110,13 @@ class Progress:
             column += columns
         jobs = [share.job for share in shares]
         policies, last = [job.reveal for job in jobs], [job.last_step for job in jobs]
-        slots, revised = [job.slot for job in jobs], [job.request.revise for job in jobs]
+        slots, revised = [job.slot for job in jobs], [job.revises for job in jobs]
         stops = [job.reach for job in jobs] if self._diffusion.sub_block else None
+        edits = [-1.0 if job.joint is None else job.joint.edit for job in jobs] if any(revised) else None
         for job in jobs:
             job.canvas_steps += 1
-        snapshots = self._board.advance(choice, Reading(slots, rows, canvas, column, policies, last, revised, stops))
+        reading = Reading(slots, rows, canvas, column, policies, last, revised, stops, edits)
+        snapshots = self._board.advance(choice, reading)
         for job, snapshot, first, is_last in zip(jobs, snapshots, firsts, last, strict=True):
             with alone(job):
                 if job.steered is not None:
@@ -156,20 +158,24 @@ class Progress:
 
     def _revealed(self, job: Job, snapshot: Snapshot, *, is_last: bool) -> None:
         """Take over a canvas behind a step: an end token drops the tail, a whole canvas goes into the answer."""
-        end = self._diffusion.end_token_id
+        end, joint, was_whole = self._diffusion.end_token_id, job.joint, not job.masked
         # A constraint may still refuse an end that is only proposed.
         sure = job.length if job.steered is None else job.front
         known = zip(snapshot.ids[:sure], snapshot.revealed, strict=False)
         ended = next((column for column, (token, is_known) in enumerate(known) if is_known and token == end), None)
         # A checkpoint with blocks has read whole blocks alone: the tail goes when nothing before it is masked.
-        if ended is not None and (self._diffusion.block == 1 or all(snapshot.revealed[:ended])):
+        if ended is not None and joint is None and (self._diffusion.block == 1 or all(snapshot.revealed[:ended])):
             job.length = ended + 1
             job.candidates = (job.length,)
         job.canvas_ids, job.canvas_revealed = snapshot.ids[: job.length], snapshot.revealed[: job.length]
         job.masked = [column for column, is_known in enumerate(job.canvas_revealed) if not is_known]
         if job.request.record_canvases:
             job.handle.push(job.state())
-        if job.masked or (snapshot.revised and not is_last and job.steered is None):
+        goes_on = snapshot.revised and job.steered is None
+        if joint is not None:  # a step on a whole canvas has the last word
+            job.whole_steps += was_whole
+            goes_on = (snapshot.revised or not was_whole) and job.whole_steps < joint.after
+        if job.masked or (goes_on and not is_last):
             return
         if job.policy.verified:
             job.draft = [token for token in job.canvas_ids if token != end][: job.room - 1]

@@ -127,6 +127,24 @@ class AtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class Joint:
+    """Reveal what is above `probability`, or the best one; what is revealed and not asked for changes above `edit`.
+
+    A canvas that is whole is read again until a step changes nothing, `after` times at most: the joint threshold of
+    LLaDA2.1 (arXiv 2602.08676), with tokens to tokens behind masks to tokens. A `Threshold` of LLaDA2.0 is one without
+    edits. Under a constraint, which has the last word, nothing is changed.
+    """
+
+    probability: float = 0.95
+    edit: float = 0.9
+    after: int = 16
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        return AtLeast(1, self.probability)(confidence, entropy, candidates)
+
+
+@dataclass(frozen=True, slots=True)
 class Paced:
     """How many positions a step reveals follows from its number: so many, evenly, that a canvas takes `steps` steps.
 
@@ -177,7 +195,8 @@ def parse_policy(text: str) -> Policy:
     `threshold:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of these as the
     draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`. Those of published block
     diffusion models: `entropy_within:0.35`, `low_confidence_dynamic:0.85/4` (probability and steps of a canvas) and,
-    by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`.
+    by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`. Of LLaDA2.1:
+    `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
 
     Raises:
         UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
@@ -208,16 +227,31 @@ def _parse_reveal(text: str) -> RevealPolicy | Paced:
             return Fixed(_count(text, parameter or "1"))
         case "entropy_within":
             return EntropyWithin(_number(text, parameter, 0.35, low=0.0))
+        case _:
+            return _parse_published(text, name, parameter)
+
+
+def _parse_published(text: str, name: str, parameter: str) -> RevealPolicy | Paced:
+    """The policies of published block diffusion models, of several numbers."""
+    match name:
         case "low_confidence" | "low_confidence_static" | "low_confidence_dynamic" | "sequential":
             dynamic = name == "low_confidence_dynamic"
             probability, _, steps = parameter.partition("/") if dynamic else ("", "", parameter)
             least = _number(text, probability, 0.85, low=0.0, high=1.0)
             return Paced(name, _count(text, steps) if steps else None, least)
+        case "joint":
+            probability, _, rest = parameter.partition("/")
+            edit, _, after = rest.partition("/")
+            return Joint(
+                _number(text, probability, 0.95, low=0.0, high=1.0),
+                _number(text, edit, 0.9, low=0.0, high=1.0),
+                _count(text, after) if after else 16,
+            )
         case _:
             raise UnknownPolicyError(
                 f"unknown policy {text!r}; there are threshold:P, factor:F, entropy_bound:NATS, entropy_within:NATS, "
                 "fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, low_confidence_dynamic:P/STEPS, "
-                "sequential:STEPS, verified[:POLICY] and left_to_right"
+                "sequential:STEPS, joint:P/EDIT/STEPS, verified[:POLICY] and left_to_right"
             )
 
 

@@ -1,0 +1,172 @@
+"""LLaDA2.0 and LLaDA2.1 against a plain reference of their published code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from tests.families.published import llada2 as published
+from tests.families.published.layout import TEXT_TOKENS, write_config, write_weights
+from tests.families.reference.dense import whole_logits
+from tests.families.reference.llada2 import Llada2, decode
+from torch import Tensor
+
+from calomel.engine import CheckpointError, Engine, Request
+from calomel.families.decoder import load_decoder
+from calomel.families.estimate import EstimateOptions
+from calomel.families.family import OpenOptions
+from calomel.families.generation import generation_of
+from calomel.families.llada2 import LLADA2, places
+from calomel.families.open import estimate_of
+from calomel.families.table import find, read_config
+
+Forward = Callable[[Sequence[int]], Tensor]
+END, MASK = TEXT_TOKENS + 1, TEXT_TOKENS + 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("published") / "LLaDA2.0-mini"
+    published.write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def forward(folder: Path) -> Forward:
+    """Whole forwards of what was loaded: the logits that another test compares with the reference's."""
+    config = LLADA2.config(read_config(folder), folder)
+    model = load_decoder(folder, config, places(config), dtype=torch.float32)  # type: ignore[arg-type]
+    return lambda ids: whole_logits(model, ids, 32)
+
+
+def prompt(size: int) -> tuple[int, ...]:
+    return tuple(torch.randint(0, TEXT_TOKENS, (size,), generator=torch.Generator().manual_seed(size)).tolist())
+
+
+def test_its_folder_is_recognised_and_read(folder: Path) -> None:
+    assert find(folder) is LLADA2
+    shape = LLADA2.config(read_config(folder), folder)
+
+    assert (shape.diffusion.mask_token_id, shape.diffusion.end_token_id) == (MASK, END)
+    assert (shape.diffusion.block, shape.diffusion.max_canvas, shape.diffusion.logit_shift) == (32, 32, False)
+
+
+def test_logits_are_those_of_the_reference(forward: Forward) -> None:
+    ids = (*prompt(60), *[MASK] * 10)
+    expected = Llada2(published.CONFIG, published.tensors()).logits(ids)
+
+    torch.testing.assert_close(forward(ids), expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("size", "length", "threshold", "edit"),
+    [(5, 20, 0.1, None), (32, 32, 0.06, 0.05), (43, 50, 0.95, None), (43, 50, 0.06, 0.05), (43, 50, 0.08, 0.0)],
+)
+def test_the_engine_takes_every_step_of_the_published_loop(
+    folder: Path, forward: Forward, size: int, length: int, threshold: float, edit: float | None
+) -> None:
+    context = prompt(size)
+    after = 4
+    expected = decode(forward, context, mask=MASK, end=END, length=length, threshold=threshold, edit=edit, after=after)
+    policy = f"threshold:{threshold}" if edit is None else f"joint:{threshold}/{edit}/{after}"
+    request = Request(
+        context=context,
+        max_new_tokens=length,
+        canvas_lengths=(32,),
+        policy=policy,
+        max_steps=64,
+        record_canvases=True,
+    )
+
+    with LLADA2.open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
+        handle = engine.submit(request)
+        states = [list(state.ids) for state in handle.states()]
+        result = handle.result()
+
+    assert list(result.ids) == expected.answer
+    # What stands behind an answer's end is dropped as soon as nothing before it is open.
+    for state, wanted in zip(states, expected.states, strict=False):
+        assert state == wanted[: len(state)]
+    if edit is not None:
+        assert len(states) >= len(expected.states) - 1
+
+
+def test_the_joint_threshold_does_change_what_it_revealed(forward: Forward) -> None:
+    joint = decode(forward, prompt(37), mask=MASK, end=END, length=20, threshold=0.0, edit=0.0, after=6)
+
+    changed = [
+        before != after
+        for first, second in zip(joint.states, joint.states[1:], strict=False)
+        if len(first) == len(second)
+        for before, after in zip(first, second, strict=True)
+        if before != MASK
+    ]
+
+    assert any(changed)
+
+
+def test_generation_is_that_of_its_version(folder: Path, tmp_path: Path) -> None:
+    raw = read_config(folder)
+    newer = tmp_path / "LLaDA2.1-mini"
+    write_config(newer, raw)
+
+    assert generation_of(LLADA2, raw, folder).policy == "threshold:0.95"
+    assert generation_of(LLADA2, raw, newer).policy == "joint:0.95/0.9/16"
+    assert generation_of(LLADA2, raw, newer).max_steps == 49
+
+    write_config(newer, {"threshold": 0.7, "editing_threshold": 0.5}, "generation_config.json")
+    assert generation_of(LLADA2, raw, newer).policy == "joint:0.7/0.5/16"
+
+
+def test_the_estimate_counts_every_expert(folder: Path) -> None:
+    held = sum(tensor.numel() for tensor in published.tensors().values())
+    options = OpenOptions(dtype="float32", cache_tokens=1024)
+
+    by_header = estimate_of(folder, LLADA2, options)
+    by_config = LLADA2.estimate(read_config(folder), EstimateOptions(dtype="float32", cache_tokens=1024))
+
+    assert by_header.weights == held * 4
+    assert by_config.weights == pytest.approx(by_header.weights, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_experts": None}, "num_experts"),
+        ({"n_group": 3}, "16 experts are not 3 groups"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling 'yarn'"),
+        ({"use_linear_attention": True}, "use_linear_attention"),
+        ({"vocab_size": 100}, "outside of its vocabulary"),
+    ],
+)
+def test_a_configuration_that_says_something_else_is_refused(
+    folder: Path, change: dict[str, object], message: str
+) -> None:
+    raw = {key: value for key, value in {**read_config(folder), **change}.items() if value is not None}
+
+    with pytest.raises(CheckpointError, match=message):
+        LLADA2.config(raw, folder)
+
+
+def test_a_missing_expert_is_named(folder: Path, tmp_path: Path) -> None:
+    held = published.tensors()
+    del held["model.layers.2.mlp.experts.7.up_proj.weight"]
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    write_weights(tmp_path, held)
+
+    with pytest.raises(CheckpointError, match=r"missing model\.layers\.2\.mlp\.experts\.7\.up_proj\.weight"):
+        LLADA2.open(tmp_path, OpenOptions(dtype="float32", cache_tokens=1024))
+
+
+def test_a_router_decides_in_float32_whatever_the_weights_are(folder: Path) -> None:
+    config = LLADA2.config(json.loads((folder / "config.json").read_text()), folder)
+    model = load_decoder(folder, config, places(config), dtype=torch.bfloat16)  # type: ignore[arg-type]
+
+    biases = [tensor.dtype for name, tensor in model.named_parameters() if name.endswith("expert_bias")]
+    assert set(biases) == {torch.float32}
+    with LLADA2.open(folder, OpenOptions(dtype="bfloat16", cache_tokens=1024)) as engine:
+        assert isinstance(engine, Engine)
