@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -66,8 +65,3 @@ def ask(engine: Serving, **fields: Any) -> tuple[Result, list[tuple[int, ...]]]:
     fields = {"context": PREFIX, "record_canvases": True, "max_new_tokens": 64, "max_steps": 64, **fields}
     handle = engine.submit(Request(**fields))
     return handle.result(60), [state.ids for state in handle.states()]
-
-
-def without_pauses(states: Iterator[list[int]]) -> list[tuple[int, ...]]:
-    """States, each once where several in a row are the same: a step that reveals nothing is left out."""
-    return [tuple(state) for state, _ in groupby(states)]

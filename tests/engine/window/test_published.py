@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from tests.engine.window.conftest import END, EXPAND, MASK, PREFIX, SUFFIX, ask, network, without_pauses
+from tests.engine.window.conftest import END, EXPAND, MASK, PREFIX, SUFFIX, ask, network
 from tests.families.reference.window import (
     Draws,
     Full,
@@ -54,11 +54,8 @@ def same(ours: list[tuple[int, ...]], theirs: list[tuple[int, ...]]) -> None:
 def test_dream(start: Start, alg: str, sampling: SamplingParams, steps: int) -> None:
     model = network(shift=True)
     full = Full(model, MASK)
-    # With chance, a step that reveals nothing has drawn its numbers all the same.
     seeded = sampling if alg != "origin" else SamplingParams(sampling.temperature, seed=5)
     theirs = [tuple(ids) for ids in dream(full.shifted, whole(), MASK, steps=steps, alg=alg, how=how(seeded))]
-    if alg != "origin" and not sampling.temperature:
-        theirs = without_pauses(iter([whole(), *map(list, theirs)]))[1:]
 
     _, ours = ask(start(model), suffix=SUFFIX, canvas_lengths=(12,), policy=alg, max_steps=steps, sampling=seeded)
 
@@ -71,8 +68,6 @@ def test_dream_with_an_order_of_chance(start: Start, sampling: SamplingParams) -
     seeded = SamplingParams(sampling.temperature, sampling.top_p, sampling.top_k, seed=5)
     logits = Full(model, MASK).shifted
     theirs = list(dream(logits, whole(), MASK, steps=8, alg="entropy", alg_temp=0.4, how=how(seeded)))
-    if not sampling.temperature:
-        theirs = [list(state) for state in without_pauses(iter([whole(), *theirs]))][1:]
 
     _, ours = ask(start(model), suffix=SUFFIX, canvas_lengths=(12,), policy="entropy:0.4", max_steps=8, sampling=seeded)
 
@@ -134,8 +129,6 @@ def test_the_dual_cache_on_llada(start: Start, block: int, temperature: float) -
 def test_the_dual_cache_on_dream(start: Start, block: int, steps: int, sampling: SamplingParams) -> None:
     model = network(shift=True)
     theirs = list(dream_dual(Full(model, MASK), whole(), MASK, CANVAS, steps=steps, block=block, how=how(sampling)))
-    if not sampling.temperature:
-        theirs = [list(state) for state in without_pauses(iter(theirs))]
 
     _, ours = ask(
         start(model, WindowOptions(block=block, dual_cache=True)),

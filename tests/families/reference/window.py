@@ -1,8 +1,8 @@
 """The published ways to denoise in a window, as plainly as they can be written: one sequence, one position at a time.
 
-Written from the papers and from how the authors' code behaves, for comparison alone. Two things differ from the
-published loops on purpose, and in both: the mask token is never drawn, and random numbers are drawn for the masked
-positions of the canvas only, in their order.
+Written from the papers and from how the authors' code behaves, for comparison alone. Three things differ from the
+published loops on purpose: the mask token is never drawn, random numbers are drawn for the masked positions of the
+canvas only, in their order, and a step whose schedule reveals nothing is left out.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Full:
     stale: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def __call__(self, ids: Sequence[int], start: int = 0) -> Tensor:
-        """Logits [T, V] of `ids`, which stand from position `start` on; behind 0 the rest of the sequence is stale."""
+        """Logits [T, V] of `ids`: a whole sequence, or a part of one from position `start` on, the rest being stale."""
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            if start or len(ids) < len(self.stale.get(layer, (k,))[0]):
+            if start:
                 keys, values = (kept.clone() for kept in self.stale[layer])
                 keys[start : start + len(ids)], values[start : start + len(ids)] = k, v
             else:
@@ -122,10 +122,12 @@ def dream(
             for index, token in zip(going, tokens(rows[going], how)[0] if going else [], strict=True):
                 ids[masked[index]] = token
         else:
+            count = len(masked) if last else int(torch.tensor(float(len(masked))) * share)
+            if not count:
+                continue
             chosen, probabilities = tokens(rows, how)
             confidence = sure(alg, chosen, probabilities)
-            count = len(masked) if last else int(torch.tensor(float(len(masked))) * share)
-            if count and alg_temp:
+            if alg_temp:
                 going = torch.multinomial((confidence / alg_temp).softmax(-1), count, generator=how.generator).tolist()
             else:
                 going = confidence.argsort(descending=True).tolist()[:count]
@@ -203,7 +205,6 @@ def llada_dual(
             if step:
                 rows = full(ids[places.start : places.stop], places.start)[[place - start for place in masked]]
             else:
-                full.stale.clear()
                 rows = full(ids)[masked]
             chosen, confidence = llada_tokens(rows, how)
             for index in confidence.argsort(descending=True).tolist()[:count]:
@@ -220,18 +221,19 @@ def dream_dual(
     times = torch.linspace(1, eps, each + 1)
     for start in range(canvas.start, canvas.stop, block):
         places = range(start, min(start + block, canvas.stop))
-        full.stale.clear()
         ids[start] = tokens(full.shifted(ids)[[start]], how)[0][0]
         yield list(ids)
         for step in range(1, each):
             masked = [place for place in places if ids[place] == mask]
             if not masked:
                 break
+            share = 1 - times[step + 1] / times[step]
+            count = len(masked) if step == each - 1 else int(torch.tensor(float(len(masked))) * share)
+            if not count:
+                continue
             rows = full.shifted(ids[places.start : places.stop], places.start)[[place - start for place in masked]]
             chosen, probabilities = tokens(rows, how)
             confidence = sure("entropy", chosen, probabilities)
-            share = 1 - times[step + 1] / times[step]
-            count = len(masked) if step == each - 1 else int(torch.tensor(float(len(masked))) * share)
             for index in confidence.argsort(descending=True).tolist()[:count]:
                 ids[masked[index]] = chosen[index]
             yield list(ids)

@@ -216,8 +216,8 @@ class WindowJob:
         self.began = len(self.canvas.masked(self.start, self.stop))
 
     def skip(self) -> None:
-        """Leave out steps that would reveal nothing: without chance, another forward says the same."""
-        still = self.walk is None and not self.request.revise and not self.request.sampling.temperature
+        """Leave out steps that would reveal nothing: another forward of the same says the same."""
+        still = self.walk is None and not self.request.revise
         # The first step of a block that is cached reveals one position whatever the schedule says.
         while still and (self.step or not self.caches) and not self.moment.last:
             if self.algorithm.quota(self.moment) != 0:

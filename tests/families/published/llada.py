@@ -1,0 +1,123 @@
+"""A tiny random LLaDA in the files that its makers publish: a Llama in names of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.families.published.layout import TEXT_TOKENS, random_state, write_config, write_tokenizer, write_weights
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+CONTROLS = (
+    "<|startoftext|>",
+    "<|endoftext|>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|eot_id|>",
+    "<|mdm_mask|>",
+)
+VOCABULARY = 288
+TEMPLATE = (
+    "{{ '<|startoftext|>' }}{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>"
+    "{{ '\n\n' }}{{ message.content }}<|eot_id|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>{{ '\n\n' }}{% endif %}"
+)
+_LAYER = {
+    "self_attn.q_proj": "q_proj",
+    "self_attn.k_proj": "k_proj",
+    "self_attn.v_proj": "v_proj",
+    "self_attn.o_proj": "attn_out",
+    "mlp.gate_proj": "ff_proj",
+    "mlp.up_proj": "up_proj",
+    "mlp.down_proj": "ff_out",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ff_norm",
+}
+
+
+def config(**more: Any) -> dict[str, Any]:
+    """Its `config.json`, cut down."""
+    return {
+        "activation_type": "silu",
+        "alibi": False,
+        "architectures": ["LLaDAModelLM"],
+        "attention_layer_norm": False,
+        "auto_map": {"AutoConfig": "configuration_llada.LLaDAConfig", "AutoModel": "modeling_llada.LLaDAModelLM"},
+        "bias_for_layer_norm": False,
+        "block_group_size": 1,
+        "block_type": "llama",
+        "d_model": 48,
+        "embedding_size": VOCABULARY,
+        "eos_token_id": TEXT_TOKENS + 1,
+        "include_bias": False,
+        "include_qkv_bias": False,
+        "input_emb_norm": False,
+        "layer_norm_type": "rms",
+        "mask_token_id": TEXT_TOKENS + 5,
+        "max_sequence_length": 4096,
+        "mlp_hidden_size": 64,
+        "mlp_ratio": 4,
+        "model_type": "llada",
+        "multi_query_attention": None,
+        "n_heads": 6,
+        "n_kv_heads": 6,
+        "n_layers": 3,
+        "pad_token_id": TEXT_TOKENS + 1,
+        "rms_norm_eps": 1e-05,
+        "rope": True,
+        "rope_full_precision": True,
+        "rope_theta": 500000.0,
+        "scale_logits": False,
+        "use_cache": False,
+        "vocab_size": VOCABULARY,
+        "weight_tying": False,
+        **more,
+    }
+
+
+def backbone(raw: dict[str, Any]) -> LlamaForCausalLM:
+    """The network that it is, in ordinary names."""
+    shape = LlamaConfig(
+        vocab_size=raw["embedding_size"],
+        hidden_size=raw["d_model"],
+        intermediate_size=raw["mlp_hidden_size"],
+        num_hidden_layers=raw["n_layers"],
+        num_attention_heads=raw["n_heads"],
+        num_key_value_heads=raw["n_kv_heads"],
+        max_position_embeddings=raw["max_sequence_length"],
+        rms_norm_eps=raw["rms_norm_eps"],
+        rope_theta=raw["rope_theta"],
+        bos_token_id=None,
+        eos_token_id=None,
+        tie_word_embeddings=raw["weight_tying"],
+    )
+    return LlamaForCausalLM(shape).eval()
+
+
+def published_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """A Llama's tensors under LLaDA's names."""
+    outside = {"model.embed_tokens": "wte", "model.norm": "ln_f", "lm_head": "ff_out"}
+    found = {f"model.transformer.{theirs}.weight": state[f"{ours}.weight"] for ours, theirs in outside.items()}
+    for name, tensor in state.items():
+        if name.startswith("model.layers."):
+            _, _, layer, rest = name.split(".", 3)
+            found[f"model.transformer.blocks.{layer}.{_LAYER[rest.removesuffix('.weight')]}.weight"] = tensor
+    return found
+
+
+def write(folder: Path, *, seed: int = 0, **more: Any) -> Path:
+    """A folder with everything that is published."""
+    raw = config(**more)
+    write_config(folder, raw)
+    ids = {"bos_token_id": TEXT_TOKENS, "eos_token_id": raw["eos_token_id"], "pad_token_id": raw["pad_token_id"]}
+    write_config(folder, {"_from_model_config": True, **ids}, "generation_config.json")
+    write_weights(folder, published_names(random_state(backbone(raw), seed)))
+    write_tokenizer(
+        folder,
+        CONTROLS,
+        tokenizer_class="PreTrainedTokenizerFast",
+        chat_template=TEMPLATE,
+        more={"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>"},
+    )
+    return folder
