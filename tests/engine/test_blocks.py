@@ -120,16 +120,16 @@ def test_steps_and_answer_equal_the_published_loop(
 
 def test_what_is_cached_changes_no_answer(model: Transformer, context: tuple[int, ...], start: Start) -> None:
     engine = start(model, page_size=4)
-    wanted = {size: start(model).submit(ask(context[:size])).result().ids for size in (40, 45, 46, 47, 48, 49)}
+    wanted = {size: start(model).submit(ask(context[:size])).result().ids for size in (40, 46, 47, 48, 49)}
 
     reused = {}
-    for size in (40, 45, 46, 47, 48, 49, 45):  # a keystroke each, and one taken back
+    for size in (40, 46, 47, 48, 49, 46):  # a keystroke each, and one taken back
         result = engine.submit(ask(context[:size])).result()
         assert result.ids == wanted[size]
         reused[size] = result.cached_tokens
 
     assert all(cached % BLOCK == 0 for cached in reused.values())
-    assert reused[46] == 40
+    assert reused[47] == 40
     assert reused[49] >= 40
 
 
@@ -159,7 +159,7 @@ def test_chunks_of_the_context_change_no_answer(
 def test_requests_side_by_side_are_answered_as_alone(
     model: Transformer, context: tuple[int, ...], start: Start
 ) -> None:
-    requests = [ask(context[: 30 + 5 * index], 8 + index) for index in range(6)]
+    requests = [ask(context[: 30 + 5 * index], 8 + index) for index in range(4)]
     alone = [start(model).submit(request).result().ids for request in requests]
 
     handles = start(model, prefill_chunk=16).submit_all(requests)
@@ -243,11 +243,11 @@ def test_what_is_known_at_the_deadline_is_the_answer(
         now[0] += 1.0
         return now[0]
 
-    result = start(model, clock=clock).submit(ask(context, 200, min_new_tokens=200, deadline=60.0)).result()
-    whole = start(model).submit(ask(context, 200, min_new_tokens=200)).result()
+    result = start(model, clock=clock).submit(ask(context, 80, min_new_tokens=80, deadline=30.0)).result()
+    whole = start(model).submit(ask(context, 80, min_new_tokens=80)).result()
 
     assert result.finish_reason == "deadline"
-    assert 0 < len(result.ids) < 200
+    assert 0 < len(result.ids) < 80
     assert result.ids == whole.ids[: len(result.ids)]
 
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 Logits = Callable[[list[int]], Tensor]
-Draw = Callable[[Tensor], int]
+Draw = Callable[[Tensor], list[int]]
+"""Rows of logits to the token of each."""
 Order = Callable[[Tensor, Tensor, list[int], int, int], list[int]]
 """Confidences and entropies of a block's positions, the masked ones, the step, and how many were masked at first."""
 
@@ -27,9 +28,10 @@ class Trace:
     steps: list[list[int]] = field(default_factory=list)
 
 
-def best(logits: Tensor) -> int:
-    """The token of the highest logit."""
-    return int(logits.argmax())
+def best(logits: Tensor) -> list[int]:
+    """The token of the highest logit of every row."""
+    found: list[int] = logits.argmax(dim=-1).tolist()
+    return found
 
 
 def shares(positions: int, steps: int) -> list[int]:
@@ -130,7 +132,7 @@ def denoise(
             rows = logits(ids)[start:].clone()
             rows[:, mask] = -torch.inf
             masked = [place for place in range(block) if ids[start + place] == mask]
-            proposed = {place: draw(rows[place]) for place in masked}
+            proposed = dict(zip(masked, draw(rows[masked]), strict=True))
             for place in order(*_sure(rows, proposed), masked, step, first):
                 ids[start + place] = proposed[place]
             step += 1
@@ -147,9 +149,9 @@ def denoise_shifted(
     while len(ids) - len(context) < room and end not in ids[len(context) :]:
         start = len(ids) // block * block
         if start == len(ids):
-            row = logits(ids)[-1].clone()
-            row[mask] = -torch.inf
-            ids.append(best(row))
+            row = logits(ids)[-1:].clone()
+            row[:, mask] = -torch.inf
+            ids += best(row)
             trace.steps.append([*ids[len(context) :], *[mask] * (block - 1)])
             if ids[-1] == end:
                 break
@@ -160,7 +162,7 @@ def denoise_shifted(
                 whole = logits(ids)[start:]
                 rows = torch.cat([whole[:1], whole[:-1]]).clone()
                 rows[:, mask] = -torch.inf
-                proposed = {place: best(rows[place]) for place in masked}
+                proposed = dict(zip(masked, best(rows[masked]), strict=True))
                 for place in order(*_sure(rows, proposed), masked, step, len(masked)):
                     ids[start + place] = proposed[place]
                 step += 1
