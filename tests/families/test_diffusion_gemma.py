@@ -3,49 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from tests.families.published import diffusion_gemma as published
+from tests.families.published.layout import write_config, write_weights
 from torch import Tensor
 from transformers.models.diffusion_gemma import generation_diffusion_gemma as published_loop
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
-from calomel.engine import Request, SamplingParams, Serving
+from calomel.engine import CheckpointError, InvalidRequestError, Request, SamplingParams, Serving
+from calomel.engine.renoise import RenoiseShape, RenoiseWorker
 from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
+from calomel.families.estimate import EstimateOptions
 from calomel.families.family import OpenOptions
 from calomel.families.gemma.loading import load
 from calomel.families.gemma.network import Network
-from calomel.families.table import read_config
+from calomel.families.generation import generation_of
+from calomel.families.shards import Shards
+from calomel.families.table import find, read_config
 
 # torch warns of itself, while `generate` imports its compiler.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 
-CANVAS = 16
+CANVAS, STEPS = 16, 10
 CONTEXT = tuple(torch.randint(0, 256, (45,), generator=torch.Generator().manual_seed(5)).tolist())
 OTHER = tuple(torch.randint(0, 256, (45,), generator=torch.Generator().manual_seed(6)).tolist())
 SAMPLED, GREEDY = 1.0, 0.0
+# Seeds with which the tiny model happens to end its answer to OTHER, in its first canvas and in its second.
+ENDING = {0: 1, 3: 30}
+# Random weights are never as sure as trained ones: with this sampler some canvases are done early, others are not.
+EASY = {
+    "t_max": 0.2,
+    "t_min": 0.1,
+    "confidence_threshold": 0.3,
+    "sampler_config": {"_cls_name": "EntropyBoundSamplerConfig", "entropy_bound": 2.0},
+    "max_denoising_steps": STEPS,
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return published.write(tmp_path_factory.mktemp("gemma"), sharpness=0.7)
+    return published.write(tmp_path_factory.mktemp("gemma"), sharpness=2.0, **EASY)
 
 
 @pytest.fixture(scope="module")
-def reference(folder: Path) -> DiffusionGemmaForBlockDiffusion:
-    model: DiffusionGemmaForBlockDiffusion = DiffusionGemmaForBlockDiffusion.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True
-    )
-    return model.eval()
+def reference(folder: Path) -> Any:
+    return DiffusionGemmaForBlockDiffusion.from_pretrained(folder, local_files_only=True, use_safetensors=True)
 
 
 @pytest.fixture(scope="module")
 def network(folder: Path) -> Network:
     raw = read_config(folder)
-    return Network(load(folder, raw, dtype=torch.float32, device="cpu"), DIFFUSION_GEMMA.config(raw, folder))
+    shape = DIFFUSION_GEMMA.config(raw, folder)
+    assert isinstance(shape, RenoiseShape)
+    return Network(load(folder, raw, dtype=torch.float32, device="cpu"), shape)
 
 
 @pytest.fixture(scope="module")
@@ -54,32 +70,63 @@ def engine(folder: Path) -> Iterator[Serving]:
         yield engine
 
 
-def opened(folder: Path) -> Serving:
-    return DIFFUSION_GEMMA.open(folder, OpenOptions(dtype="float32", threads=1))
+def opened(folder: Path, **options: Any) -> Serving:
+    return DIFFUSION_GEMMA.open(folder, OpenOptions(dtype="float32", threads=1, **options))
 
 
 def asked(context: Sequence[int] = CONTEXT, **fields: Any) -> Request:
     sampling = SamplingParams(temperature=fields.pop("temperature", SAMPLED), seed=fields.pop("seed", 3))
-    given = {"canvas_lengths": (CANVAS,), "policy": "entropy_bound:0.1", "max_steps": 8, "max_new_tokens": CANVAS}
+    given = {"canvas_lengths": (CANVAS,), "policy": "entropy_bound:2.0", "max_steps": STEPS, "max_new_tokens": CANVAS}
     return Request(tuple(context), sampling=sampling, **{**given, **fields})
 
 
-def best_instead_of_drawn(chances: Tensor, num_samples: int) -> Tensor:
-    del num_samples
-    return chances.argmax(dim=-1, keepdim=True)
+class Drawing:
+    """Stands in for torch in the published loop: each row draws from a generator of its own, as requests of ours do.
+
+    A row that is done before the others draws nothing: the published loop lets it draw and drops what it drew.
+    """
+
+    def __init__(self, model: Any, seeds: Sequence[int], *, greedy: bool = False) -> None:
+        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self._greedy = greedy
+        self._done = [False] * len(seeds)
+        self._step = model._denoising_step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def denoising_step(self, **arguments: Any) -> Any:
+        self._done = arguments["finished_denoising"].tolist()
+        found = self._step(**arguments)
+        self._done = [False] * len(self._generators)
+        return found
+
+    def multinomial(self, chances: Tensor, num_samples: int) -> Tensor:
+        rows = chances.view(len(self._generators), -1, chances.shape[-1])
+        return torch.cat([self._drawn(row, num_samples, number) for number, row in enumerate(rows)])
+
+    def _drawn(self, chances: Tensor, count: int, number: int) -> Tensor:
+        if self._greedy or self._done[number]:
+            return chances.argmax(dim=-1, keepdim=True)
+        return torch.multinomial(chances, count, generator=self._generators[number])
+
+    def randint(self, low: int, high: int, size: tuple[int, int], device: torch.device) -> Tensor:
+        rows = []
+        for generator, done in zip(self._generators, self._done, strict=True):
+            drawn = torch.Generator() if done else generator
+            rows.append(torch.randint(low, high, (size[1],), generator=drawn, device=device))
+        return torch.stack(rows)
 
 
-def generated(
-    model: DiffusionGemmaForBlockDiffusion, contexts: Sequence[Sequence[int]], **options: Any
-) -> list[list[int]]:
+def generated(model: Any, contexts: Sequence[Sequence[int]], **options: Any) -> list[list[int]]:
     """What `generate` answers to each context, up to its end."""
-    ids = torch.tensor(contexts)
+    ids: Any = torch.tensor(contexts)
     found = model.generate(ids, **options).sequences[:, ids.shape[1] :].tolist()
     ends = [next((at for at, token in enumerate(row) if token in published.ENDS), len(row)) for row in found]
     return [row[:end] for row, end in zip(found, ends, strict=True)]
 
 
-def test_logits_are_those_of_the_published_class(reference: DiffusionGemmaForBlockDiffusion, network: Network) -> None:
+def test_logits_are_those_of_the_published_class(reference: Any, network: Network) -> None:
     ids = torch.tensor([CONTEXT])
     canvas = torch.randint(0, published.VOCABULARY, (1, CANVAS), generator=torch.Generator().manual_seed(8))
     signal = torch.randn(1, CANVAS, published.VOCABULARY, generator=torch.Generator().manual_seed(9)) * 4
@@ -93,19 +140,224 @@ def test_logits_are_those_of_the_published_class(reference: DiffusionGemmaForBlo
         assert (found - expected).abs().max() < 1e-4
 
 
-@pytest.mark.parametrize("temperature", [SAMPLED, GREEDY], ids=["sampled", "greedy"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_tokens_equal_those_of_generate(
-    reference: DiffusionGemmaForBlockDiffusion,
-    engine: Serving,
-    monkeypatch: pytest.MonkeyPatch,
-    temperature: float,
-    seed: int,
-) -> None:
-    found = engine.submit(asked(seed=seed, temperature=temperature, max_new_tokens=3 * CANVAS)).result()
-    if temperature == GREEDY:
-        monkeypatch.setattr(published_loop.torch, "multinomial", best_instead_of_drawn)
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def test_tokens_equal_those_of_generate(reference: Any, engine: Serving, seed: int) -> None:
     torch.manual_seed(seed)
     (expected,) = generated(reference, [CONTEXT], max_new_tokens=3 * CANVAS)
+    found = engine.submit(asked(seed=seed, max_new_tokens=3 * CANVAS)).result()
     assert list(found.ids) == expected
-    assert found.steps
+
+
+def test_greedy_tokens_equal_those_of_generate_without_draws(
+    reference: Any, engine: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = engine.submit(asked(seed=4, temperature=GREEDY, max_new_tokens=3 * CANVAS)).result()
+    monkeypatch.setattr(published_loop, "torch", Drawing(reference, [4], greedy=True))
+    (expected,) = generated(reference, [CONTEXT], max_new_tokens=3 * CANVAS)
+    assert list(found.ids) == expected
+
+
+def test_tokens_and_steps_equal_those_of_generate_for_two_rows(
+    reference: Any, engine: Serving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = (CONTEXT, OTHER)
+    asking = [asked(row, seed=seed, max_new_tokens=3 * CANVAS) for seed, row in enumerate(rows)]
+    found = [handle.result() for handle in engine.submit_all(asking)]
+    drawing = Drawing(reference, range(len(rows)))
+    monkeypatch.setattr(published_loop, "torch", drawing)
+    monkeypatch.setattr(reference, "_denoising_step", drawing.denoising_step)
+    assert [list(result.ids) for result in found] == generated(reference, rows, max_new_tokens=3 * CANVAS)
+    assert found[0].steps != found[1].steps  # one row was done before the other: they were not in step
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        {"stability_threshold": 0, "confidence_threshold": 1.0, "t_max": 0.8, "t_min": 0.4},
+        {"stability_threshold": 2, **{name: EASY[name] for name in ("t_max", "t_min", "confidence_threshold")}},
+    ],
+    ids=["sure is enough", "stable twice"],
+)
+def test_a_canvas_is_done_when_generate_says_so(
+    reference: Any, network: Network, monkeypatch: pytest.MonkeyPatch, sampler: dict[str, Any]
+) -> None:
+    rules = replace(
+        network.shape.rules,
+        stable=sampler["stability_threshold"],
+        sure=sampler["confidence_threshold"],
+        hottest=sampler["t_max"],
+        coldest=sampler["t_min"],
+    )
+    monkeypatch.setattr(network, "shape", replace(network.shape, rules=rules))
+    with Serving(RenoiseWorker(network, threads=1)) as serving:
+        found = serving.submit(asked(seed=5, max_new_tokens=2 * CANVAS)).result()
+    torch.manual_seed(5)
+    output = reference.generate(torch.tensor([CONTEXT]), max_new_tokens=2 * CANVAS, **sampler)
+    tokens = output.sequences[0, len(CONTEXT) :]
+    assert list(found.ids) == tokens[: len(found.ids)].tolist()
+    counted = (tokens != published.PAD).sum()
+    assert found.steps == round(float(counted / output.tokens_per_forward[0]))
+    assert 2 * rules.stable < found.steps < 2 * STEPS
+
+
+@pytest.mark.parametrize("seed", ENDING)
+def test_an_end_within_a_canvas_ends_the_answer_where_generate_ends_it(
+    reference: Any, engine: Serving, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    (expected,) = generated(reference, [OTHER], max_new_tokens=2 * CANVAS)
+    found = engine.submit(asked(OTHER, seed=seed, max_new_tokens=2 * CANVAS)).result()
+    assert list(found.ids) == expected
+    assert (len(found.ids), found.finish_reason) == (ENDING[seed], "stop")
+
+
+def test_a_context_is_cut_back_to_what_the_next_one_shares_with_it(network: Network) -> None:
+    canvas = torch.randint(0, published.VOCABULARY, (1, CANVAS), generator=torch.Generator().manual_seed(8))
+    context = network.empty()
+    network.encode(CONTEXT + OTHER, context)  # far beyond the sliding window
+    for shared in (len(CONTEXT) + 3, 20, 0):
+        context.cut(shared)
+        network.encode(OTHER, context)
+        fresh = network.empty()
+        network.encode((CONTEXT + OTHER)[:shared], fresh) if shared else None
+        network.encode(OTHER, fresh)
+        found, expected = (network.denoise(canvas, [None], [each]) for each in (context, fresh))
+        assert context.length == shared + len(OTHER)
+        assert (found - expected).abs().max() < 1e-4
+        context.cut(shared)
+        network.encode((CONTEXT + OTHER)[shared:], context)
+
+
+def test_what_a_sliding_window_has_forgotten_is_encoded_anew(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calomel.families.gemma.cache.SLACK", 8)
+    context = network.empty()
+    network.encode(CONTEXT + OTHER, context)
+    assert context.reaches(len(CONTEXT + OTHER) - 8)
+    assert not context.reaches(len(CONTEXT + OTHER) - 9)
+    assert not context.reaches(0)
+    with Serving(RenoiseWorker(network, threads=1)) as serving:
+        serving.submit(asked(CONTEXT + OTHER)).result()
+        near = serving.submit(asked((*CONTEXT, *OTHER, 7))).result()
+        far = serving.submit(asked((*CONTEXT, *OTHER[:10], 7))).result()
+    assert (near.cached_tokens, far.cached_tokens) == (len(CONTEXT + OTHER), 0)
+
+
+def test_canvases_behind_contexts_of_any_length_share_a_forward(network: Network) -> None:
+    lengths = (3, 23, 24, 40, 45)
+    contexts = [network.empty() for _ in lengths]
+    for context, length in zip(contexts, lengths, strict=True):
+        network.encode(CONTEXT[:length], context)
+    generator = torch.Generator().manual_seed(8)
+    canvases = torch.randint(0, published.VOCABULARY, (len(lengths), CANVAS), generator=generator)
+    signal = torch.randn(CANVAS, published.VOCABULARY, generator=generator) * 4
+    told = [None, signal, None, signal, signal]
+    together = network.denoise(canvases, told, contexts)
+    for row, context in enumerate(contexts):
+        alone = network.denoise(canvases[row][None], [told[row]], [context])
+        assert (together[row] - alone[0]).abs().max() < 1e-4
+    contexts[0].cut(2)
+    network.encode((9,), contexts[0])  # as long as before, and other tokens
+    again = network.denoise(canvases, told, contexts)
+    assert (again[0] - together[0]).abs().max() > 1e-3
+    assert (again[1:] - together[1:]).abs().max() < 1e-5
+
+
+def test_prefill_in_chunks_gives_the_same_answer(network: Network) -> None:
+    answers = []
+    for chunk in (7, 512):
+        with Serving(RenoiseWorker(network, threads=1), prefill_chunk=chunk) as serving:
+            answers.append(serving.submit(asked(max_new_tokens=2 * CANVAS)).result().ids)
+    assert answers[0] == answers[1]
+
+
+def test_how_it_generates_is_read_from_the_folder(folder: Path, tmp_path: Path) -> None:
+    found = generation_of(DIFFUSION_GEMMA, read_config(folder), folder)
+    assert (found.policy, found.max_steps, found.fill_canvases) == ("entropy_bound:2.0", STEPS, (CANVAS,))
+    bare = published.write(tmp_path)
+    (bare / "generation_config.json").unlink()
+    found = generation_of(DIFFUSION_GEMMA, read_config(bare), bare)
+    assert (found.policy, found.max_steps, found.temperature) == ("entropy_bound:0.1", 48, 1.0)
+    assert find(folder) is DIFFUSION_GEMMA
+
+
+def test_a_picture_in_the_context_is_refused(engine: Serving) -> None:
+    with pytest.raises(InvalidRequestError, match="a picture; this engine reads text alone"):
+        engine.submit(asked((1, published.PICTURE, 2)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"auto_map": {"AutoModel": "code.Model"}}, "code of the checkpoint's own is never run"),
+        ({"quantization_config": {"quant_method": "awq"}}, "take the checkpoint in bfloat16"),
+        ({"tie_word_embeddings": False}, "weights of their own"),
+        ({"text_config": None}, "no text_config"),
+        (
+            {"text_config": {**published.config()["text_config"], "use_bidirectional_attention": "all"}},
+            "both directions",
+        ),
+        ({"text_config": {**published.config()["text_config"], "hidden_size": 64}}, "does not make up"),
+        ({"text_config": {**published.config()["text_config"], **published.layers(4)}}, r"missing model\.decoder"),
+    ],
+)
+def test_a_checkpoint_that_can_not_be_served_is_refused(tmp_path: Path, changed: dict[str, Any], sentence: str) -> None:
+    folder = published.write(tmp_path)
+    write_config(folder, {**published.config(), **changed})
+    with pytest.raises(CheckpointError, match=sentence):
+        opened(folder)
+
+
+def test_a_tensor_too_many_is_an_error_that_names_it(tmp_path: Path) -> None:
+    raw = published.config()
+    write_weights(
+        published.write(tmp_path), {**published.state(raw), "model.decoder.strange": torch.zeros(2)}, shards=3
+    )
+    with pytest.raises(CheckpointError, match=r"unknown model\.decoder\.strange"):
+        opened(tmp_path)
+
+
+def test_the_encoders_names_do_where_the_decoders_are_not_there(folder: Path, tmp_path: Path) -> None:
+    raw = published.config()
+    renamed = {
+        name.replace("model.decoder.layers", "model.encoder.language_model.layers")
+        if "layer_scalar" not in name
+        else name: tensor
+        for name, tensor in published.state(raw, sharpness=2.0).items()
+    }
+    write_weights(published.write(tmp_path, sharpness=2.0, **EASY), renamed, shards=3)
+    answers = []
+    for where in (folder, tmp_path):
+        with opened(where) as engine:
+            answers.append(engine.submit(asked()).result().ids)
+    assert answers[0] == answers[1]
+
+
+def test_without_transformers_the_error_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_: str) -> str:
+        raise PackageNotFoundError
+
+    for version, said in ((missing, "none"), (lambda _: "5.12.1", "5.12.1")):
+        monkeypatch.setattr("calomel.families.diffusion_gemma.metadata.version", version)
+        with pytest.raises(CheckpointError, match=rf"{said} is installed.*pip install 'calomel\[families\]'"):
+            opened(folder)
+
+
+def test_eight_bit_weights_are_refused(folder: Path) -> None:
+    with pytest.raises(CheckpointError, match="int8"):
+        opened(folder, quantize="int8")
+
+
+def test_the_estimate_counts_the_weights_that_are_loaded(folder: Path, network: Network) -> None:
+    raw = read_config(folder)
+    shards = Shards(folder)
+    counted = DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=shards, dtype="float32")).weights
+    told = DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=None, dtype="float32")).weights
+    shards.close()
+    assert counted == network.size
+    assert told == pytest.approx(counted, rel=0.05)
+
+
+def test_the_estimate_of_the_published_checkpoint_is_near_its_size() -> None:
+    estimate = DIFFUSION_GEMMA.estimate(published.full_size(), EstimateOptions(shards=None))
+    assert estimate.weights == pytest.approx(50.5e9, rel=0.02)
+    assert estimate.total < 80e9

@@ -23,6 +23,7 @@ from calomel.families.style import PromptStyle
 
 # transformers' DiffusionGemmaGenerationConfig, and generation_config.json of google/diffusiongemma-26B-A4B-it.
 _ENDS: Final = (1, 106, 50)
+_PICTURE: Final = 258_880
 _BOUND: Final = 0.1
 _STEPS: Final = 48
 # Of transformers; older ones have other caches.
@@ -81,9 +82,10 @@ def _config(raw: Mapping[str, Any], folder: Path) -> RenoiseShape:
         rules = RenoiseRules(
             canvas=int(raw.get("canvas_length") or 256),
             end_token_ids=tuple(int(end) for end in (ends if isinstance(ends, list | tuple) else (ends,))),
+            pictures=(_PICTURE if raw.get("image_token_id") is None else int(raw["image_token_id"]),),
             hottest=float(said.get("t_max") or 0.8),
             coldest=float(said.get("t_min") or 0.4),
-            stable=int(said.get("stability_threshold", 1)),
+            stable=1 if said.get("stability_threshold") is None else int(said["stability_threshold"]),
             sure=float(said.get("confidence_threshold") or 0.005),
         )
         return RenoiseShape(int(text["vocab_size"]), int(text.get("max_position_embeddings", 131_072)), rules)

@@ -12,6 +12,7 @@ from transformers.models.diffusion_gemma.configuration_diffusion_gemma import Di
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
 CONTROLS = ("<pad>", "<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<image|>")
+PAD = TEXT_TOKENS
 PICTURE = TEXT_TOKENS + len(CONTROLS) - 1
 ENDS = (TEXT_TOKENS + 1, TEXT_TOKENS + 4)
 VOCABULARY = 288
@@ -78,6 +79,34 @@ def config(*, canvas: int = 16) -> dict[str, Any]:
         "tie_word_embeddings": True,
         "vision_config": vision,
     }
+
+
+def layers(count: int) -> dict[str, Any]:
+    """The fields that say how many layers there are."""
+    return {"num_hidden_layers": count, "layer_types": ["sliding_attention"] * (count - 1) + ["full_attention"]}
+
+
+def full_size() -> dict[str, Any]:
+    """The sizes of google/diffusiongemma-26B-A4B-it."""
+    raw = config(canvas=256)
+    raw["text_config"] |= {
+        "global_head_dim": 512,
+        "head_dim": 256,
+        "hidden_size": 2816,
+        "intermediate_size": 2112,
+        "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 5,
+        "max_position_embeddings": 262144,
+        "moe_intermediate_size": 704,
+        "num_attention_heads": 16,
+        "num_experts": 128,
+        "num_global_key_value_heads": 2,
+        "num_hidden_layers": 30,
+        "num_key_value_heads": 8,
+        "sliding_window": 1024,
+        "top_k_experts": 8,
+        "vocab_size": 262144,
+    }
+    return raw
 
 
 def generation(**changed: Any) -> dict[str, Any]:

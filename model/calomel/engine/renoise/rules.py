@@ -20,6 +20,7 @@ class RenoiseRules:
         hottest: temperature before the first step; it falls linearly with the steps.
         coldest: temperature that the last step comes near to.
         stable: so many steps in a row must leave the best tokens unchanged before a canvas is done early.
+        pictures: tokens that stand for pictures, which a context can't have.
         sure: mean entropy in nats, at the step's temperature, below which a stable canvas is done.
     """
 
@@ -27,6 +28,7 @@ class RenoiseRules:
     end_token_ids: tuple[int, ...]
     hottest: float = 0.8
     coldest: float = 0.4
+    pictures: tuple[int, ...] = ()
     stable: int = 1
     sure: float = 0.005
 

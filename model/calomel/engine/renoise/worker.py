@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from calomel.engine.alone import alone
-from calomel.engine.errors import DeadlineExceededError
+from calomel.engine.errors import DeadlineExceededError, InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.renoise.backbone import Backbone, E
 from calomel.engine.renoise.held import hold
@@ -69,7 +69,14 @@ class RenoiseWorker(Generic[E]):
         return self._clock()
 
     def job(self, request: Request, handle: Handle) -> RenoiseJob[E]:
-        """A checked request, not begun. Raises PolicyUnavailableError."""
+        """A checked request, not begun.
+
+        Raises:
+            InvalidRequestError: the policy needs masks, or the context has a picture.
+        """
+        for token in self._rules.pictures:
+            if token in request.context:
+                raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
         return RenoiseJob(request, handle, self._rules)
 
     def begin(self, job: RenoiseJob[E]) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
 # Tokens behind a sliding window that are kept: a settled edit moves the near window by this much at most.
-_SLACK: Final = 2048
+SLACK: Final = 2048
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  (its __init_subclass__)
@@ -52,7 +52,7 @@ class _Window(_Layer):  # type: ignore[no-untyped-call]  (as above)
         count = key_states.shape[-2]
         self._length += count
         seen = kept[..., max(0, kept.shape[-2] - self._before - count) :, :]
-        self._keep(kept[..., max(0, kept.shape[-2] - self._before - _SLACK) :, :])
+        self._keep(kept[..., max(0, kept.shape[-2] - self._before - SLACK) :, :])
         return seen[0], seen[1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
-from calomel.engine import InvalidRequestError
 from calomel.engine.renoise import RenoiseShape
 from calomel.families.gemma.cache import Context, Stack
 
@@ -27,26 +26,23 @@ class Network:
         self._model = model
         self._kinds = tuple(text.layer_types)
         self._windows = tuple(text.sliding_window if kind == "sliding_attention" else None for kind in self._kinds)
-        self._picture = model.config.image_token_id
         self._stack: Stack | None = None
         self.shape = shape
         self.device = model.device
         self.dtype = model.model.decoder.embed_tokens.weight.dtype
+
+    @property
+    def size(self) -> int:
+        """Bytes of its weights."""
+        held = {tensor.data_ptr(): tensor.nbytes for tensor in self._model.state_dict().values()}
+        return sum(held.values())
 
     def empty(self) -> Context:
         """A context without tokens."""
         return Context(self._windows)
 
     def encode(self, ids: Sequence[int], behind: Context) -> None:
-        """Append `ids` to what `behind` has encoded, causally.
-
-        Raises:
-            InvalidRequestError: one of them stands for a picture.
-        """
-        if self._picture in ids:
-            raise InvalidRequestError(
-                f"the context has the token of a picture ({self._picture}); Calomel reads text alone"
-            )
+        """Append `ids` to what `behind` has encoded, causally."""
         start = behind.length
         self._model.model.encoder.language_model(
             input_ids=torch.tensor([ids], device=self.device),
