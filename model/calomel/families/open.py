@@ -16,6 +16,7 @@ from calomel.families.shards import Shards
 from calomel.families.table import find, read_config
 
 _GIB: Final = 1024**3
+_SMALL_MODEL: Final = _GIB // 4
 # No less is offered: a context of this much is what the smallest file needs.
 _SMALLEST_CACHE: Final = 4_096
 
@@ -41,8 +42,12 @@ def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Servi
 
 
 def estimate_of(folder: Path, family: Family, options: OpenOptions) -> Estimate:
-    """The memory that opening the checkpoint takes. Raises CheckpointError when its files don't say."""
-    shards = Shards(folder)
+    """The memory that opening the checkpoint takes. Raises CheckpointError when its files don't say.
+
+    A folder without weights is counted from its `config.json`.
+    """
+    bare = not any(folder.glob("*.safetensors*"))
+    shards = None if bare else Shards(folder)
     spare = options.cache_tokens // 4 if options.spare_tokens is None else options.spare_tokens
     asked = EstimateOptions(
         shards=shards,
@@ -61,7 +66,9 @@ def refuse_too_large(folder: Path, family: Family, options: OpenOptions) -> None
     if limit is None:
         return
     found = estimate_of(folder, family, options)
-    if found.total <= limit:
+    # On a CPU, room for contexts takes memory when it is used: a small model starts on a small machine.
+    lazy = options.memory_limit is None and not options.device.startswith("cuda") and found.weights < _SMALL_MODEL
+    if (found.total - found.cache if lazy else found.total) <= limit:
         return
     there = "is free" if options.memory_limit is None else "is allowed"
     raise OutOfMemoryRefusedError(

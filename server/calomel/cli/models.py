@@ -1,15 +1,20 @@
-"""`calomel models`: the models on this machine, and how to get another."""
+"""`calomel models`: the models on this machine, what they need, and how to get or to rewrite one."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calomel.cli.errors import CommandError, InputError
 
-models = typer.Typer(help="List, look at and fetch models.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from calomel.families.family import Family, Quantization
+
+models = typer.Typer(
+    help="List, look at, estimate, convert and fetch models.", no_args_is_help=True, rich_markup_mode=None
+)
 
 _Name = Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder.")]
 _MIB = 1024 * 1024
@@ -20,10 +25,13 @@ def list_() -> None:
     """Every model on this machine: the shipped one, those in the models folder, those in the hub's cache."""
     from calomel.server.model_folders import known, models_folder
 
-    rows = [(model.name, f"{_bytes(model.path) / _MIB:.0f} MiB", model.source) for model in known()]
-    width = max(len(row[0]) for row in rows)
-    for name, size, source in rows:
-        print(f"{name:<{width}}  {size:>9}  {source}")
+    rows = [
+        (model.name, f"{_bytes(model.path) / _MIB:.0f} MiB", _family_name(model.path), model.source)
+        for model in known()
+    ]
+    width, wide = (max(len(row[column]) for row in rows) for column in (0, 2))
+    for name, size, family, source in rows:
+        print(f"{name:<{width}}  {size:>9}  {family:<{wide}}  {source}")
     print(f"\nModels folder: {models_folder()}")
 
 
@@ -38,6 +46,7 @@ def info(name: _Name) -> None:
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: {error}") from error
     print(f"folder     {folder}")
+    print(f"family     {_family_name(folder)}")
     print(f"size       {_bytes(folder) / _MIB:.1f} MiB")
     print(f"answers    {', '.join(told.kinds)}")
     print(f"positions  {told.max_context}")
@@ -45,6 +54,63 @@ def info(name: _Name) -> None:
     source = _source(folder)
     if source:
         print(f"from       {source}")
+    if not _is_own(folder):
+        _print_facts(_family(folder))
+
+
+@models.command()
+def estimate(
+    name: Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder; config.json is enough.")],
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    dtype: Annotated[str | None, typer.Option(help="bfloat16, float16 or float32. Default: the device's.")] = None,
+    cache_tokens: Annotated[int, typer.Option(min=16, help="Context tokens that stay encoded.")] = 65_536,
+    quantize: Annotated[str | None, typer.Option(help="int8 or fp8.")] = None,
+) -> None:
+    """The memory that a model takes, from its headers alone: nothing is loaded."""
+    from calomel.engine import CheckpointError
+    from calomel.families.family import OpenOptions
+    from calomel.families.memory import free_bytes
+    from calomel.families.open import estimate_of
+    from calomel.families.precision import dtype_of
+
+    folder = _folder(name, weights=False)
+    if quantize not in {None, "int8", "fp8"}:
+        raise InputError(f"--quantize is {quantize!r}; there are int8 and fp8")
+    eight: Quantization | None = "int8" if quantize == "int8" else "fp8" if quantize == "fp8" else None
+    options = OpenOptions(device=device, dtype=dtype, cache_tokens=cache_tokens, quantize=eight)
+    try:
+        kind = str(dtype_of(dtype, device)).removeprefix("torch.")
+        found = estimate_of(folder, _family(folder), options)
+    except CheckpointError as error:
+        raise InputError(str(error)) from error
+    print(f"weights    {found.weights / _MIB:10.1f} MiB  ({quantize or kind})")
+    print(f"contexts   {found.cache / _MIB:10.1f} MiB  ({cache_tokens} tokens stay encoded, {kind})")
+    print(f"one step   {found.work / _MIB:10.1f} MiB")
+    print(f"together   {found.total / _MIB:10.1f} MiB")
+    free = free_bytes(device)
+    if free is not None:
+        print(f"free now   {free / _MIB:10.1f} MiB  on {device}: {'fits' if found.total <= free else 'does not fit'}")
+
+
+@models.command()
+def convert(
+    name: _Name,
+    target: Annotated[Path, typer.Argument(help="The new folder; it must not be there.")],
+    dtype: Annotated[str | None, typer.Option(help="bfloat16, float16 or float32. Default: as it is.")] = None,
+    shard_gib: Annotated[float | None, typer.Option(min=0.001, help="Of a file at most. Default: one file.")] = None,
+) -> None:
+    """Write a model anew: its shards as one file, one file as shards, or its weights in another type."""
+    from calomel.engine import CheckpointError
+    from calomel.families.convert import convert as rewrite
+
+    folder = _folder(name)
+    most = None if shard_gib is None else int(shard_gib * 1024 * _MIB)
+    try:
+        written = rewrite(folder, target, dtype=dtype, shard_bytes=most)
+    except CheckpointError as error:
+        raise InputError(str(error)) from error
+    told = f"{written.rounded} tensors in another type" if written.rounded else "nothing is lost"
+    print(f"{target}: {len(written.files)} files of weights, {written.bytes / _MIB:.1f} MiB; {told}")
 
 
 @models.command()
@@ -74,7 +140,50 @@ def fetch(
     print(f"calomel serve --model {found.path.name}")
 
 
-def _folder(name: str) -> Path:
+def _is_own(folder: Path) -> bool:
+    """Whether a folder's config.json is of our own kind; asked first, since the families bring PyTorch."""
+    import json
+
+    try:
+        found = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and "diffusion" in found
+
+
+def _family_name(folder: Path) -> str:
+    if _is_own(folder):
+        return "calomel"
+    from calomel.engine import CheckpointError
+    from calomel.families.table import find
+
+    try:
+        return find(folder).name
+    except CheckpointError:
+        return "unknown"
+
+
+def _family(folder: Path) -> Family:
+    from calomel.engine import CheckpointError
+    from calomel.families.table import find
+
+    try:
+        return find(folder)
+    except CheckpointError as error:
+        raise InputError(str(error)) from error
+
+
+def _print_facts(family: Family) -> None:
+    facts = family.facts
+    print(f"attention  {facts.attention}")
+    print(f"mask       {facts.mask}; {'shifted logits' if facts.shift else 'no shift'}")
+    print(f"asked by   {family.prompts.fim} for holes, {family.prompts.edit} for regions")
+    for checkpoint in facts.checkpoints:
+        print(f"published  {checkpoint.name}, {checkpoint.licence}")
+    print(f"compared   {facts.parity or 'with no reference yet'}")
+
+
+def _folder(name: str, *, weights: bool = True) -> Path:
     from calomel.server.model_folders import ModelNameError, folder_of, is_model
     from calomel.weights import nano_path
 
@@ -82,7 +191,7 @@ def _folder(name: str) -> Path:
         folder = folder_of(name) or nano_path()
     except ModelNameError as error:
         raise InputError(str(error)) from error
-    if not is_model(folder):
+    if not is_model(folder) and (weights or not (folder / "config.json").is_file()):
         raise InputError(f"{folder} holds no model: config.json and weights as .safetensors are needed")
     return folder
 

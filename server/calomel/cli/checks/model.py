@@ -29,7 +29,7 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
         yield fail("model", str(error), "calomel models list says which there are")
         return
     yield _folder(folder)
-    yield from _memory(folder)
+    yield from _memory(folder, settings)
     yield _device(settings.device)
     yield _grammars()
 
@@ -39,18 +39,59 @@ def _folder(folder: Path) -> Finding:
 
     if not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
-    if not (folder / "tokenizer.json").is_file():
-        return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
     try:
         info = describe(folder)
+        if info.tokenizer is None:
+            _read_published(folder)
+        elif not Path(info.tokenizer).is_file():
+            return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
     except (OSError, ValueError) as error:
         return fail("model", f"{folder}: {error}", "choose another --model")
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
 
 
-def _memory(folder: Path) -> Iterator[Finding]:
-    needed = _PROGRAM_BYTES + _COPIES * sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    free = available_bytes()
+def _read_published(folder: Path) -> None:
+    """Read all of another maker's checkpoint but the weights themselves. Raises ValueError."""
+    from calomel.engine import CheckpointError
+    from calomel.families.shards import Shards
+    from calomel.families.table import find, read_config
+    from calomel.prompts.styles.choose import open_published
+
+    try:
+        family = find(folder)
+        diffusion = family.config(read_config(folder), folder).diffusion
+        Shards(folder)
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
+
+
+def _estimated(folder: Path, settings: ServerSettings) -> tuple[int, int | None] | None:
+    """Bytes that another maker's model takes on its device, and bytes that are free there; None for one of our own."""
+    import torch
+
+    from calomel.engine import CheckpointError
+    from calomel.families.family import OpenOptions
+    from calomel.families.memory import free_bytes
+    from calomel.families.open import estimate_of
+    from calomel.families.table import find
+
+    on_gpu = settings.device.startswith("cuda")
+    tokens = settings.cache_tokens
+    options = OpenOptions(device=settings.device, cache_tokens=tokens, spare_tokens=tokens)
+    try:
+        family = find(folder)
+        if family.name == "calomel":
+            return None
+        needed = estimate_of(folder, family, options).total
+    except CheckpointError:
+        return 0, None  # the model's own line says what is wrong
+    return needed, free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
+
+
+def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    needed, free = _estimated(folder, settings) or (_PROGRAM_BYTES + _COPIES * size, available_bytes())
     if free is None:
         return
     told = f"{free // MIB} MiB free, about {needed // MIB} MiB needed"

@@ -1,0 +1,104 @@
+"""Every family behind the HTTP door, on a tiny random checkpoint in its published layout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+from tests.families.writers import writers
+from tests.server.conftest import TOKEN, until
+
+from calomel.families.table import FAMILIES, find
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts
+from calomel.server.app import create_app
+from calomel.server.settings import ServerSettings
+from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
+from calomel.suggest.fill import open_filler
+from calomel.suggest.wire import decode_answer, encode_request
+
+JSON = {"content-type": "application/json"}
+WRITERS = writers()
+REGION = "    return width * height\n"
+EDIT = (
+    "<|recently_viewed_code_snippets|>\n\n<|/recently_viewed_code_snippets|>\n\n"
+    "<|current_file_content|>\ncurrent_file_path: shape.py\ndef area(width, height):\n"
+    "<|code_to_edit|>\n    return w<|cursor|> * height\n<|/code_to_edit|>\n<|/current_file_content|>\n\n"
+    "<|edit_diff_history|>\n--- shape.py\n+++ shape.py\n@@ -1,1 +1,1 @@\n-def area(w, height):\n"
+    "+def area(width, height):\n<|/edit_diff_history|>\n"
+)
+
+
+@pytest.fixture(scope="module", params=sorted(WRITERS))
+def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder = tmp_path_factory.mktemp("published") / request.param
+    WRITERS[request.param](folder)
+    assert find(folder).name == request.param
+    settings = ServerSettings(token=SecretStr(TOKEN), model=folder, outcome_log=False)
+    app = create_app(settings, lambda: open_filler(folder, dtype="float32", cache_tokens=4096))
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+        until(lambda: app.state.door.loader.state in {"ready", "failed"}, 60)
+        yield client
+
+
+def test_every_family_but_our_own_has_a_published_layout_to_be_tried_with() -> None:
+    assert sorted({family.name for family in FAMILIES} - set(WRITERS)) == ["calomel"]
+
+
+def test_a_hole_is_filled(door: TestClient) -> None:
+    body = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix": "\n\nadd(1, 2)\n", "max_tokens": 12}
+
+    first, again = (door.post("/v1/fim/completions", json={**body, "temperature": 0.0}) for _ in range(2))
+
+    assert first.status_code == 200, first.text
+    answer = first.json()
+    assert answer["choices"] == again.json()["choices"]
+    assert answer["choices"][0]["finish_reason"] in {"stop", "length"}
+    assert 0 < answer["usage"]["completion_tokens"] <= 12 or answer["choices"][0]["finish_reason"] == "stop"
+    assert answer["usage"]["prompt_tokens"] > 8
+
+
+def test_a_canvas_is_shown_while_it_is_denoised(door: TestClient) -> None:
+    body = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix": "\n", "max_tokens": 12, "stream": True}
+
+    answer = door.post("/v1/fim/completions", json={**body, "diffusing": True})
+
+    assert answer.status_code == 200, answer.text
+    *states, done = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert done == "[DONE]"
+    assert len(states) >= 2
+    assert all("error" not in json.loads(state) for state in states)
+
+
+def test_a_region_is_rewritten_and_a_draft_stands_behind_it_unjudged(door: TestClient) -> None:
+    parts = PromptParts(
+        edits=(Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n"),),
+        path="shape.py",
+        prefix="def area(width, height):\n",
+        suffix="\nprint(area(1, 2))\n",
+        region=EditRegion("    return w * height\n", 12),
+    )
+    asked = CompleteRequest("edit", parts, max_tokens=24, drafts=(Draft(REGION, "rename"),))
+
+    answer = door.post("/calomel/v1/complete", content=encode_request(asked), headers=JSON)
+
+    assert answer.status_code == 200, answer.text
+    told = decode_answer(answer.content)
+    own, draft = told.candidates
+    assert not told.judged
+    assert own.maker == CANVAS
+    assert own.steps > 0
+    assert (draft.text, draft.maker, draft.log_prob) == (REGION, "rename", None)
+
+
+def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> None:
+    answer = door.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": EDIT}]})
+
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert body["usage"]["prompt_tokens"] > 8
+    # Of random weights nothing is offered: the region comes back as it was, or as something that passed every filter.
+    assert body["choices"][0]["message"]["content"].startswith("```\n")
