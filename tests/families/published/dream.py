@@ -58,7 +58,9 @@ def backbone(raw: dict[str, Any]) -> Qwen2ForCausalLM:
     names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads")
     shape = {name: raw[name] for name in (*names, "rms_norm_eps", "rope_theta", "vocab_size", "tie_word_embeddings")}
     # No ids: the class would look for them in its vocabulary.
-    return Qwen2ForCausalLM(Qwen2Config(**shape, bos_token_id=None, eos_token_id=None)).eval()
+    model = Qwen2ForCausalLM(Qwen2Config(**shape, bos_token_id=None, eos_token_id=None))
+    model.train(mode=False)
+    return model
 
 
 def write(

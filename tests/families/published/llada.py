@@ -78,21 +78,21 @@ def config(**more: Any) -> dict[str, Any]:
 
 def backbone(raw: dict[str, Any]) -> LlamaForCausalLM:
     """The network that it is, in ordinary names."""
-    shape = LlamaConfig(
-        vocab_size=raw["embedding_size"],
-        hidden_size=raw["d_model"],
-        intermediate_size=raw["mlp_hidden_size"],
-        num_hidden_layers=raw["n_layers"],
-        num_attention_heads=raw["n_heads"],
-        num_key_value_heads=raw["n_kv_heads"],
-        max_position_embeddings=raw["max_sequence_length"],
-        rms_norm_eps=raw["rms_norm_eps"],
-        rope_theta=raw["rope_theta"],
-        bos_token_id=None,
-        eos_token_id=None,
-        tie_word_embeddings=raw["weight_tying"],
-    )
-    return LlamaForCausalLM(shape).eval()
+    shape = {
+        "vocab_size": raw["embedding_size"],
+        "hidden_size": raw["d_model"],
+        "intermediate_size": raw["mlp_hidden_size"],
+        "num_hidden_layers": raw["n_layers"],
+        "num_attention_heads": raw["n_heads"],
+        "num_key_value_heads": raw["n_kv_heads"],
+        "max_position_embeddings": raw["max_sequence_length"],
+        "rms_norm_eps": raw["rms_norm_eps"],
+        "rope_theta": raw["rope_theta"],
+        "tie_word_embeddings": raw["weight_tying"],
+    }
+    model = LlamaForCausalLM(LlamaConfig(**shape, bos_token_id=None, eos_token_id=None))
+    model.train(mode=False)
+    return model
 
 
 def published_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
