@@ -28,7 +28,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-inp
 try: $(VENV)/.installed-base
 	$(BIN)/calomel try
 	echo
-	$(BIN)/calomel demo --seconds "$$([ -t 1 ] && echo 40 || echo 5)"
+	# Asked here: inside of a substitution, standard output is no terminal.
+	seconds=5
+	[ ! -t 1 ] || seconds=40
+	$(BIN)/calomel demo --seconds "$$seconds"
 
 test: check
 	$(BIN)/python -m pytest -m "not slow and not e2e"

@@ -118,3 +118,14 @@ async def test_settings_can_be_reloaded_by_hand(editor: Editor, tmp_path: Path) 
     (tmp_path / "calomel.toml").write_text("not toml at all [")
     (problem,) = (await editor.command("calomel.reloadSettings"))["problems"]
     assert "calomel.toml" in problem
+
+
+async def test_what_is_taken_back_does_not_stay_from_the_beginning(editor: Editor) -> None:
+    given: list[dict[str, Any]] = [{"suggest": {"enabled": False}}]
+    editor.answers["workspace/configuration"] = lambda _: given
+    options = {"calomel": {"configuration_replaces": True, **given[0]}}
+    await editor.initialize({"workspace": {"configuration": True}}, options=options)
+    await until_off(editor, "off_globally")
+    given[0] = {}
+    editor.notify("workspace/didChangeConfiguration", {"settings": None})
+    await until_off(editor, None)

@@ -11,6 +11,15 @@ mkdirSync(dirname(out), { recursive: true });
 execFileSync(process.execPath, [`${root}/scripts/build.mjs`, "--minify"], { stdio: "inherit" });
 execFileSync(
   process.execPath,
-  [`${root}/node_modules/@vscode/vsce/vsce`, "package", "--no-dependencies", "--skip-license", "--out", out],
+  [
+    `${root}/node_modules/@vscode/vsce/vsce`,
+    "package",
+    "--no-dependencies",
+    "--skip-license",
+    // It asks whoever has a terminal.
+    "--allow-missing-repository",
+    "--out",
+    out,
+  ],
   { cwd: root, stdio: "inherit" },
 );

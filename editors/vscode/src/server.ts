@@ -16,7 +16,7 @@ import type { ServerState, Silence } from "./state";
 import type { EditItem } from "./suggestion";
 
 /** How the editor's own agreement with the server is called. */
-const OPTIONS = { extensions: true };
+const OPTIONS = { extensions: true, configuration_replaces: true };
 // A server that ends so often within so long would end again.
 const MOST_ENDS = 3;
 const ENDS_MS = 3 * 60_000;

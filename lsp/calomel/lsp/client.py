@@ -44,6 +44,11 @@ class Client:
         return self.options.get("extensions") is True
 
     @property
+    def configuration_replaces(self) -> bool:
+        """Its answer to `workspace/configuration` is all of its settings: what `initialize` said is old by then."""
+        return self.options.get("configuration_replaces") is True
+
+    @property
     def completion_item(self) -> bool:
         """The user wants suggestions as items of the completion popup."""
         return self.options.get("completion_item") is True
@@ -82,7 +87,7 @@ def read_client(params: Mapping[str, Any]) -> Client:
 
 # What `initializationOptions` may hold beside each other; everything else there belongs to other servers' clients.
 _OWN = ("workspace", "privacy", "suggest", "server", "log")
-_DOOR = ("extensions", "completion_item", "debug", "position_encoding")
+_DOOR = ("extensions", "configuration_replaces", "completion_item", "debug", "position_encoding")
 
 
 def own_options(options: Mapping[str, Any]) -> dict[str, Any]:

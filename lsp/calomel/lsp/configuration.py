@@ -50,6 +50,7 @@ class Configuration:
         self._folders = folders
         self._user_file = user_file
         self._editor: Mapping[str, Any] = {}
+        self._said: Mapping[str, Any] = settings_in(client.options)
         self.applied: Callable[[Settings], None] = lambda _: None
         self.settings = self._load()[0]
 
@@ -65,6 +66,9 @@ class Configuration:
             else:
                 answer = answers[0] if answers else None
                 self._editor = answer if isinstance(answer, dict) else {}
+                if self._client.configuration_replaces and isinstance(answer, dict):
+                    # Else a setting that the user takes back would stay.
+                    self._said = {}
         self._apply()
 
     async def reload(self) -> list[str]:
@@ -107,7 +111,7 @@ class Configuration:
         settings, problems = load_settings(
             user_toml=self._user_file,
             workspace_toml=folders[0] / FILE_NAME if folders else None,
-            initialization_options=settings_in(self._client.options),
+            initialization_options=self._said,
             configuration=settings_in(self._editor),
         )
         said = [str(problem) for problem in problems]

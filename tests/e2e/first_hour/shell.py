@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Final, Self
 
 _AGREED: Final = b"y\n"
-_QUESTION: Final = b"[y/N]: "
+_QUESTION: Final = re.compile(rb"\[[yY]/[nN]\]:? $")
 _MARK: Final = "first-hour-exit-status"
 
 
@@ -51,8 +52,8 @@ class Shell:
     def run(self, command: str, limit: float) -> float:
         """Run a line; the seconds that it took. Raises CommandFailedError after `limit` seconds or when it fails."""
         began = time.monotonic()
-        # The mark is apart here and together in what is printed, since the terminal echoes the line. The braces have all
-        # of it read before the command runs, which may itself read from the terminal.
+        # The mark is apart here and together in what is printed, since the terminal echoes the line. The braces have
+        # all of it read before the command runs, which may itself read from the terminal.
         os.write(self._terminal, f"{{\n{command}\nprintf '%s%s:%d:\\n' {_MARK[:5]} {_MARK[5:]} $?\n}}\n".encode())
         said, answered = b"", 0
         while f"{_MARK}:".encode() not in said or not said.rstrip().endswith(b":"):
@@ -62,7 +63,7 @@ class Shell:
             if select.select([self._terminal], [], [], min(left, 1.0))[0]:
                 with contextlib.suppress(OSError):
                     said += os.read(self._terminal, 65_536)
-            if said[answered:].endswith(_QUESTION):
+            if _QUESTION.search(said, answered):
                 answered = len(said)
                 os.write(self._terminal, _AGREED)
         status = said.rsplit(f"{_MARK}:".encode(), 1)[1].split(b":")[0]
