@@ -10,6 +10,7 @@ import torch
 
 from calomel.engine import Engine, ModelConfig, Transformer
 from calomel.engine.checkpoint import tensor_table
+from calomel.engine.quantize import Quantization, quantize_tensor
 from calomel.engine.transformer import inverse_frequency
 from calomel.families.family import OpenOptions
 from calomel.families.placing import Place, load_into
@@ -37,12 +38,23 @@ def load_decoder(
     *,
     dtype: torch.dtype,
     device: str = "cpu",
+    quantize: Quantization | None = None,
     ignored: Callable[[str], bool] = frequencies_and_ties,
 ) -> Transformer:
-    """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit."""
+    """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
+
+    With `quantize`, every matrix is rounded as soon as it is there: no more than one is whole at a time.
+    """
     with torch.device("meta"):
         model = Transformer(config)
-    load_into(model, places, Shards(folder), dtype=dtype, device=device, ignored=ignored, keep=_router_bias)
+
+    def placed(name: str) -> None:
+        if quantize is not None:
+            quantize_tensor(model, name, quantize)
+
+    load_into(
+        model, places, Shards(folder), dtype=dtype, device=device, ignored=ignored, keep=_router_bias, placed=placed
+    )
     model.inverse_frequency = inverse_frequency(config).to(device)
     return model.requires_grad_(requires_grad=False).eval()
 
@@ -57,7 +69,9 @@ def open_decoder(
 ) -> Engine:
     """The same as a running engine, as `options` say."""
     dtype = dtype_of(options.dtype, options.device)
-    model = load_decoder(folder, config, places, dtype=dtype, device=options.device, ignored=ignored)
+    model = load_decoder(
+        folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize, ignored=ignored
+    )
     return Engine(
         model,
         device=options.device,

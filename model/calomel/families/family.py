@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from calomel.engine import Serving
 from calomel.engine.config import Shape
+from calomel.engine.quantize import Quantization
 from calomel.families.estimate import Estimate, EstimateOptions
 from calomel.families.facts import FamilyFacts
 from calomel.families.generation import Generation
 from calomel.families.style import PromptStyle
-
-Quantization = Literal["int8", "fp8"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, Engine, ModelConfig, Serving
+from calomel.engine import Engine, ModelConfig, Serving, load_checkpoint
+from calomel.engine.quantize import quantize
 from calomel.families.estimate import Estimate, EstimateOptions, decoder_estimate
 from calomel.families.facts import FamilyFacts, Published
 from calomel.families.family import Family, OpenOptions
@@ -25,12 +26,12 @@ def _config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
 
 
 def _open(folder: Path, options: OpenOptions) -> Serving:
+    model = load_checkpoint(folder, dtype=dtype_of(options.dtype, options.device), device=options.device)
     if options.quantize is not None:
-        raise CheckpointError(f"weights in {options.quantize} are not there for this family")
-    return Engine.from_checkpoint(
-        folder,
+        quantize(model, options.quantize)
+    return Engine(
+        model,
         device=options.device,
-        dtype=dtype_of(options.dtype, options.device),
         threads=options.threads,
         cache_tokens=options.cache_tokens,
         spare_tokens=options.spare_tokens,

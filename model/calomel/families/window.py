@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+from calomel.engine import DiffusionConfig, ModelConfig
 from calomel.engine.window import WindowEngine, WindowOptions
 from calomel.families.configuration import decoder_config
 from calomel.families.decoder import load_decoder
@@ -60,10 +60,8 @@ def open_window(
     folder: Path, options: OpenOptions, config: ModelConfig, places: Iterable[Place], window: WindowOptions
 ) -> WindowEngine:
     """The checkpoint in `folder` as a running engine. Raises CheckpointError when its tensors do not fit."""
-    if options.quantize is not None:
-        raise CheckpointError(f"weights in {options.quantize} are not there for this family")
     dtype = dtype_of(options.dtype, options.device)
-    model = load_decoder(folder, config, places, dtype=dtype, device=options.device)
+    model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
     return WindowEngine(model, window, device=options.device, threads=options.threads, max_batch=options.max_batch)
 
 
