@@ -70,6 +70,15 @@ def test_dismissed_it_leaves_the_text_alone(emacs: Emacs) -> None:
     assert emacs.text() == HEAD[:-1] + "re\n"
 
 
+def test_the_mode_line_says_that_there_is_a_next_edit(emacs: Emacs) -> None:
+    emacs.script(edit={"print(old)": "print(new)"})
+    opened(emacs, "old = 1\nprint(old)\n")
+    emacs.press("M-d n e w")
+    count = '(string-to-number (or lsp-modeline--code-actions-string ""))'
+    emacs.until(lambda: emacs.lisp(count) == 1, "the mode line says it")
+    assert emacs.text() == "new = 1\nprint(old)\n"
+
+
 def test_a_next_edit_is_the_code_action(emacs: Emacs) -> None:
     emacs.script(edit={"print(old)": "print(new)"})
     text = "old = 1\n" + "\n" * 8 + "print(old)\n"
