@@ -51,14 +51,16 @@ class PublishedTokenizer(TextTokenizer):
         for number in (end, mask):
             if number >= 0 and number not in control.values():
                 control[by_id.get(number, f"<token {number}>")] = number
-        plain = [token for token in described.get("added_tokens") or () if token["content"] not in control]
+        # All of them stay, for the library numbers them anew; it can be told to read special ones as text.
+        added = [{**token, "special": token["content"] in control} for token in described.get("added_tokens") or ()]
         # What it puts around every text (a token at the beginning) is the prompt's to write.
-        bare = {**described, "added_tokens": plain, "post_processor": None, "truncation": None, "padding": None}
+        bare = {**described, "added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
         try:
             fast = FastTokenizer.from_str(json.dumps(bare))
         except Exception as error:
             raise TokenizerError(f"the tokenizer in {folder} can not be read: {error}") from error
-        self._literal = {int(token["id"]): str(token["content"]).encode() for token in plain}
+        fast.encode_special_tokens = True
+        self._literal = {int(token["id"]): str(token["content"]).encode() for token in added if not token["special"]}
         pieces = byte_level if "ByteLevel" in _kinds(described.get("decoder")) else _spelled
         super().__init__(fast, end=end, mask=mask, control=control, piece_bytes=pieces)
 

@@ -56,14 +56,16 @@ class ChatRenderer:
         self._tokenizer = tokenizer
         self._plain = PlainAnswer(tokenizer, ends)
         try:
-            self._around = max(len(self._ids(PromptParts(region=region), "")) for region in (None, EditRegion("", 0)))
+            self._around = len(self._ids(PromptParts(), ""))
+            self._around_region = len(self._ids(PromptParts(region=EditRegion("", 0)), ""))
         except ChatTemplateError as error:
             raise TokenizerError(f"the checkpoint can not be asked in its chat template: {error}") from error
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """The window has three quarters of the room, and what it leaves; then recent changes, then other files."""
         region = "" if parts.region is None else parts.region.text
-        fixed = self._around + _SEAMS + self._count(parts.path or "") + self._count(region)
+        around = self._around if parts.region is None else self._around_region
+        fixed = around + _SEAMS + self._count(parts.path or "") + self._count(region)
         room = max_context - fixed
         ids: list[int] = []
         for _ in range(_ATTEMPTS):
@@ -89,7 +91,7 @@ class ChatRenderer:
     def _shown(self, parts: PromptParts, room: int) -> tuple[PromptParts, bool]:
         """What fits of the parts, and whether the beginning of the prefix is left out."""
         edits = []
-        left = room // _SHARE if parts.region is not None else 0
+        left = room // _SHARE
         for hunk in reversed(parts.edits):
             left -= self._count(diff_text(hunk)) + self._count(hunk.path)
             if left < 0:

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tests.families.published.layout import write_config
+from tests.families.writers import writers
+
+from calomel.engine import CheckpointError
+from calomel.families.convert import convert
+from calomel.families.estimate import EstimateOptions
+from calomel.families.family import OpenOptions
+from calomel.families.generation import generation_of
+from calomel.families.memory import free_bytes
+from calomel.families.open import OutOfMemoryRefusedError, estimate_of, open_engine
+from calomel.families.shards import INDEX_FILE, Shards
+from calomel.families.table import FAMILIES, UnknownFamilyError, find, read_config
+from calomel.weights import nano_path
+
+WRITERS = writers()
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def sdar(tmp_path: Path) -> Path:
+    WRITERS["sdar"](tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_a_configuration_is_of_one_family_alone(tmp_path: Path, name: str) -> None:
+    WRITERS[name](tmp_path)
+    raw = read_config(tmp_path)
+
+    assert [family.name for family in FAMILIES if family.recognises(raw)] == [name]
+
+
+def test_our_own_checkpoint_is_a_family_too() -> None:
+    assert find(nano_path()).name == "calomel"
+
+
+def test_a_model_of_no_known_family_is_refused_with_what_it_says_and_what_there_is(tmp_path: Path) -> None:
+    write_config(tmp_path, {"model_type": "mamba", "architectures": ["MambaForCausalLM"]})
+
+    with pytest.raises(UnknownFamilyError) as caught:
+        find(tmp_path)
+
+    assert "model_type 'mamba', architectures ['MambaForCausalLM']" in str(caught.value)
+    assert "calomel, sdar" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+
+    with pytest.raises(CheckpointError, match=r"config\.json is not valid JSON"):
+        find(tmp_path)
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_loaded(sdar: Path) -> None:
+    family = find(sdar)
+    options = OpenOptions(dtype="float32", cache_tokens=65_536)
+    needed = estimate_of(sdar, family, options)
+    (sdar / "tokenizer_config.json").write_text("{")  # nothing but headers is read
+
+    with pytest.raises(OutOfMemoryRefusedError) as caught:
+        open_engine(sdar, OpenOptions(dtype="float32", memory_limit=needed.total - 1))
+
+    told = str(caught.value)
+    assert told.startswith(f"tiny needs {needed.total / MIB:.1f} MiB of memory on cpu (weights ")
+    assert "nothing was loaded. With a cache of 32768 tokens it takes " in told
+
+
+def test_where_nothing_smaller_fits_that_is_said(sdar: Path) -> None:
+    with pytest.raises(OutOfMemoryRefusedError, match="take a smaller checkpoint, or another device"):
+        open_engine(sdar, OpenOptions(memory_limit=1000))
+
+
+def test_weights_are_counted_as_the_headers_say_and_without_them_from_the_configuration(sdar: Path) -> None:
+    family, raw = find(sdar), read_config(sdar)
+    numbers = sum(held.numbers for held in Shards(sdar).tensors.values())
+
+    counted = family.estimate(raw, EstimateOptions(shards=Shards(sdar), dtype="float32"))
+    told = family.estimate(raw, EstimateOptions(dtype="float32"))
+
+    assert counted.weights == 4 * numbers
+    assert told.weights == pytest.approx(counted.weights, rel=0.01)  # without the norms
+    assert family.estimate(raw, EstimateOptions(shards=Shards(sdar), quantize="int8")).weights < 2 * numbers
+
+
+def test_the_memory_that_is_left_is_the_least_that_the_system_says(tmp_path: Path) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 5000 kB\n")
+    (tmp_path / "memory.max").write_text("4000000\n")
+    (tmp_path / "memory.current").write_text("3000000\n")
+    (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 200000\nactive_file 0\n")
+
+    assert free_bytes("cpu", tmp_path / "meminfo", tmp_path) == 1_200_000
+    assert free_bytes("cpu", tmp_path / "meminfo", tmp_path / "none") == 5000 * 1024
+    assert free_bytes("cpu", tmp_path / "none", tmp_path / "none") is None
+
+
+def test_sampling_is_what_the_checkpoint_says(tmp_path: Path) -> None:
+    own = find(nano_path())
+    write_config(tmp_path, {"temperature": 0.6, "top_p": 0.95, "top_k": 0}, "generation_config.json")
+
+    found = generation_of(own, {}, tmp_path)
+
+    assert (found.temperature, found.top_p, found.top_k) == (0.6, 0.95, -1)
+    assert found.policy == own.generation.policy
+    write_config(tmp_path, {"temperature": 0.6, "do_sample": False}, "generation_config.json")
+    assert generation_of(own, {}, tmp_path) == own.generation
+
+
+def test_shards_become_one_file_and_shards_again_with_nothing_lost(sdar: Path, tmp_path: Path) -> None:
+    before = Shards(sdar)
+
+    one = convert(sdar, tmp_path / "one")
+    many = convert(tmp_path / "one", tmp_path / "many", shard_bytes=40_000)
+
+    assert (len(one.files), one.rounded, (tmp_path / "one" / INDEX_FILE).exists()) == (1, 0, False)
+    assert len(many.files) > 2
+    after = Shards(tmp_path / "many")
+    assert all(torch.equal(before.read(name), after.read(name)) for name in before)
+    assert json.loads((tmp_path / "many" / "config.json").read_text()) == read_config(sdar)
+    open_engine(tmp_path / "many", OpenOptions(dtype="float32", cache_tokens=1024))[0].close()
+
+
+def test_another_type_is_counted_as_rounded(sdar: Path, tmp_path: Path) -> None:
+    written = convert(sdar, tmp_path / "half", dtype="bfloat16")
+
+    assert written.rounded == len(Shards(sdar).tensors)
+    assert {held.dtype for held in Shards(tmp_path / "half").tensors.values()} == {"BF16"}
+    with pytest.raises(CheckpointError, match="is there already"):
+        convert(sdar, tmp_path / "half")
