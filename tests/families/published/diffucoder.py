@@ -13,3 +13,6 @@ CONTROLS = (*dream.CONTROLS, "<|dlm_pad|>")
 def write(folder: Path, *, seed: int = 0, **more: Any) -> Path:
     """A folder with everything that is published."""
     return dream.write(folder, seed=seed, controls=CONTROLS, _name_or_path="apple/DiffuCoder-7B-Base", **more)
+
+
+WRITERS = {"diffucoder": write}

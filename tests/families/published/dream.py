@@ -79,3 +79,6 @@ def write(
     write_weights(folder, random_state(backbone(raw), seed))
     write_tokenizer(folder, controls, files="vocab and merges", tokenizer_class="DreamTokenizer", chat_template=CHATML)
     return folder
+
+
+WRITERS = {"dream": write}

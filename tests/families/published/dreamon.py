@@ -15,3 +15,6 @@ def write(folder: Path, *, seed: int = 0, **more: Any) -> Path:
     generation = {"alg": "entropy", "number_transfer_tokens": 1}
     own = {"controls": CONTROLS, "_name_or_path": "checkpoints/DreamOn-v0-7B", "generation": generation}
     return dream.write(folder, seed=seed, **{**own, **more})
+
+
+WRITERS = {"dreamon": write}

@@ -121,3 +121,6 @@ def write(folder: Path, *, seed: int = 0, **more: Any) -> Path:
         more={"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>"},
     )
     return folder
+
+
+WRITERS = {"llada": write}

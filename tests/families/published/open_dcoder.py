@@ -26,3 +26,6 @@ def write(folder: Path, *, seed: int = 0, controls: tuple[str, ...] = CONTROLS, 
     write_weights(folder, random_state(dream.backbone(raw), seed))
     write_tokenizer(folder, controls, more={"mask_token": "<M>", "eos_token": "<|endoftext|>"})
     return folder
+
+
+WRITERS = {"open-dcoder": write}
