@@ -6,16 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests.families.published.layout import TEXT_TOKENS, write_config, write_tokenizer, write_weights
+from tests.families.published.layout import write_config, write_weights
 from torch import Tensor
 from transformers.models.diffusion_gemma.configuration_diffusion_gemma import DiffusionGemmaConfig
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
-CONTROLS = ("<pad>", "<eos>", "<bos>", "<|turn>", "<turn|>", "<|channel>", "<channel|>", "<image|>")
-PAD = TEXT_TOKENS
-PICTURE = TEXT_TOKENS + len(CONTROLS) - 1
-ENDS = (TEXT_TOKENS + 1, TEXT_TOKENS + 4)
-VOCABULARY = 288
+CONTROLS = ("<pad>", "<eos>", "<bos>", "<unk>", "<|turn>", "<turn|>", "<|channel>", "<channel|>")
+# Gemma's vocabulary: control tokens, a token for each byte, characters (a space is written as below), merged pairs.
+_BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
+_CHARACTERS = ("▁", "\n", *(chr(code) for code in range(33, 127)))
+_MERGES = ("▁ ▁", "▁▁ ▁▁", "r e", "t u", "re tu", "r n", "retu rn", "▁ return", "d e", "de f", "i n", "▁ =")
+_VOCABULARY = (*CONTROLS, *_BYTES, *_CHARACTERS, *(pair.replace(" ", "") for pair in _MERGES), "<|image|>")
+PAD, FIRST_TEXT, PICTURE = 0, len(CONTROLS), len(_VOCABULARY) - 1
+ENDS = (1, 5)
+VOCABULARY = len(_VOCABULARY)
 WINDOW = 24
 TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|turn>"
@@ -30,7 +34,7 @@ def config(*, canvas: int = 16) -> dict[str, Any]:
         "model_type": "diffusion_gemma_text",
         "attention_bias": False,
         "attention_dropout": 0.0,
-        "bos_token_id": TEXT_TOKENS + 2,
+        "bos_token_id": 2,
         "eos_token_id": ENDS[0],
         "final_logit_softcapping": 30.0,
         "global_head_dim": 16,
@@ -47,7 +51,7 @@ def config(*, canvas: int = 16) -> dict[str, Any]:
         "num_global_key_value_heads": 1,
         "num_hidden_layers": 3,
         "num_key_value_heads": 2,
-        "pad_token_id": TEXT_TOKENS,
+        "pad_token_id": PAD,
         "rms_norm_eps": 1e-06,
         "rope_parameters": {
             "full_attention": {"partial_rotary_factor": 0.25, "rope_theta": 1000000.0, "rope_type": "proportional"},
@@ -116,7 +120,7 @@ def generation(**changed: Any) -> dict[str, Any]:
         "eos_token_id": list(ENDS),
         "max_denoising_steps": 8,
         "max_new_tokens": 256,
-        "pad_token_id": TEXT_TOKENS,
+        "pad_token_id": PAD,
         "sampler_config": {"_cls_name": "EntropyBoundSamplerConfig", "entropy_bound": 0.1},
         "stability_threshold": 1,
         "t_max": 0.8,
@@ -125,8 +129,12 @@ def generation(**changed: Any) -> dict[str, Any]:
     }
 
 
-def state(raw: dict[str, Any], seed: int = 0, sharpness: float = 1.0) -> dict[str, Tensor]:
-    """Random tensors under the published names; the more `sharpness`, the surer the model is of its tokens."""
+def state(raw: dict[str, Any], seed: int = 0, calm: float = 0.5) -> dict[str, Tensor]:
+    """Random tensors under the published names.
+
+    What layers add to a token's own embedding is scaled by `calm`: with all of it, random weights answer each canvas by
+    another one, and no canvas is ever stable.
+    """
     with torch.device("meta"):
         named = DiffusionGemmaForBlockDiffusion(DiffusionGemmaConfig.from_dict(raw)).state_dict()
     generator = torch.Generator().manual_seed(seed)
@@ -138,26 +146,66 @@ def state(raw: dict[str, Any], seed: int = 0, sharpness: float = 1.0) -> dict[st
         ):
             continue
         if "embed_tokens" in name:
-            found[name] = noise * sharpness
+            found[name] = noise
         else:
             near_one = "norm" in name or "scal" in name
             found[name] = noise * 0.1 + 1 if near_one else noise * 0.2
+            if "post_attention" in name or "post_feedforward_layernorm.weight" in name:
+                found[name] *= calm
     return found
 
 
-def write(
-    folder: Path, *, seed: int = 0, sharpness: float = 1.0, canvas: int = 16, shards: int = 3, **generating: Any
-) -> Path:
+def write(folder: Path, *, seed: int = 0, canvas: int = 16, shards: int = 3, **generating: Any) -> Path:
     """A folder with everything that is published."""
     raw = config(canvas=canvas)
     write_config(folder, raw)
     write_config(folder, generation(**generating), "generation_config.json")
-    write_weights(folder, state(raw, seed, sharpness), shards=shards)
-    write_tokenizer(
-        folder,
-        CONTROLS,
-        tokenizer_class="GemmaTokenizer",
-        more={"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>"},
-    )
+    write_weights(folder, state(raw, seed), shards=shards)
+    _write_tokenizer(folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     return folder
+
+
+def _write_tokenizer(folder: Path) -> None:
+    ids = {name: number for number, name in enumerate(_VOCABULARY)}
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    fast = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": ids[name], "content": name, **plain} for name in (*CONTROLS, "<|image|>")],
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"String": " "},
+            "behavior": "MergedWithPrevious",
+            "invert": False,
+        },
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "<unk>",
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": True,
+            "byte_fallback": True,
+            "ignore_merges": False,
+            "vocab": ids,
+            "merges": [pair.split(" ") for pair in _MERGES],
+        },
+    }
+    write_config(folder, fast, "tokenizer.json")
+    said = {"bos_token": "<bos>", "eos_token": "<eos>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    write_config(folder, {"tokenizer_class": "GemmaTokenizer", **said}, "tokenizer_config.json")
+
+
+WRITERS = {"diffusion-gemma": write}

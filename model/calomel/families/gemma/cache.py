@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 SLACK: Final = 2048
 
 
-class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  (its __init_subclass__)
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of all tokens."""
 
     def reaches(self, length: int) -> bool:
@@ -29,7 +29,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  (its __init_subcla
             self.keys, self.values = self.keys[..., :length, :], self.values[..., :length, :]
 
 
-class _Window(_Layer):  # type: ignore[no-untyped-call]  (as above)
+class _Window(_Layer):
     """Keys and values of the last tokens.
 
     `keys` and `values` are those of the window, as the decoder reads them; `kept` [2, 1, H, N, D] goes further back.

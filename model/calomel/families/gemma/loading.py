@@ -53,7 +53,7 @@ def load(
         shards.close()
     _compute(model, device)
     model.requires_grad_(requires_grad=False)
-    model.train(mode=False)  # type: ignore[no-untyped-call]
+    model.train(mode=False)
     return model
 
 
