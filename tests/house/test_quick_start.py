@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -51,3 +52,43 @@ def test_continuous_integration_runs_the_same_commands() -> None:
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert script.rstrip().split("\n")[-2:] == quick_start()
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+@pytest.mark.parametrize(
+    ("absent", "status", "words", "smoke"),
+    [
+        (("neovim", "vscode"), 0, ["NO NEOVIM", "NO VS CODE"], False),
+        (("neovim",), 0, ["NO NEOVIM"], True),
+        ((), 0, [], True),
+        (("smoke",), 1, [], True),
+        (("vsix",), 0, ["NOT PACKED"], False),
+    ],
+    ids=["no_editors", "no_neovim", "all", "broken_extension", "not_packed"],
+)
+def test_continuous_integration_says_loudly_what_is_not_tried(
+    absent: tuple[str, ...], status: int, words: list[str], *, smoke: bool, tmp_path: Path
+) -> None:
+    programs = {
+        "tests/tools/get-neovim": f"exit {int('neovim' in absent)}",
+        "tests/tools/get-vscode": f"echo {tmp_path}/vscode; exit {int('vscode' in absent)}",
+        "bin/make": f'echo "make $1"; case $1 in vscode-smoke) exit {int("smoke" in absent)};; '
+        f"vsix) exit {int('vsix' in absent)};; esac",
+        "bin/npm": "exit 0",
+    }
+    for name, words_of_it in programs.items():
+        program = tmp_path / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{words_of_it}\n")
+        program.chmod(0o755)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "calomel.vsix").touch()
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
+    environment = os.environ | {"PATH": f"{tmp_path}/bin{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == status
+    said = [line for line in done.stderr.splitlines() if line.startswith("!!! ")]
+    # Once where it happens, and once at the end, where it is read.
+    assert [line.split(":")[0].removeprefix("!!! ") for line in said] == words * 2
+    assert ("make vscode-smoke" in done.stdout) == smoke
+    assert status or done.stdout.splitlines()[-2:] == quick_start()
