@@ -45,7 +45,7 @@ class NextEdits:
         self._notices = notices
         self._last: Suggestion | None = None
         # The client has a better way to ask, and to show what comes.
-        self._spoken = client.extensions
+        self._spoken = client.extensions and client.inline_completion
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Handle `textDocument/copilotInlineEdit`. Never null, never an error about the state of things."""
