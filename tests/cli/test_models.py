@@ -8,6 +8,7 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from tests.families.writers import writers
 
 from calomel.server.model_folders import models_folder
 
@@ -141,3 +142,51 @@ def test_a_hub_that_cannot_be_reached_is_told(
     done = run("models", "fetch", "me/small")
     assert done.status == 1
     assert "cannot be reached" in done.err
+
+
+@pytest.fixture
+def sdar(tmp_path: Path) -> Path:
+    writers()["sdar"](tmp_path / "tiny")
+    return tmp_path / "tiny"
+
+
+def test_what_is_known_of_another_makers_model_is_told(run: Callable[..., Any], sdar: Path) -> None:
+    told = run("models", "info", str(sdar)).out
+
+    assert "family     sdar" in told
+    assert "answers    fill, edit" in told
+    assert "published  JetLM/SDAR-8B-Chat, MIT" in told
+    assert "compared   tests/families/test_sdar.py" in told
+
+
+def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[..., Any], sdar: Path) -> None:
+    wide = run("models", "estimate", str(sdar), "--dtype", "float32", "--cache-tokens", "65536").out
+    narrow = run("models", "estimate", str(sdar), "--dtype", "bfloat16", "--cache-tokens", "65536").out
+
+    def figures(text: str) -> list[float]:
+        return [float(line.split("MiB")[0].split()[-1]) for line in text.splitlines()]
+
+    weights, contexts, step, together, _ = figures(wide)
+    assert together == pytest.approx(weights + contexts + step, abs=0.2)
+    assert figures(narrow)[1] == pytest.approx(contexts / 2, abs=0.1)
+    assert "on cpu: fits" in wide
+
+
+def test_a_configuration_alone_is_enough_for_an_estimate(run: Callable[..., Any], sdar: Path) -> None:
+    for file in sdar.glob("*.safetensors*"):
+        file.unlink()
+
+    assert "together" in run("models", "estimate", str(sdar)).out
+
+
+def test_shards_become_one_file(run: Callable[..., Any], sdar: Path, tmp_path: Path) -> None:
+    told = run("models", "convert", str(sdar), str(tmp_path / "one")).out
+
+    assert "1 files of weights" in told
+    assert "nothing is lost" in told
+    assert (tmp_path / "one" / "model.safetensors").is_file()
+
+
+def test_families_are_told_as_tables(run: Callable[..., Any]) -> None:
+    assert "| SDAR | block-causal" in run("models", "families").out
+    assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB |" in run("models", "families", "--guide").out

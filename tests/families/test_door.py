@@ -94,6 +94,7 @@ def test_a_region_is_rewritten_and_a_draft_stands_behind_it_unjudged(door: TestC
     assert (draft.text, draft.maker, draft.log_prob) == (REGION, "rename", None)
 
 
+@pytest.mark.slow
 def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> None:
     answer = door.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": EDIT}]})
 

@@ -21,6 +21,8 @@ PLACES = (
 
 
 class Net(nn.Module):
+    turned: Tensor
+
     def __init__(self) -> None:
         super().__init__()
         self.qkv = nn.Linear(2, 6, bias=False)

@@ -31,7 +31,7 @@ def describe(folder: Path | None) -> ModelInfo:
 
     place = folder or nano_path()
     config = json.loads((place / "config.json").read_text(encoding="utf-8"))
-    own = isinstance(config, dict) and "diffusion" in config
+    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
     positions = config.get("max_position_embeddings") if own else _positions(place)
     if not isinstance(positions, int):
         message = f"{place / 'config.json'} has no max_position_embeddings"

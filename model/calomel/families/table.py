@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
+from calomel.families import (
+    diffucoder,
+    diffusion_gemma,
+    dream,
+    dreamon,
+    fast_dllm_v2,
+    llada,
+    llada2,
+    open_dcoder,
+    own,
+    sdar,
+    sdar_moe,
+    stable_diffcoder,
+)
 from calomel.families.family import Family
 
-# Each of these modules has `FAMILIES: tuple[Family, ...]`; the first family that recognises a configuration has it.
-_MODULES: Final = (
-    "own",
-    "sdar",
-    "sdar_moe",
-    "fast_dllm_v2",
-    "stable_diffcoder",
-    "bd3lm",
-    "llada2",
-    "dreamon",
-    "dream",
-    "diffucoder",
-    "open_dcoder",
-    "llada",
-    "diffusion_gemma",
+# The first family that recognises a configuration has it.
+FAMILIES: Final[tuple[Family, ...]] = (
+    *own.FAMILIES,
+    *sdar.FAMILIES,
+    *sdar_moe.FAMILIES,
+    *fast_dllm_v2.FAMILIES,
+    *stable_diffcoder.FAMILIES,
+    *llada2.FAMILIES,
+    *dreamon.FAMILIES,
+    *dream.FAMILIES,
+    *diffucoder.FAMILIES,
+    *open_dcoder.FAMILIES,
+    *llada.FAMILIES,
+    *diffusion_gemma.FAMILIES,
 )
 
 
@@ -34,14 +45,6 @@ class UnknownFamilyError(CheckpointError):
     """No family recognises the checkpoint's config.json; the message says what it says and what there is."""
 
     code: ClassVar[str] = "unknown_family"
-
-
-def _families() -> tuple[Family, ...]:
-    there = [f"calomel.families.{name}" for name in _MODULES if find_spec(f"calomel.families.{name}") is not None]
-    return tuple(family for name in there for family in import_module(name).FAMILIES)
-
-
-FAMILIES: Final = _families()
 
 
 def read_config(folder: Path) -> dict[str, Any]:

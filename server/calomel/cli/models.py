@@ -54,7 +54,7 @@ def info(name: _Name) -> None:
     source = _source(folder)
     if source:
         print(f"from       {source}")
-    if not _is_own(folder):
+    if _family_name(folder) not in {"calomel", "unknown"}:
         _print_facts(_family(folder))
 
 
@@ -111,6 +111,17 @@ def convert(
         raise InputError(str(error)) from error
     told = f"{written.rounded} tensors in another type" if written.rounded else "nothing is lost"
     print(f"{target}: {len(written.files)} files of weights, {written.bytes / _MIB:.1f} MiB; {told}")
+
+
+@models.command()
+def families(
+    guide: Annotated[bool, typer.Option(help="Their published checkpoints, by size, instead.")] = False,
+) -> None:
+    """What kinds of checkpoint load, and what is known of each, as a table of Markdown."""
+    from calomel.cli.families import guide_table, state_table
+    from calomel.families.table import FAMILIES
+
+    print(guide_table(FAMILIES) if guide else state_table(FAMILIES), end="")
 
 
 @models.command()

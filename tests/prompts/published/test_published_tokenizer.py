@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,7 +94,7 @@ def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp
     }
     replaced = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
     decoders = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}]
-    description = {
+    description: dict[str, Any] = {
         "version": "1.0",
         "added_tokens": [],
         "normalizer": replaced,

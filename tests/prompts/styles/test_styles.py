@@ -54,7 +54,8 @@ def opened(folder: Path, kind: Any, template: str | None = CHATML, **more: Any) 
 def spelled(ids: Any, tokenizer: TextTokenizer) -> str:
     """The prompt with its control tokens by name."""
     names = {number: name for name, number in tokenizer.control.items()}
-    out, run = "", []
+    out = ""
+    run: list[int] = []
     for number in ids:
         if number in names:
             out += tokenizer.decode(run) + names[number]
@@ -183,3 +184,11 @@ def test_without_a_template_a_chat_model_is_refused_unless_its_family_has_one(tm
 def test_a_name_that_the_tokenizer_lacks_is_told(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="has no token <fim>"):
         opened(tmp_path, "fim_tokens", names=Names(prefix="<fim>"))
+
+
+def test_a_base_model_without_a_template_fills_the_hole_that_a_region_leaves(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, CONTROLS)
+    found = open_published(tmp_path, Style("around", "chat"), end=271, mask=277)
+    parts = PromptParts(prefix="a\n", suffix="c\n", region=EditRegion("bb\n", 1))
+
+    assert spelled(found.edit.render(parts, 512).context, found.tokenizer) == "a\n"

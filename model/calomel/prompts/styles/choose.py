@@ -44,6 +44,9 @@ def open_published(folder: Path, style: Style, *, end: int, mask: int) -> Publis
     """
     tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=all_names(style))
     fill = _renderer(style.fim, folder, style, tokenizer)
+    if style.edit == "chat" and style.fim != "chat" and _template(folder, style) is None:
+        # Base models have no template: they fill the hole that a region leaves.
+        return Published(tokenizer, fill, fill)
     return Published(
         tokenizer, fill, fill if style.edit == style.fim else _renderer(style.edit, folder, style, tokenizer)
     )
@@ -64,17 +67,18 @@ def _renderer(kind: str, folder: Path, style: Style, tokenizer: PublishedTokeniz
         ids = FimIds(prefix, suffix, middle, suffix_first=names.order == "spm", file=file)
         return FimTokensRenderer(tokenizer, ends, ids, begin)
     if kind == "chat":
-        return ChatRenderer(_template(folder, style), tokenizer, ends)
+        template = _template(folder, style)
+        if template is None:
+            raise TokenizerError(f"{folder} has no chat template, and its family needs one to be asked")
+        return ChatRenderer(template, tokenizer, ends)
     raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
 
 
-def _template(folder: Path, style: Style) -> ChatTemplate:
+def _template(folder: Path, style: Style) -> ChatTemplate | None:
     try:
         found = ChatTemplate.of(folder)
         if found is None and style.template is not None:
-            found = ChatTemplate({"default": style.template})
+            return ChatTemplate({"default": style.template})
     except ChatTemplateError as error:
         raise TokenizerError(str(error)) from error
-    if found is None:
-        raise TokenizerError(f"{folder} has no chat template, and its family needs one to be asked")
     return found
