@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
 import torch
+from hypothesis import given, settings
 from tests.engine.conftest import CONFIG, END, MASK
 from tests.engine.test_attention import FakeFlash
 from tests.families.reference import block_diffusion as published
@@ -321,3 +323,46 @@ def test_a_configuration_that_no_block_fits_is_refused(fields: dict[str, Any], t
 def test_a_wrong_parameter_of_a_block_policy_is_named(policy: str) -> None:
     with pytest.raises(InvalidRequestError, match="policy"):
         parse_policy(policy)
+
+
+def test_canvases_of_several_blocks_answer_the_same_cached_or_not(
+    model: Transformer, context: tuple[int, ...], start: Start
+) -> None:
+    longer = replace(model.config, diffusion=replace(model.config.diffusion, max_canvas=3 * BLOCK))
+    several = Transformer(longer)
+    several.load_state_dict(model.state_dict())
+    several = several.requires_grad_(requires_grad=False).to(model.embed_tokens.weight.device)
+    asked = [ask(context[:size], 30, canvas_lengths=(BLOCK, 2 * BLOCK), max_steps=64) for size in (44, 45, 48)]
+
+    engine = start(several)
+    first, again = ([engine.submit(request).result() for request in asked] for _ in range(2))
+
+    assert [result.ids for result in again] == [result.ids for result in first]
+    assert all(result.cached_tokens >= 40 for result in again)
+    for request, result in zip(asked, first, strict=True):
+        assert (len(request.context) + result.canvas_length) % BLOCK == 0
+        assert [length for length, _ in result.length_scores]
+        assert MASK not in result.ids
+
+
+Tokens = tuple[int, ...]
+
+
+@settings(max_examples=60, deadline=None)
+@given(contexts=st.lists(st.lists(st.integers(0, 1), max_size=30).map(tuple), min_size=2, max_size=6))
+def test_what_the_cache_returns_was_computed_from_the_same_blocks(contexts: list[Tokens]) -> None:
+    config = ModelConfig(10, 4, 4, 1, 1, 1, 2, 64, DiffusionConfig(8, 9, verifiable=False, block=4))
+    cache = PrefixCache(config, pages=40, page_size=8, dtype=torch.float32, device=torch.device("cpu"))
+    for tokens in contexts:
+        whole = tokens[: len(tokens) // 4 * 4]
+        # Stands for what a model computes: each row depends on all tokens up to the end of its block.
+        rows = torch.tensor([float(hash(whole[: row // 4 * 4 + 4]) % 10_007) for row in range(len(whole))])
+        buffer = KeyValueBuffer(config, 64, dtype=torch.float32, device=torch.device("cpu"))
+        lease = cache.acquire(whole, buffer)
+        assert lease.length % 4 == 0
+        assert buffer.keys[0, : lease.length, 0, 0].tolist() == rows[: lease.length].tolist()
+        buffer.keys[:, : len(whole)] = rows[:, None, None]
+        buffer.values[:, : len(whole)] = rows[:, None, None]
+        cache.store(lease, whole, buffer)
+        cache.check()
+        cache.release(lease)

@@ -39,6 +39,8 @@ class Segment:
         context: so many tokens of the request come before the first row, all of them visible to every row.
         causal: a row sees the rows before it and itself; else all rows of the segment. With blocks, both see the rows
             up to the end of their own block.
+        behind: so many keys behind the rows' own, which the buffer still holds, are visible to every row. Such a
+            segment is a part of one block.
     """
 
     start: int
@@ -46,6 +48,7 @@ class Segment:
     buffer: KeyValueBuffer
     context: int
     causal: bool
+    behind: int = 0
 
     @property
     def rows(self) -> int:
@@ -86,12 +89,12 @@ class SegmentAttention:
         """Whether flash-attn can tell what `segment` sees: it has no blocks, and no window that spares a canvas."""
         block = self._config.diffusion.block
         if block > 1:
-            return segment.rows <= block
+            return segment.rows <= block and not segment.behind
         return segment.causal or window is None or segment.rows <= window
 
     def _attend_sdpa(self, index: int, segment: Segment, layer: int, q: Tensor, window: int | None) -> Tensor:
         rows, heads, width = q.shape
-        stop = segment.context + rows
+        stop = segment.context + rows + segment.behind
         first = 0 if window is None else max(0, segment.context - window + 1)
         keys = segment.buffer.keys[layer, first:stop].transpose(0, 1)  # [Hkv, S, D]
         values = segment.buffer.values[layer, first:stop].transpose(0, 1)

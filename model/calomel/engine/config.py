@@ -36,6 +36,9 @@ class DiffusionConfig:
             block too, and is headed by the tokens before it that fill no block.
         sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
             revealed as a whole.
+        block_cache: a step within a sub-block whose first position is known forwards that sub-block alone, beside the
+            keys that the rest of the block had when it was last forwarded (the `use_block_cache` of Fast-dLLM v2).
+            Approximate: the rest of the block does not see what such a step reveals.
         reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
             behind the answer.
     """
@@ -48,6 +51,7 @@ class DiffusionConfig:
     block: int = 1
     reads_suffix: bool = False
     sub_block: int | None = None
+    block_cache: bool = False
 
     def __post_init__(self) -> None:
         if self.block < 1:

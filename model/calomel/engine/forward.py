@@ -23,6 +23,7 @@ class Piece:
         context: position of the first row; so many tokens come before it.
         causal: how the rows see each other, see `Segment`.
         read: rows whose logits are wanted.
+        behind: so many positions behind the last row are visible too, as an earlier forward left them in the buffer.
         first: of a canvas, the row that predicts its first position; -1 where the row before the piece did.
     """
 
@@ -32,6 +33,7 @@ class Piece:
     causal: bool
     read: Sequence[int] = ()
     first: int = 0
+    behind: int = 0
 
 
 def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
@@ -50,7 +52,7 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | No
         ids.append(torch.as_tensor(piece.ids, dtype=torch.int64, device=device))
         positions.extend(range(piece.context, piece.context + size))
         read.extend(start + row for row in piece.read)
-        segments.append(Segment(start, start + size, piece.buffer, piece.context, piece.causal))
+        segments.append(Segment(start, start + size, piece.buffer, piece.context, piece.causal, piece.behind))
     attend = SegmentAttention(model.config, segments, flash)
     hidden = model(torch.cat(ids), torch.tensor(positions, device=device), attend)
     if len(read) < len(positions):

@@ -290,6 +290,9 @@ class Job:
         if behind:
             read = [len(behind) - 1] if self.foresees else []
             pieces.append(Piece(behind, buffer, buffer.length, causal=True, read=read))
+        run = self.run_alone
+        if run is not None:
+            return [self._run_piece(board, run)]
         start, head = buffer.length + len(behind), self.head
         first = len(head) - 1 if self.diffusion.logit_shift else len(head)
         known = [torch.tensor(head, device=board.device)] if head else []
@@ -302,6 +305,28 @@ class Job:
                 )
             )
         return pieces
+
+    @property
+    def run_alone(self) -> int | None:
+        """The first row, of the canvas with its head, of the sub-block that the next step forwards alone."""
+        run = self.diffusion.sub_block
+        if run is None or not (self.diffusion.block_cache and self.canvas_steps and self.masked) or self.last_step:
+            return None
+        if self.request.revise or self.steered is not None or len(self.candidates) > 1:
+            return None
+        head = len(self.head)
+        start = (head + self.masked[0]) // run * run
+        return None if self.masked[0] == start - head else start
+
+    def _run_piece(self, board: Board, start: int) -> Piece:
+        """The rows of the sub-block from row `start` of the canvas with its head on."""
+        buffer, head, run = self.committed, self.head, self.diffusion.sub_block or 1
+        known = torch.tensor(head, dtype=torch.int64, device=board.device)
+        ids = torch.cat([known, board.ids[self.slot, : self.length]])[start : start + run]
+        first = len(head) - start - (1 if self.diffusion.logit_shift else 0)
+        read = [first + column for column in self.columns(self.length)]
+        behind = -(start + run) % self.diffusion.block
+        return Piece(ids, buffer, buffer.length + start, causal=False, read=read, first=first, behind=behind)
 
     def extend(self, predictions: Sequence[Prediction], flips: Sequence[int] | None = None) -> None:
         """Append final tokens to the answer; an end token ends it."""

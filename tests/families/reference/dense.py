@@ -33,3 +33,40 @@ def whole_logits(model: Transformer, ids: Sequence[int], block: int) -> Tensor:
     with torch.inference_mode():
         hidden = model(torch.tensor(ids), torch.arange(len(ids)), attend_under(block_causal_mask(len(ids), block)))
         return model.logits(hidden)
+
+
+class Remembered:
+    """Whole forwards that leave their keys and values behind, and parts of one that are forwarded beside them."""
+
+    def __init__(self, model: Transformer, block: int) -> None:
+        self._model = model
+        self._block = block
+        self._held: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def whole(self, ids: Sequence[int]) -> Tensor:
+        """The logits [T, V] of `ids`."""
+        under = attend_under(block_causal_mask(len(ids), self._block))
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            self._held[layer] = (k.clone(), v.clone())
+            return under(layer, q, k, v)
+
+        return self._logits(ids, 0, attend)
+
+    def part(self, ids: Sequence[int], start: int, stop: int) -> Tensor:
+        """The logits [stop - start, V] of these rows, which belong to the last block."""
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = self._held[layer]
+            keys[start:stop], values[start:stop] = k, v
+            mask = torch.ones(len(q), len(keys), dtype=torch.bool)
+            groups = q.shape[1] // k.shape[1]
+            keys, values = (x.repeat_interleave(groups, dim=1).transpose(0, 1) for x in (keys, values))
+            return F.scaled_dot_product_attention(q.transpose(0, 1), keys, values, mask).transpose(0, 1)
+
+        return self._logits(ids[start:stop], start, attend)
+
+    def _logits(self, ids: Sequence[int], first: int, attend: Attend) -> Tensor:
+        with torch.inference_mode():
+            positions = torch.arange(first, first + len(ids))
+            return self._model.logits(self._model(torch.tensor(ids), positions, attend))
