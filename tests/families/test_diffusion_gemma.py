@@ -358,6 +358,12 @@ def test_without_transformers_the_error_says_how_to_install_it(folder: Path, mon
             opened(folder)
 
 
+def test_weights_in_bfloat16_serve_several_requests_at_once(folder: Path) -> None:
+    with DIFFUSION_GEMMA.open(folder, OpenOptions(dtype="bfloat16", threads=1)) as engine:
+        handles = engine.submit_all([asked(CONTEXT[:length], seed=length, min_new_tokens=9) for length in (5, 30, 45)])
+        assert all(len(handle.result().ids) >= 9 for handle in handles)
+
+
 def test_eight_bit_weights_are_refused(folder: Path) -> None:
     with pytest.raises(CheckpointError, match="int8"):
         opened(folder, quantize="int8")

@@ -19,8 +19,8 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 # Compiled against the torch and the CUDA of the machine it runs on.
 UNPINNED = {"calomel", "flash-attn"}
-# What one command wants, which says how to get it, and the extra that brings it.
-WANTED_BY_ONE = {"huggingface-hub": "hub"}
+# What one command or one family of models wants, which says how to get it, and the extra that brings it.
+WANTED_BY_ONE = {"huggingface-hub": "hub", "transformers": "families"}
 
 
 def project() -> dict[str, Any]:
