@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calomel.bench.answer import BASELINE, Answerer, Contender, ModelAnswerer, Oracle
 from calomel.bench.collect import Outcome, collect, run_tests
@@ -26,6 +27,9 @@ from calomel.bench.report import Report, Table, Value
 from calomel.bench.summary import flat_keys, language_table, quality_table, sweep
 from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.suggest.manner import Manner
+
+if TYPE_CHECKING:
+    from calomel.engine.quantize import Quantization  # imports torch
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND = 400
@@ -71,6 +75,7 @@ class InfillOptions:
         cache: folder of the journals that runs resume from; None is the user's cache folder.
         command: the command line to record; None is this process's own.
         contexts: sizes of context in tokens: compares these instead, with related code in front of the holes.
+        quantize: weights in eight bits, `int8` or `fp8`.
     """
 
     model: Path | None = None
@@ -93,6 +98,7 @@ class InfillOptions:
     results: Path | None = None
     command: str | None = None
     contexts: tuple[int, ...] = ()
+    quantize: Quantization | None = None
 
 
 def run_infill(options: InfillOptions) -> Report:
@@ -113,7 +119,10 @@ def run_infill(options: InfillOptions) -> Report:
         if options.oracle:
             report = measure_infill(options, Oracle(), PlainMeasure(), progress, weights="oracle")
         else:
-            model = stack.enter_context(open_model(options.model, device=options.device, threads=options.threads))
+            opened = open_model(
+                options.model, device=options.device, threads=options.threads, quantize=options.quantize
+            )
+            model = stack.enter_context(opened)
             report = measure_infill(
                 options,
                 ModelAnswerer(model),
@@ -150,6 +159,7 @@ def measure_infill(
         "seed": options.seed,
         "device": options.device,
         "threads": options.threads,
+        "quantize": options.quantize,
         "contenders": contenders,
         "heldout": options.heldout,
     }
@@ -170,6 +180,7 @@ def measure_infill(
         "loadavg": state.loadavg,
         "resumed_records": resumed,
         "weights": weights,
+        "quantize": options.quantize,
         "seed": options.seed,
         "sandbox": confinement,
         "human_eval_skipped": skipped,

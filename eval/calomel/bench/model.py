@@ -16,6 +16,7 @@ from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest, ope
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
     from calomel.engine import Serving
+    from calomel.engine.quantize import Quantization
     from calomel.prompts.text_tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT = "left_to_right"
@@ -65,6 +66,12 @@ class OpenModel:
         """Whether left-to-right decoding of these weights means anything."""
         return self.engine.config.diffusion.verifiable
 
+    @property
+    def weight_bytes(self) -> int:
+        """What the weights take; 0 where the engine does not tell."""
+        found: int = getattr(self.engine, "weight_bytes", 0)
+        return found
+
     def fill(
         self,
         hole: Hole,
@@ -99,15 +106,22 @@ def checkpoint_folder(folder: Path | None) -> Path:
 
 @contextmanager
 def open_model(
-    folder: Path | None, *, device: str = "cpu", threads: int | None = None, dtype: str | None = None
+    folder: Path | None,
+    *,
+    device: str = "cpu",
+    threads: int | None = None,
+    dtype: str | None = None,
+    quantize: Quantization | None = None,
 ) -> Iterator[OpenModel]:
     """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
+
+    `quantize` is for weights in eight bits.
 
     Raises:
         CheckpointError: the folder does not hold a checkpoint, or one that is too large for this device.
     """
     place = checkpoint_folder(folder)
-    filler = open_filler(place, device, threads, dtype=dtype)
+    filler = open_filler(place, device, threads, dtype=dtype, quantize=quantize)
     try:
         measure = TokenizerMeasure(filler.tokenizer)
         yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler, measure)

@@ -26,6 +26,7 @@ from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState, Constraint, Priority, Request, Result, SamplingParams, Serving
+    from calomel.engine.quantize import Quantization
     from calomel.prompts.styles.renderer import PromptRenderer
 
 
@@ -286,6 +287,7 @@ def open_filler(
     cache_tokens: int = DEFAULT_CACHE,
     spare_tokens: int | None = None,
     dtype: str | None = None,
+    quantize: Quantization | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -296,6 +298,7 @@ def open_filler(
         cache_tokens: of contexts that stay encoded.
         spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
+        quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
@@ -306,6 +309,11 @@ def open_filler(
     from calomel.weights import nano_path
 
     options = OpenOptions(
-        device=device, dtype=dtype, threads=threads, cache_tokens=cache_tokens, spare_tokens=spare_tokens
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        cache_tokens=cache_tokens,
+        spare_tokens=spare_tokens,
+        quantize=quantize,
     )
     return open_folder(model or nano_path(), options)

@@ -68,6 +68,7 @@ class Engine(Serving):
         if threads is not None and threads < 1:
             raise InvalidRequestError(f"threads is {threads}; it must be at least 1")
         model = model.to(device).eval()
+        self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
         block = model.config.diffusion.block
         page_size += -page_size % block
         weight = model.embed_tokens.weight

@@ -9,7 +9,7 @@ from typing import Any
 
 from calomel.engine import Serving
 from calomel.engine.config import Shape
-from calomel.engine.quantize import Quantization
+from calomel.engine.quantize import Quantization as Quantization  # noqa: PLC0414  (part of OpenOptions)
 from calomel.families.estimate import Estimate, EstimateOptions
 from calomel.families.facts import FamilyFacts
 from calomel.families.generation import Generation

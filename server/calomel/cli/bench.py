@@ -11,6 +11,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from calomel.cli.bench_server import load, soak
+from calomel.cli.bench_window import window
 from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 
@@ -18,6 +19,7 @@ bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_i
 
 bench.command()(load)
 bench.command()(soak)
+bench.command()(window)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 
@@ -28,6 +30,7 @@ Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STE
 MaxSteps = Annotated[int | None, typer.Option(min=1, help="Denoising steps a canvas, at most.")]
 Seed = Annotated[int, typer.Option(help="Decides which holes are cut.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
+Quantize = Annotated[str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")]
 Resume = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
 Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
@@ -53,6 +56,7 @@ def infill(
     oracle: Annotated[bool, typer.Option("--oracle", help="Check the bench itself, with the right answers.")] = False,
     human_eval: Annotated[bool, typer.Option(help="Include HumanEval-Infilling where its files are.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder of public data. Default: CALOMEL_DATA.")] = None,
+    quantize: Quantize = None,
     resume: Resume = True,
     json: Json = None,
     results: Results = None,
@@ -78,8 +82,41 @@ def infill(
             resume=resume,
             json=json,
             results=results,
+            quantize=_eight_bits(quantize),
         )
         print(run_infill(options).to_markdown())
+
+
+@bench.command(name="quantize")
+def quantize_bench(
+    model: Model = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="KIND,KIND…", help="float32, bfloat16, int8, fp8: beside the first of them.")
+    ] = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
+    seed: Seed = 1,
+    quick: Quick = False,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """Weights in eight bits: exact matches, memory and time beside the weights as they are."""
+    with _errors_reported(device):
+        from calomel.bench.quantize import QuantizeOptions, run_quantize
+
+        options = QuantizeOptions(
+            model=model,
+            kinds=tuple(filter(None, (weights or "").split(","))),
+            device=device,
+            threads=threads,
+            holes_per_kind=holes_per_kind,
+            seed=seed,
+            quick=quick,
+            json=json,
+            results=results,
+        )
+        print(run_quantize(options).to_markdown())
 
 
 @bench.command()
@@ -297,6 +334,12 @@ def _aggressiveness(text: str) -> Literal["quiet", "balanced", "eager"] | float:
     if not 0.0 <= number <= 1.0:
         raise InputError(f"--aggressiveness {text!r} is neither quiet, balanced, eager nor a probability")
     return number
+
+
+def _eight_bits(text: str | None) -> Literal["int8", "fp8"] | None:
+    if text not in {None, "int8", "fp8"}:
+        raise InputError(f"--quantize is {text!r}; there are int8 and fp8")
+    return cast("Literal['int8', 'fp8'] | None", text)
 
 
 def _size(text: str) -> int:

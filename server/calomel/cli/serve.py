@@ -23,6 +23,9 @@ def serve(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. Default: cpu.")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
+    quantize: Annotated[
+        str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN or --token-file: others see command lines."),
@@ -86,6 +89,7 @@ def serve(
         "model": model,
         "device": device,
         "threads": threads,
+        "quantize": quantize,
         "token": token,
         "token_file": token_file,
         "fresh_token": fresh_token,

@@ -69,6 +69,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 settings.threads,
                 cache_tokens=settings.cache_tokens,
                 spare_tokens=settings.cache_tokens,
+                quantize=settings.quantize,
             )
             _warm_up(filler)
         except Exception as error:

@@ -102,6 +102,10 @@ class ServerSettings(BaseSettings):
     )
     device: str = Field(default="cpu", description="Runs everywhere; the shipped model needs no GPU.")
     threads: int | None = Field(default=None, ge=1, le=1024, description="Unset: the engine chooses.")
+    quantize: Literal["int8", "fp8"] | None = Field(
+        default=None,
+        description="Weights in eight bits: a half of bfloat16's memory. fp8 is for GPUs that multiply it.",
+    )
     max_requests: int = Field(
         default=128,
         ge=1,
