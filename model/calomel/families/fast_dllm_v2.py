@@ -89,7 +89,7 @@ FAST_DLLM_V2: Final = Family(
         block=BLOCK,
         sources=("github.com/NVlabs/Fast-dLLM (v2)", "arXiv 2509.26328"),
         parity="tests/families/test_fast_dllm_v2.py",
-        limits="its cache of sub-blocks, which is approximate, is off, as published; "
+        limits="the mask token is never predicted; the approximate cache of sub-blocks is off, as published: "
         "`use_block_cache: true` in config.json turns it on",
     ),
 )
