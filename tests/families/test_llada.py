@@ -10,10 +10,14 @@ import torch
 from tests.families.published import llada
 from tests.families.published.layout import TEXT_TOKENS, random_state
 from tests.families.reference.logits import full_attention, window_logits
+from tests.families.reference.window import Draws, Full, llada_dual
+from tests.families.reference.window import llada as llada_loop
 
 from calomel.engine import CheckpointError, ModelConfig, Request
+from calomel.families.decoder import load_decoder
 from calomel.families.estimate import EstimateOptions
 from calomel.families.family import OpenOptions
+from calomel.families.llada import places as llada_places
 from calomel.families.shards import Shards
 from calomel.families.table import find, read_config
 
@@ -77,6 +81,32 @@ def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told
 
     with pytest.raises(CheckpointError, match=told):
         find(folder).config({**read_config(folder), **said}, folder)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_only_whole_forwards_are_exact(tmp_path: Path, *, exact: bool) -> None:
+    folder = llada.write(tmp_path)
+    request = Request(
+        context=CONTEXT,
+        max_new_tokens=24,
+        canvas_lengths=(24,),
+        policy="low_confidence",
+        max_steps=24,
+        min_new_tokens=24,
+    )
+
+    with find(folder).open(folder, OpenOptions(dtype="float32", threads=1, exact=exact)) as engine:
+        ours = engine.submit(request).result(60).ids
+
+    config = find(folder).config(read_config(folder), folder)
+    assert isinstance(config, ModelConfig)
+    model = load_decoder(folder, config, llada_places(config), dtype=torch.float32)
+    full, ids = Full(model, TEXT_TOKENS + 5), [*CONTEXT, *[TEXT_TOKENS + 5] * 24]
+    canvas, how = range(len(CONTEXT), len(CONTEXT) + 24), Draws()
+    full.never = frozenset({TEXT_TOKENS + 1})
+    published = llada_loop if exact else llada_dual
+    *_, theirs = published(full, ids, TEXT_TOKENS + 5, canvas, steps=24, block=32, how=how)
+    assert ours == tuple(theirs[canvas.start :])
 
 
 def test_memory_is_estimated_without_loading(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ class OpenOptions:
         quantize: weights in eight bits; None for `dtype`.
         memory_limit: bytes that weights, cache and activations may take together; None for what the device has free.
         max_batch: requests of one priority that are served at a time.
+        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
     """
 
     device: str = "cpu"
@@ -39,6 +40,7 @@ class OpenOptions:
     quantize: Quantization | None = None
     memory_limit: int | None = None
     max_batch: int = 8
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

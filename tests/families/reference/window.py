@@ -32,11 +32,15 @@ class Draws:
 
 @dataclass(slots=True)
 class Full:
-    """A network read in both directions, attention written out; `stale` holds each layer's keys and values."""
+    """A network read in both directions, attention written out; `stale` holds each layer's keys and values.
+
+    The tokens of `never` are not predicted: what a request forbids.
+    """
 
     model: Transformer
     mask: int
     stale: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    never: frozenset[int] = frozenset()
 
     def __call__(self, ids: Sequence[int], start: int = 0) -> Tensor:
         """Logits [T, V] of `ids`: a whole sequence, or a part of one from position `start` on, the rest being stale."""
@@ -55,7 +59,7 @@ class Full:
 
         place = torch.arange(start, start + len(ids))
         logits = self.model.logits(self.model(torch.tensor(list(ids)), place, attend))
-        logits[:, self.mask] = LOWEST
+        logits[:, [self.mask, *self.never]] = LOWEST
         return logits
 
     def shifted(self, ids: Sequence[int], start: int = 0) -> Tensor:
