@@ -131,3 +131,13 @@ def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
         PublishedTokenizer(tmp_path, end=0)
+
+
+def test_vocabulary_and_merges_give_the_ids_that_their_makers_class_gives(tmp_path: Path) -> None:
+    from transformers import Qwen2Tokenizer
+
+    tokenizer = opened(tmp_path, "vocab and merges")
+    theirs = Qwen2Tokenizer.from_pretrained(str(tmp_path))
+
+    for told in ("def f(self):\n\treturn [1, 22]\n", "x  =  'ünï'\r\n\r\n\n  # self.returned", "\n \n\t\n a"):
+        assert tokenizer.encode(told) == theirs.encode(told, add_special_tokens=False)

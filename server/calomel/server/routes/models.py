@@ -47,7 +47,9 @@ def describe(folder: Path | None) -> ModelObject:
     """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
     config = (folder or _shipped()) / "config.json"
     try:
-        positions = int(json.loads(config.read_text(encoding="utf-8"))["max_position_embeddings"])
+        said = json.loads(config.read_text(encoding="utf-8"))
+        # Models that read more than text say it of their text.
+        positions = int((said if "max_position_embeddings" in said else said["text_config"])["max_position_embeddings"])
         created = int(config.stat().st_mtime)
     except (OSError, ValueError, KeyError, TypeError):
         # The loader says what is wrong with the folder; this list must not fail before it.
