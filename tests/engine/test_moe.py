@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig, load_checkpoint, save_checkpoint
 from calomel.engine.mixture import MoeConfig
-from calomel.engine.moe import Mixture
+from calomel.engine.moe import Experts, Mixture
 from calomel.engine.transformer import Mlp, Transformer, rotate
 
 QWEN = MoeConfig(experts=6, chosen=2, intermediate_size=10)
@@ -143,3 +143,15 @@ def test_only_the_first_dimensions_of_a_head_turn() -> None:
 def test_a_mixture_that_cannot_be_is_refused(wrong: dict[str, int | str], message: str) -> None:
     with pytest.raises(CheckpointError, match=message):
         MoeConfig(**{"intermediate_size": 4, **wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = mixture(replace(QWEN, intermediate_size=16), size=32).to(dtype)
+    x = torch.randn(11, 32, dtype=dtype)
+    with torch.no_grad():
+        in_turn = made(x)
+        monkeypatch.setattr(Experts, "_groups_at_once", lambda *_: True)
+        at_once = made(x)
+
+    torch.testing.assert_close(at_once, in_turn)

@@ -62,7 +62,7 @@ def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
 def _by_integers(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     small, by_row = rounded(x, torch.int8)
     product = torch._int_mm(small, weight.t())  # noqa: SLF001  (PyTorch's only product of int8 matrices)
-    return product.float().mul_(by_row).mul_(scale.t())
+    return (product * by_row).mul_(scale.t())
 
 
 def _widened(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:

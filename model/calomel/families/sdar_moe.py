@@ -64,10 +64,7 @@ SDAR_MOE: Final = Family(
     read_generation=generation_of_blocks,
     facts=FamilyFacts(
         title="SDAR, mixtures of experts",
-        checkpoints=(
-            Published("JetLM/SDAR-30B-A3B-Chat", 30.5, "MIT", "HumanEval 87.2, MBPP 71.6 (SDAR README)"),
-            Published("JetLM/SDAR-30B-A3B-Sci", 30.5, "MIT"),
-        ),
+        checkpoints=(Published("JetLM/SDAR-30B-A3B-Chat", 30.5, "MIT", "HumanEval 87.2, MBPP 71.6 (SDAR README)"),),
         attention="block-causal, blocks of 4 (or of block_size in config.json); 128 experts, 8 see a token",
         mask=f"`{MASK}` 151669",
         shift=False,
