@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,6 +25,7 @@ from calomel.engine import (
     UnknownPolicyError,
 )
 from calomel.engine.denoise import StepReport
+from calomel.engine.request import check
 from calomel.engine.window import WindowEngine, WindowOptions
 
 Start = Callable[..., WindowEngine]
@@ -332,3 +334,11 @@ def test_an_elastic_canvas_keeps_to_the_least_and_the_most_tokens(start: Start) 
         assert {len(state) for state in states} <= {7, 8, 9}
         assert 7 <= len(result.ids) <= 9
         assert not {EXPAND, END, MASK} & set(result.ids)
+
+
+def test_a_model_that_reads_from_left_to_right_refuses_a_suffix() -> None:
+    config = network(shift=False).config
+    causal = replace(config, diffusion=replace(config.diffusion, reads_suffix=False))
+
+    with pytest.raises(InvalidRequestError, match="reads nothing behind an answer"):
+        check(Request(PREFIX, suffix=SUFFIX), causal)
