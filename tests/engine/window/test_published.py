@@ -48,7 +48,7 @@ def same(ours: list[tuple[int, ...]], theirs: list[tuple[int, ...]]) -> None:
     assert canvases == ours
 
 
-@pytest.mark.parametrize("steps", [1, 5, 30])
+@pytest.mark.parametrize("steps", [5, 30])
 @pytest.mark.parametrize("sampling", WAYS)
 @pytest.mark.parametrize("alg", ["origin", "maskgit_plus", "topk_margin", "entropy"])
 def test_dream(start: Start, alg: str, sampling: SamplingParams, steps: int) -> None:
@@ -142,7 +142,7 @@ def test_the_dual_cache_on_dream(start: Start, block: int, steps: int, sampling:
     same(ours, [tuple(state) for state in theirs])
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+@pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("budget", [None, 2])
 @pytest.mark.parametrize("sampling", WAYS)
 def test_dreamon(start: Start, seed: int, budget: int | None, sampling: SamplingParams) -> None:
