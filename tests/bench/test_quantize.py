@@ -11,6 +11,7 @@ from calomel.bench.infill import InfillOptions, run_infill
 from calomel.bench.quantize import QuantizeOptions, run_quantize
 
 
+@pytest.mark.slow
 def test_every_kind_of_weights_is_asked_for_the_same_holes(checkpoint: Path, heldout: Path, tmp_path: Path) -> None:
     options = QuantizeOptions(
         model=checkpoint,

@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from torch import Tensor
 
 from calomel.engine import UnknownPolicyError
-from calomel.engine.reveal import EntropyBound, Factor, Fixed, Policy, RevealPolicy, Threshold, parse_policy, revise
+from calomel.engine.reveal import (
+    EntropyBound,
+    Factor,
+    Fixed,
+    Paced,
+    Policy,
+    RevealPolicy,
+    Threshold,
+    parse_policy,
+    revise,
+)
 
 ALL = torch.ones(1, 4, dtype=torch.bool)
 
@@ -64,6 +74,7 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
 ) -> None:
     policy = parse_policy(name).reveal
     assert policy is not None
+    assert not isinstance(policy, Paced)
     confidence, entropy = (torch.tensor([each[index] for each in positions]) for index in (0, 1))
     candidates = torch.tensor([each[2] for each in positions])
     batch = policy(

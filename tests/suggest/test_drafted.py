@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 
 from calomel.engine import Handle, Request, Result
-from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
 from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
-from calomel.suggest.fill import Filler, FillRequest
+from calomel.suggest.fill import Filler, FillRequest, own_renderer
 from calomel.suggest.in_process import EngineCompleter
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
@@ -67,7 +66,7 @@ async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> N
     fill, drafted = await filler.adraft(REQUEST, [draft])
     assert fill.text == filler.fill(REQUEST).text
     (judged,) = drafted.drafts
-    context = ContextRenderer(filler.tokenizer).render(PARTS, REQUEST.max_context).context
+    context = own_renderer(filler.tokenizer).render(PARTS, REQUEST.max_context).context
     alone = filler.engine.submit(Request(context, given=tuple(filler.tokenizer.encode(draft.text)))).result(60)
     assert judged.log_probs == pytest.approx(alone.log_probs[: len(judged.log_probs)], abs=1e-4)
     assert draft.text.startswith(judged.text)

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from calomel.engine import DeadlineExceededError, Engine, ModelConfig, Request, RequestCancelledError, Transformer
-from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
-from calomel.suggest.fill import Filler
+from calomel.suggest.fill import Filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
 from calomel.suggest.rewriter import PATIENCE, Rewriter
 
@@ -35,11 +34,17 @@ QUESTION = CompleteRequest("edit", PARTS, max_tokens=60, drafts=DRAFTS)
 
 def teacher_forced(filler: Filler, text: str) -> float:
     """The log-probability of a text and its end, asked for alone, with a context that is cached nowhere."""
-    prompt = ContextRenderer(filler.tokenizer).render(PARTS, 2048)
+    prompt = own_renderer(filler.tokenizer).render(PARTS, 2048)
     given = tuple(filler.tokenizer.encode(text))
     result = filler.engine.submit(Request(prompt.context, given=given, reuse=0)).result(60)
     assert result.end_log_prob is not None
     return sum(result.log_probs) + result.end_log_prob
+
+
+def own_config(filler: Filler) -> ModelConfig:
+    config = filler.engine.config
+    assert isinstance(config, ModelConfig)
+    return config
 
 
 def ratio(candidate: Candidate) -> float:
@@ -84,7 +89,8 @@ async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) 
 async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
     await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
-    filler.engine._worker._observe = lambda report: rows.append(report.rows)
+    worker: Any = filler.engine._worker
+    worker._observe = lambda report: rows.append(report.rows)
     await filler.arewrite(QUESTION)
     # The current text; drafts and first steps; second steps; what came of them, beside what the causal mode writes.
     assert 4 <= len(rows) <= PATIENCE + 3
@@ -119,13 +125,13 @@ async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
 
 
 async def test_a_rewriter_without_seeds_proposes_none(filler: Filler) -> None:
-    plain = Rewriter(filler.engine, filler.tokenizer, ContextRenderer(filler.tokenizer), seeded=0)
+    plain = Rewriter(filler.engine, filler.tokenizer, own_renderer(filler.tokenizer), seeded=0)
     answer = await plain.rewrite(replace(QUESTION, drafts=()))
     assert [candidate.maker for candidate in answer.candidates] == ["canvas"]
 
 
 async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler: Filler) -> None:
-    config = filler.engine.config
+    config = own_config(filler)
     filler.engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
     answer = await filler.arewrite(QUESTION)
     assert [candidate.maker for candidate in answer.candidates] == ["canvas", "rename", "substitution", "shape"]
@@ -156,9 +162,9 @@ class Knowing(Transformer):
 @pytest.mark.parametrize("text", [REGION.replace("add", "plus"), REGION[:-1] + "  # so\n"], ids=["name", "longer"])
 async def test_a_text_that_the_model_is_sure_of_comes_from_every_maker_and_first(text: str, filler: Filler) -> None:
     tokenizer = filler.tokenizer
-    context = len(ContextRenderer(tokenizer).render(PARTS, 2048).context)
-    with Engine(Knowing(filler.engine.config, context, tokenizer.encode(text)), threads=1) as engine:
-        knowing = Rewriter(engine, tokenizer, ContextRenderer(tokenizer), seeded=8)
+    context = len(own_renderer(tokenizer).render(PARTS, 2048).context)
+    with Engine(Knowing(own_config(filler), context, tokenizer.encode(text)), threads=1) as engine:
+        knowing = Rewriter(engine, tokenizer, own_renderer(tokenizer), seeded=8)
         answer = await knowing.rewrite(replace(QUESTION, drafts=(Draft(text, "rename"),)))
 
     right = [candidate for candidate in answer.candidates if candidate.text == text]
@@ -203,7 +209,7 @@ async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monk
         return submit_all([request if request.given else replace(request, deadline=0.0) for request in requests])
 
     monkeypatch.setattr(filler.engine, "submit_all", late)
-    plain = Rewriter(filler.engine, filler.tokenizer, ContextRenderer(filler.tokenizer), seeded=0)
+    plain = Rewriter(filler.engine, filler.tokenizer, own_renderer(filler.tokenizer), seeded=0)
     request = replace(QUESTION, drafts=DRAFTS[:2])
     answer = await plain.rewrite(request)
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution"}

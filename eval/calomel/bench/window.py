@@ -13,16 +13,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
-
-import torch
+from typing import TYPE_CHECKING, Final
 
 from calomel.bench.machine import describe_run
 from calomel.bench.report import Report, Table, Value
-from calomel.engine import DiffusionConfig, Request, Result, Transformer, load_checkpoint
-from calomel.engine.window import WindowEngine, WindowOptions
-from calomel.prompts.tokenizer import Tokenizer
 from calomel.weights import nano_path
+
+if TYPE_CHECKING:
+    from calomel.engine import Result, Transformer
 
 WINDOWS: Final = (256, 1024)
 CANVAS: Final = 32
@@ -53,6 +51,8 @@ class WindowBenchOptions:
 
 def run_window(options: WindowBenchOptions) -> Report:
     """Measure both ways for each window, number of steps and kind of logits."""
+    from calomel.prompts.tokenizer import Tokenizer
+
     provenance = describe_run()
     folder = nano_path()
     text = Path(argparse.__file__).read_text(encoding="utf-8")
@@ -77,10 +77,14 @@ def run_window(options: WindowBenchOptions) -> Report:
         "The network is the shipped one read in both directions, which it never learned: nothing here is quality.",
     )
     table = Table("The dual cache beside whole forwards", columns, tuple(rows))
-    return Report("window", flat, (table,), notes, provenance)
+    return Report("bench window", flat, (table,), notes, provenance)
 
 
 def _model(folder: Path, device: str, *, shift: bool) -> Transformer:
+    import torch
+
+    from calomel.engine import DiffusionConfig, load_checkpoint
+
     model = load_checkpoint(folder, dtype=torch.float32, device=device)
     known = model.config.diffusion
     diffusion = DiffusionConfig(
@@ -110,6 +114,9 @@ def _answers(
     *,
     dual: bool,
 ) -> list[tuple[Result, float]]:
+    from calomel.engine import Request
+    from calomel.engine.window import WindowEngine, WindowOptions
+
     window = WindowOptions(block=CANVAS, dual_cache=dual)
     found = []
     with WindowEngine(model, window, device=options.device, threads=options.threads) as engine:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calomel.engine import CanvasState, Constraint, Request, Result, Serving
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.suggest.manner import Manner
 
 ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]
 
@@ -91,6 +92,10 @@ class Model(Protocol):
     @property
     def grammars(self) -> GrammarCompiler:
         """Makes constraints for that tokenizer."""
+
+    @property
+    def whole(self) -> Manner | None:
+        """How a checkpoint of other makers writes a whole answer; None for one of our own."""
 
 
 class Chat:
@@ -186,15 +191,22 @@ class Chat:
         asked, config = prepared.asked, self._model.engine.config
         # Where nothing is left, the engine says so.
         room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))
-        canvas = min(_CANVAS, config.diffusion.max_canvas, room + 1)
-        threshold, share = _EFFORTS[asked.effort]
+        longest, manner = config.diffusion.max_canvas, self._model.whole
+        if manner is None:
+            lengths: tuple[int, ...] = (min(_CANVAS, longest, room + 1),)
+            threshold, share = _EFFORTS[asked.effort]
+            policy, steps, sampling = f"threshold:{threshold}", max(1, lengths[0] // share), SamplingParams()
+        else:
+            # As its makers let it write; effort is for the template alone.
+            lengths = manner.lengths(longest, room)
+            policy, steps, sampling = manner.policy, manner.max_steps, manner.sampling or SamplingParams()
         return Request(
             context=prepared.context,
             max_new_tokens=room,
-            canvas_lengths=(canvas,),
-            sampling=asked.sampling or SamplingParams(),
-            policy=f"threshold:{threshold}",
-            max_steps=canvas if prepared.constraint is not None else max(1, canvas // share),
+            canvas_lengths=lengths,
+            sampling=asked.sampling or sampling,
+            policy=policy,
+            max_steps=steps if prepared.constraint is None else max(steps, *lengths),
             priority=Priority.INTERACTIVE if asked.priority is None else asked.priority,
             deadline=None if asked.deadline is None else time.monotonic() + asked.deadline,
             until=self._stops(asked) if asked.stop else None,

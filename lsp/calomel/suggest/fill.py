@@ -120,13 +120,15 @@ class Filler:
         edits: how it is asked to rewrite a region; None for a checkpoint of our own.
 
     Attributes:
-        manner: as given.
+        manner: how it fills a hole.
+        whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
     """
 
     def __init__(
         self, engine: Serving, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
     ) -> None:
         self.engine = engine
+        self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
         self.manner = manner or own_manner(own_renderer(tokenizer))

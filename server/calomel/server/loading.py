@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
     from calomel.suggest.drafted import Drafted
     from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.manner import Manner
 
 _log = logging.getLogger("calomel.server")
 
@@ -53,6 +54,10 @@ class Filler(Protocol):
     @property
     def grammars(self) -> GrammarCompiler:
         """Makes constraints for that tokenizer."""
+
+    @property
+    def whole(self) -> Manner | None:
+        """How a checkpoint of other makers writes a whole answer; None for one of our own."""
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the awaiting task cancels the work."""

@@ -33,7 +33,7 @@ def network(**changed: Any) -> Qwen3MoeForCausalLM:
     """The same weights in the class that SDAR's is made of."""
     fields = {name: value for name, value in (CONFIG | changed).items() if name not in {"architectures", "auto_map"}}
     fields |= {"model_type": "qwen3_moe", "attn_implementation": "eager"}
-    model = Qwen3MoeForCausalLM(Qwen3MoeConfig(**fields)).train(mode=False)
+    model: Qwen3MoeForCausalLM = Qwen3MoeForCausalLM(Qwen3MoeConfig(**fields)).train(mode=False)
     model.load_state_dict(random_state(model), strict=False)
     return model
 
