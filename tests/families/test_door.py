@@ -103,3 +103,17 @@ def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> Non
     assert body["usage"]["prompt_tokens"] > 8
     # Of random weights nothing is offered: the region comes back as it was, or as something that passed every filter.
     assert body["choices"][0]["message"]["content"].startswith("```\n")
+
+
+def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(door: TestClient) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Name a colour."}], "max_tokens": 8}
+
+    answer = door.post("/v1/chat/completions", json={**body, "temperature": 0.0})
+
+    if answer.status_code == 200:
+        usage = answer.json()["usage"]
+        assert usage["prompt_tokens"] > 0
+        assert usage["completion_tokens"] <= 8
+    else:
+        assert answer.status_code == 404, answer.text
+        assert "chat template" in answer.json()["error"]["message"]

@@ -156,6 +156,13 @@ def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path
     assert not found.fill.render(PromptParts(prefix="a = 1\n"), room).cut
 
 
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
+def test_a_text_that_repeats_itself_is_cut_like_any_other(tmp_path: Path, kind: str) -> None:
+    """What is left of it is how it begins, too."""
+    found = opened(tmp_path, kind, names=Names(file="<|file_sep|>"))
+    assert found.fill.render(PromptParts(prefix="value = 1\n" * 500), 512).cut
+
+
 def test_an_answer_ends_at_any_of_the_ends(tmp_path: Path) -> None:
     found = opened(tmp_path, "around")
     ids = [*found.tokenizer.encode("a"), found.tokenizer.control["<|endoftext|>"], *found.tokenizer.encode("b")]

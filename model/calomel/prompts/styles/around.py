@@ -38,5 +38,5 @@ class AroundRenderer(PlainAnswer):
         if not context:
             # A model needs something to begin with: an empty line is what most files could have there.
             context = tuple(self._tokenizer.encode("\n"))
-        cut = not parts.prefix.startswith(self._tokenizer.decode(before))
+        cut = len(self._tokenizer.decode(before)) < len(parts.prefix)
         return FimTokens(context, reuse=len(context), cut=cut, suffix=(*behind, *self._close))

@@ -59,7 +59,7 @@ class FimTokensRenderer(PlainAnswer):
         front = [*self._begin, *files, *heading, *(suffix if self._ids.suffix_first else prefix)]
         rest = [*(prefix if self._ids.suffix_first else suffix), self._ids.middle]
         kept = len(front) + (len(prefix) if self._ids.suffix_first else 0)
-        cut = not parts.prefix.startswith(self._tokenizer.decode(before))
+        cut = len(self._tokenizer.decode(before)) < len(parts.prefix)
         return FimTokens((*front, *rest), reuse=kept, cut=cut)
 
     def _heading(self, path: str | None) -> list[int]:
