@@ -43,6 +43,8 @@ class ModelLink:
         self._completer: Completer | None = None
         self._loading: asyncio.Task[ModelInfo] | None = None
         self._failed_at = float("-inf")
+        # Settings may change again while the last server is still being left.
+        self._moving = asyncio.Lock()
 
     def start(self) -> asyncio.Task[ModelInfo]:
         """Connect in the background; the task ends when the model is loaded, or cannot be."""
@@ -99,11 +101,12 @@ class ModelLink:
         return await asyncio.shield(self._loading)
 
     async def reconnect(self, connect: Connect) -> None:
-        """Leave this server for another, as changed settings want it."""
-        await self.aclose()
-        self._connect = connect
-        self._failed_at = float("-inf")
-        self.start()
+        """Leave this server for another, as changed settings want it; of several, the last one asked for counts."""
+        async with self._moving:
+            await self.aclose()
+            self._connect = connect
+            self._failed_at = float("-inf")
+            self.start()
 
     async def aclose(self) -> None:
         """Stop loading and let go of the connection."""
