@@ -290,6 +290,7 @@ def open_filler(
     spare_tokens: int | None = None,
     dtype: str | None = None,
     quantize: Quantization | None = None,
+    exact: bool = False,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -301,6 +302,7 @@ def open_filler(
         spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
+        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
@@ -317,5 +319,6 @@ def open_filler(
         cache_tokens=cache_tokens,
         spare_tokens=spare_tokens,
         quantize=quantize,
+        exact=exact,
     )
     return open_folder(model or nano_path(), options)

@@ -38,6 +38,7 @@ class FamilyFacts:
         gpu: what ran on a GPU ("tiny random weights, H200"); empty while nothing did.
         measured: figures measured here, with the command; empty while there are none.
         limits: what of the published model is not there ("pictures are refused"); empty where nothing is missing.
+        eight_bits: whether its weights can be kept in eight bits.
     """
 
     title: str
@@ -51,3 +52,4 @@ class FamilyFacts:
     gpu: str = ""
     measured: str = ""
     limits: str = ""
+    eight_bits: bool = True

@@ -150,7 +150,7 @@ LLADA: Final = Family(
         parity="tests/families/test_llada.py",
         limits=(
             "no classifier-free guidance; nothing of a context is kept for the next request; the steps of a block read "
-            "what stands around it as it was at the block's beginning (Fast-dLLM's dual cache, approximate)"
+            "what stands around it as it was at the block's beginning (Fast-dLLM's dual cache; `--exact` leaves it off)"
         ),
     ),
 )

@@ -55,7 +55,7 @@ def _guide(checkpoint: Published, family: Family) -> Iterator[str]:
     yield family.facts.title
     yield checkpoint.licence
     yield _size(checkpoint.billions * 2)
-    yield _size(checkpoint.billions)
+    yield _size(checkpoint.billions) if family.facts.eight_bits else "no"
     yield checkpoint.figures
 
 

@@ -26,6 +26,10 @@ def serve(
     quantize: Annotated[
         str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")
     ] = None,
+    exact: Annotated[
+        bool | None,
+        typer.Option("--exact", help="No approximate cache where a family has one: slower, whole forwards."),
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN or --token-file: others see command lines."),
@@ -90,6 +94,7 @@ def serve(
         "device": device,
         "threads": threads,
         "quantize": quantize,
+        "exact": exact,
         "token": token,
         "token_file": token_file,
         "fresh_token": fresh_token,

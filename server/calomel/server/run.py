@@ -70,6 +70,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 cache_tokens=settings.cache_tokens,
                 spare_tokens=settings.cache_tokens,
                 quantize=settings.quantize,
+                exact=settings.exact,
             )
             _warm_up(filler)
         except Exception as error:

@@ -106,6 +106,10 @@ class ServerSettings(BaseSettings):
         default=None,
         description="Weights in eight bits: a half of bfloat16's memory. fp8 is for GPUs that multiply it.",
     )
+    exact: bool = Field(
+        default=False,
+        description="Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA).",
+    )
     max_requests: int = Field(
         default=128,
         ge=1,
