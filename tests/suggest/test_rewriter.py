@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -89,8 +89,8 @@ async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) 
 async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
     await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
-    worker: Any = filler.engine._worker
-    worker._observe = lambda report: rows.append(report.rows)
+    engine: Any = filler.engine
+    engine._worker._observe = lambda report: rows.append(report.rows)
     await filler.arewrite(QUESTION)
     # The current text; drafts and first steps; second steps; what came of them, beside what the causal mode writes.
     assert 4 <= len(rows) <= PATIENCE + 3
@@ -131,8 +131,8 @@ async def test_a_rewriter_without_seeds_proposes_none(filler: Filler) -> None:
 
 
 async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler: Filler) -> None:
-    config = own_config(filler)
-    filler.engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
+    config, engine = own_config(filler), cast("Any", filler.engine)
+    engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
     answer = await filler.arewrite(QUESTION)
     assert [candidate.maker for candidate in answer.candidates] == ["canvas", "rename", "substitution", "shape"]
     assert all(candidate.log_prob is None for candidate in answer.candidates)

@@ -15,7 +15,7 @@ from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest, ope
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
-    from calomel.engine import Serving
+    from calomel.engine import AnyEngine
     from calomel.engine.quantize import Quantization
     from calomel.prompts.text_tokenizer import TextTokenizer
 
@@ -56,7 +56,7 @@ class OpenModel:
 
     folder: Path
     weights_hash: str
-    engine: Serving
+    engine: AnyEngine
     tokenizer: TextTokenizer
     filler: Filler
     measure: TokenMeasure

@@ -19,7 +19,7 @@ from calomel.suggest.chat_request import ChatRequest, Effort, form_of
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Request, Result, Serving
+    from calomel.engine import AnyEngine, CanvasState, Constraint, Request, Result
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.text_tokenizer import TextTokenizer
     from calomel.suggest.manner import Manner
@@ -82,7 +82,7 @@ class Model(Protocol):
     """What is needed of `calomel.suggest.fill.Filler`."""
 
     @property
-    def engine(self) -> Serving:
+    def engine(self) -> AnyEngine:
         """The engine."""
 
     @property

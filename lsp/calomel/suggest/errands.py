@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from calomel.engine import Handle, Request, Result, Serving
+    from calomel.engine import AnyEngine, Handle, Request, Result
 
 
 class Errands:
     """The requests of one question. Leaving the block, for whatever reason, cancels those that are not done."""
 
-    def __init__(self, engine: Serving) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self._sent: list[Handle] = []
 

@@ -25,9 +25,10 @@ from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Priority, Request, Result, SamplingParams, Serving
+    from calomel.engine import AnyEngine, CanvasState, Constraint, Priority, Request, Result, SamplingParams
     from calomel.engine.quantize import Quantization
     from calomel.prompts.styles.renderer import PromptRenderer
+    from calomel.suggest.upstream.target import Upstream
 
 
 FinishReason = Literal["stop", "length", "deadline"]
@@ -125,7 +126,7 @@ class Filler:
     """
 
     def __init__(
-        self, engine: Serving, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
+        self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
     ) -> None:
         self.engine = engine
         self.whole = edits
@@ -281,7 +282,7 @@ def own_manner(renderer: PromptRenderer) -> Manner:
     return Manner(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
 
 
-def open_filler(
+def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
     model: Path | None = None,
     device: str = "cpu",
     threads: int | None = None,
@@ -291,6 +292,7 @@ def open_filler(
     dtype: str | None = None,
     quantize: Quantization | None = None,
     exact: bool = False,
+    upstream: Upstream | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -303,10 +305,12 @@ def open_filler(
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
+        upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
             message names what.
+        UpstreamError: the upstream cannot be used.
     """
     from calomel.families.family import OpenOptions  # imports torch
     from calomel.suggest.opening import open_folder
@@ -321,4 +325,4 @@ def open_filler(
         quantize=quantize,
         exact=exact,
     )
-    return open_folder(model or nano_path(), options)
+    return open_folder(model or nano_path(), options, upstream)

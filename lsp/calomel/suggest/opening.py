@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,18 +10,22 @@ from calomel.suggest.fill import Filler
 from calomel.suggest.manner import Manner
 
 if TYPE_CHECKING:
+    from calomel.engine import AnyEngine
+    from calomel.engine.config import Shape
     from calomel.families.family import OpenOptions
+    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.suggest.upstream.target import Upstream
 
 
-def open_folder(folder: Path, options: OpenOptions) -> Filler:
-    """Load the checkpoint in `folder` and start an engine for it.
+def open_folder(folder: Path, options: OpenOptions, upstream: Upstream | None = None) -> Filler:
+    """Load the checkpoint in `folder` and start an engine for it; with `upstream`, read no weights and ask that.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
+        UpstreamError: the upstream cannot be used.
     """
     from calomel.engine import SamplingParams  # these import torch
     from calomel.families.generation import generation_of
-    from calomel.families.open import open_engine
     from calomel.families.table import find, read_config
 
     family = find(folder)
@@ -29,10 +34,11 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         from calomel.prompts.tokenizer import Tokenizer
 
         own = Tokenizer.from_file(folder / "tokenizer.json")
-        return Filler(open_engine(folder, options)[0], own)
+        return Filler(_engine(folder, options, upstream, family.config(raw, folder), own, ()), own)
     from calomel.prompts.styles.choose import open_published  # jinja2 takes its time
 
-    diffusion = family.config(raw, folder).diffusion
+    shape = family.config(raw, folder)
+    diffusion = shape.diffusion
     generation = generation_of(family, raw, folder)
     # Before the weights: what is wrong with the small files is known at once.
     published = open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
@@ -40,4 +46,25 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
     steps = generation.max_steps
     fill = Manner(published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended)
     edits = Manner(published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended)
-    return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
+    control = published.tokenizer.control
+    ends = [control[name] for name in family.prompts.ends if name in control]
+    engine = _engine(folder, options, upstream, shape, published.tokenizer, ends)
+    return Filler(engine, published.tokenizer, fill, edits)
+
+
+def _engine(
+    folder: Path,
+    options: OpenOptions,
+    upstream: Upstream | None,
+    shape: Shape,
+    tokenizer: TextTokenizer,
+    ends: Sequence[int],
+) -> AnyEngine:
+    if upstream is None:
+        from calomel.families.open import open_engine
+
+        return open_engine(folder, options)[0]
+    from calomel.suggest.upstream.engine import UpstreamEngine
+    from calomel.suggest.upstream.shape import UpstreamShape
+
+    return UpstreamEngine(upstream, UpstreamShape.of(shape, folder.name), tokenizer, ends)

@@ -33,7 +33,7 @@ from calomel.suggest.manner import Manner
 from calomel.suggest.seeding import LENGTHS, Seed, Span, doubted, seeds
 
 if TYPE_CHECKING:
-    from calomel.engine import Request, Result, Serving
+    from calomel.engine import AnyEngine, Request, Result
 
 # nano was trained on canvases of so many tokens for edits.
 CANVAS_TOKENS: Final = 48
@@ -70,7 +70,7 @@ class Rewriter:
     """
 
     def __init__(
-        self, engine: Serving, tokenizer: TextTokenizer, manner: Manner | PromptRenderer, *, seeded: int = SEEDS
+        self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | PromptRenderer, *, seeded: int = SEEDS
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer

@@ -14,6 +14,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("KMP_BLOCKTIME", "0")
 
+from calomel.engine.any_engine import AnyEngine
 from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.config import DiffusionConfig, ModelConfig
 from calomel.engine.constraint import Constraint, Walk
@@ -44,6 +45,7 @@ from calomel.engine.serving import Serving
 from calomel.engine.transformer import Transformer
 
 __all__ = [
+    "AnyEngine",
     "CacheCorruptError",
     "CacheFullError",
     "CanvasState",

@@ -30,6 +30,15 @@ def serve(
         bool | None,
         typer.Option("--exact", help="No approximate cache where a family has one: slower, whole forwards."),
     ] = None,
+    upstream: Annotated[
+        str | None,
+        typer.Option(help="Address of a server of the model's weights (vLLM): prompts go there. Default: nowhere."),
+    ] = None,
+    upstream_model: Annotated[str | None, typer.Option(help="The model's name there. Default: the only one.")] = None,
+    upstream_token_file: Annotated[Path | None, typer.Option(help="Holds the token for that server.")] = None,
+    upstream_unencrypted: Annotated[
+        bool | None, typer.Option("--upstream-unencrypted", help="Send prompts to another machine over plain HTTP.")
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN or --token-file: others see command lines."),
@@ -95,6 +104,10 @@ def serve(
         "threads": threads,
         "quantize": quantize,
         "exact": exact,
+        "upstream": upstream,
+        "upstream_model": upstream_model,
+        "upstream_token_file": upstream_token_file,
+        "upstream_unencrypted": upstream_unencrypted,
         "token": token,
         "token_file": token_file,
         "fresh_token": fresh_token,

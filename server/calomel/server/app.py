@@ -155,7 +155,7 @@ def create_app(
         admission=admission,
         metrics=metrics,
         deliveries=deliveries,
-        model=models.describe(settings.model),
+        model=models.describe(settings.model, here=settings.upstream is None),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
         workspace=workspace,

@@ -24,14 +24,14 @@ class EngineLook:
     Attributes:
         running: requests in its batch.
         waiting: requests that wait for a place in it.
-        cache_tokens: tokens that its prefix cache holds; by whole pages.
+        cache_tokens: tokens that its prefix cache holds, by whole pages; None where it has none.
         cache_capacity: and could hold.
     """
 
     running: int
     waiting: int
-    cache_tokens: int
-    cache_capacity: int
+    cache_tokens: int | None
+    cache_capacity: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ def look_at_engine(door: Door) -> EngineLook | None:
     if engine is None:
         return None
     running, waiting = engine.occupancy
-    cache = engine.cache
+    cache = getattr(engine, "cache", None)  # models that read whole windows, and those served elsewhere, have none
+    if cache is None:
+        return EngineLook(running, waiting, None, None)
     held = (cache.pages - cache.free_pages) * cache.page_size
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
 
@@ -113,8 +115,9 @@ class Gauges(Collector):
             queue.add_metric(("running",), engine.running)
             queue.add_metric(("waiting",), engine.waiting)
             yield queue
-            yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
-            yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
+            if engine.cache_tokens is not None and engine.cache_capacity is not None:
+                yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
+                yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
         resident = resident_bytes()
         if resident is not None:
             yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)

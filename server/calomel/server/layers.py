@@ -25,7 +25,7 @@ from calomel.server.settings import ServerSettings
 TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
-_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
+_PATHS: Final = ("token_file", "upstream_token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
 _SECRETS: Final = ("token",)
 _MAX_BYTES: Final = 256 * 1024
 

@@ -22,7 +22,7 @@ from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
-    from calomel.engine import Serving
+    from calomel.engine import AnyEngine
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.text_tokenizer import TextTokenizer
     from calomel.suggest.canvas_text import CanvasText
@@ -44,7 +44,7 @@ class Filler(Protocol):
     """What the door needs of `calomel.suggest.fill.Filler`."""
 
     @property
-    def engine(self) -> Serving:
+    def engine(self) -> AnyEngine:
         """The engine, for what is no hole."""
 
     @property

@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, Final
 
-from calomel.server.settings import is_loopback
+from calomel.suggest.loopback import is_loopback
 
 # Read when those libraries are imported, so they are set before.
 _SWITCHES: Final = {

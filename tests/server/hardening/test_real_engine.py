@@ -39,7 +39,8 @@ def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: 
         def fail(*_: Any, **__: Any) -> None:
             raise RuntimeError("def add(a, b)")
 
-        denoiser = opened[0].engine._worker
+        engine: Any = opened[0].engine
+        denoiser = engine._worker
         for name in [each for each in dir(type(denoiser)) if not each.startswith("_")]:
             if callable(getattr(denoiser, name)):
                 monkeypatch.setattr(type(denoiser), name, fail)

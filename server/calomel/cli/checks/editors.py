@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from calomel.cli.checks import jsonc
 from calomel.cli.checks.finding import Finding, ok, warn
-from calomel.server.settings import ServerSettings, is_loopback
+from calomel.server.settings import ServerSettings
+from calomel.suggest.loopback import is_loopback
 
 _MAX_BYTES: Final = 1024 * 1024
 _MAX_FILES: Final = 500

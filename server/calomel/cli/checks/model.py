@@ -28,21 +28,28 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
     except ModelNameError as error:
         yield fail("model", str(error), "calomel models list says which there are")
         return
-    yield _folder(folder)
+    yield _folder(folder, weights=settings.upstream is None)
+    if settings.upstream_host is not None:
+        # `calomel serve` asks it for a few tokens; the doctor sends nothing to another machine.
+        yield ok("upstream", f"prompts go to {settings.upstream_host}, which serves the model's weights")
+        yield _grammars()
+        return
     yield from _memory(folder, settings)
     yield _device(settings.device)
     yield _grammars()
 
 
-def _folder(folder: Path) -> Finding:
+def _folder(folder: Path, *, weights: bool) -> Finding:
     from calomel.suggest.model_info import describe
 
-    if not is_model(folder):
+    if not weights and not (folder / "config.json").is_file():
+        return fail("model", f"{folder} has no config.json", "choose another --model")
+    if weights and not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
     try:
         info = describe(folder)
         if info.tokenizer is None:
-            _read_published(folder)
+            _read_published(folder, weights=weights)
         elif not Path(info.tokenizer).is_file():
             return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
     except (OSError, ValueError) as error:
@@ -50,8 +57,11 @@ def _folder(folder: Path) -> Finding:
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
 
 
-def _read_published(folder: Path) -> None:
-    """Read all of another maker's checkpoint but the weights themselves. Raises ValueError."""
+def _read_published(folder: Path, *, weights: bool) -> None:
+    """Read all of another maker's checkpoint but the weights themselves; `weights`: they are there, too.
+
+    Raises ValueError.
+    """
     from calomel.engine import CheckpointError
     from calomel.families.shards import Shards
     from calomel.families.table import find, read_config
@@ -60,7 +70,8 @@ def _read_published(folder: Path) -> None:
     try:
         family = find(folder)
         diffusion = family.config(read_config(folder), folder).diffusion
-        Shards(folder)
+        if weights:
+            Shards(folder)
     except CheckpointError as error:
         raise ValueError(str(error)) from error
     open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)

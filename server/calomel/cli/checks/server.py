@@ -13,8 +13,9 @@ from calomel.cli.checks.finding import Finding, fail, ok, warn
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.layers import Layered
-from calomel.server.settings import ServerSettings, is_loopback
+from calomel.server.settings import ServerSettings
 from calomel.suggest import runtime_file
+from calomel.suggest.loopback import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 
 _ANSWER_SECONDS: Final = 5.0

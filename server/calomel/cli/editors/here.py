@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from calomel.server.settings import ServerSettings, is_loopback
+from calomel.server.settings import ServerSettings
+from calomel.suggest.loopback import is_loopback
 
 # Editors' folders of a source checkout; an installed package has none.
 _CHECKOUT: Final = Path(__file__).parents[4]

@@ -101,6 +101,7 @@ def _model(door: Door) -> ModelStatus:
         kinds=[] if info is None else list(info.kinds),
         context=None if info is None else info.max_context,
         device=door.settings.device,
+        upstream=door.settings.upstream_host,
     )
 
 

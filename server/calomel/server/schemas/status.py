@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 
 class ModelStatus(BaseModel):
-    """The model; what is not known before it is loaded is null."""
+    """The model; what is not known before it is loaded is null, and so is `upstream` where no prompt is sent on."""
 
     state: str
     id: str | None
@@ -14,6 +14,7 @@ class ModelStatus(BaseModel):
     kinds: list[str]
     context: int | None
     device: str
+    upstream: str | None = None
 
 
 class QueueStatus(BaseModel):
