@@ -25,7 +25,7 @@ def told(workbench: Workbench, sentence: str) -> None:
     workbench.until(lambda: not workbench.toasts(), "it is gone")
 
 
-def test_a_server_a_port_and_a_token_that_are_wrong_are_named(start: Callable[..., Workbench]) -> None:
+def test_a_server_a_port_a_token_and_a_model_that_are_wrong_are_named(start: Callable[..., Workbench]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -38,6 +38,8 @@ def test_a_server_a_port_and_a_token_that_are_wrong_are_named(start: Callable[..
     with listening(REFUSED) as other:
         workbench.set({"calomel.server.url": other})
         told(workbench, "the server does not accept the token: check server.token or server.token_file")
+    workbench.set({"calomel.server.url": None, "calomel.server.model": "/nowhere"})
+    told(workbench, "there is no model in /nowhere: its config.json is missing")
 
 
 def test_a_file_that_is_ignored_is_named_in_the_status_bar(workbench: Workbench) -> None:

@@ -221,12 +221,11 @@ class Workbench:
 
     def set(self, settings: dict[str, Any]) -> None:
         """Change settings of the user; None takes one back."""
-        for part in ("User", "Machine"):
-            path = self.data / part / "settings.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
-            new = {name: value for name, value in {**known, **settings}.items() if value is not None}
-            path.write_text(json.dumps(new, indent=2), encoding="utf-8")
+        path = self.data / "User" / "settings.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
+        new = {name: value for name, value in {**known, **settings}.items() if value is not None}
+        path.write_text(json.dumps(new, indent=2), encoding="utf-8")
 
     def script(self, **script: Any) -> None:
         """Tell the model what to answer from now on."""
