@@ -221,11 +221,14 @@ class Workbench:
 
     def set(self, settings: dict[str, Any]) -> None:
         """Change settings of the user; None takes one back."""
-        path = self.data / "User" / "settings.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
-        new = {name: value for name, value in {**known, **settings}.items() if value is not None}
-        path.write_text(json.dumps(new, indent=2), encoding="utf-8")
+        # What is in the user's own file counts as it was at the start: a change of it is not seen here.
+        for part in ("User", "Machine"):
+            path = self.data / part / "settings.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else dict(SETTINGS)
+            told = {name: value for name, value in settings.items() if part == "Machine" or "calomel." not in name}
+            new = {name: value for name, value in {**known, **told}.items() if value is not None}
+            path.write_text(json.dumps(new, indent=2), encoding="utf-8")
 
     def script(self, **script: Any) -> None:
         """Tell the model what to answer from now on."""
