@@ -24,6 +24,8 @@ interface Shown {
   readonly suggestion: Suggestion;
   readonly editor: vscode.TextEditor;
   readonly kind: Kind;
+  /** A piece of it was taken. */
+  readonly begun: boolean;
 }
 
 export class Preview {
@@ -47,14 +49,14 @@ export class Preview {
   }
 
   /** Show an edit in the place of what is shown. */
-  show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind): void {
+  show(editor: vscode.TextEditor, suggestion: Suggestion, kind: Kind, begun = false): void {
     const before = this.shown;
     if (before !== null && before.suggestion.id !== suggestion.id) {
       this.ignore("replaced");
     } else if (before !== null && before.editor !== editor) {
       this.painter.clear(before.editor);
     }
-    this.shown = { suggestion, editor, kind };
+    this.shown = { suggestion, editor, kind, begun };
     this.server.spoke(editor.document.uri);
     this.draw();
     setContext(true);
@@ -68,6 +70,13 @@ export class Preview {
       clearTimeout(this.timer);
       this.painter.clear(shown.editor);
       setContext(false);
+    }
+  }
+
+  /** The server has nothing for the text as it is. What is begun stays: taking its first piece asked that question. */
+  yield(): void {
+    if (this.shown?.begun !== true) {
+      this.hide();
     }
   }
 
@@ -151,7 +160,7 @@ export class Preview {
       acceptedLength: Math.min(accepted, item.text.length - 1),
     });
     if (editor.document.getText() === rest.lines.text) {
-      this.show(editor, rest, shown.kind);
+      this.show(editor, rest, shown.kind, true);
     }
     return true;
   }

@@ -138,7 +138,7 @@ export class Watch implements vscode.Disposable {
     const row = editor.selection.active.line;
     const suggestion = item === null ? null : Suggestion.of(item, editor.document.getText(), row);
     if (suggestion === null) {
-      this.preview.hide();
+      this.preview.yield();
     } else {
       this.inline.ignore("replaced");
       this.preview.show(editor, suggestion, "edit");

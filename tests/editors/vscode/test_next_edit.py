@@ -109,10 +109,12 @@ def test_beyond_what_can_be_seen_the_hint_stands_at_the_edge_too(workbench: Work
 
 def test_taken_piece_by_piece(workbench: Workbench) -> None:
     shown(workbench, "old = 1\nprint(old)\ny = 3\n", {"print(old)": "first(a)\nsecond(b)\nprint(old)"})
-    before = workbench.outcomes().count("accepted")
+    before, asked = workbench.outcomes().count("accepted"), len(workbench.asked())
     workbench.press("Control+l")
     workbench.until_saved("new = 1\nfirst(a)\nprint(old)\ny = 3\n")
     workbench.until(lambda: workbench.shown("box") == ["second(b)"], "the rest is shown")
+    workbench.until(lambda: len(workbench.asked()) > asked, "the editor asks anew")
+    workbench.until(lambda: workbench.shown("box") == ["second(b)"], "the rest stays")
     workbench.press("Control+l")
     workbench.until_saved("new = 1\nfirst(a)\nsecond(b)\nprint(old)\ny = 3\n")
     workbench.until(lambda: workbench.outcomes().count("accepted") == before + 1, "the server knows of it")
