@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.other_program import NO_HTTP, REFUSED, listening
 
 from calomel.cli.checks.speed import Pace, check_speed, measured
 from calomel.server.settings import ServerSettings
@@ -30,30 +28,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALOMEL_PORT", "0")
     monkeypatch.setattr("calomel.cli.checks.speed.measured", lambda _: Pace(0.3, 0.05, 2048))
     return tmp_path
-
-
-@contextmanager
-def listening(answer: bytes) -> Iterator[int]:
-    """Another program that has a port; it says the same to everybody."""
-
-    def serve() -> None:
-        while True:
-            try:
-                peer, _ = server.accept()
-            except OSError:
-                return
-            with peer:
-                peer.recv(65_536)
-                peer.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield server.getsockname()[1]
-        finally:
-            server.shutdown(socket.SHUT_RDWR)
-            thread.join()
 
 
 def settings(home: Path, text: str) -> Path:
@@ -92,18 +66,19 @@ def test_a_model_that_is_missing(run: Callable[..., Any], home: Path) -> None:
 
 
 def test_a_port_that_another_program_has(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with listening(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
-        monkeypatch.setenv("CALOMEL_PORT", str(port))
-        settings(home, f'[server]\nurl = "http://127.0.0.1:{port}"')
+    with listening(NO_HTTP) as url:
+        port = url.rpartition(":")[2]
+        monkeypatch.setenv("CALOMEL_PORT", port)
+        settings(home, f'[server]\nurl = "{url}"')
         status, (taken, asked) = said(run)
     assert status == 1
     assert taken.startswith(f"fail  port: 127.0.0.1 port {port}: Address already in use → another program has it")
-    assert f"what listens at http://127.0.0.1:{port} is another program than Calomel" in asked
+    assert f"what listens at {url} is another program than Calomel" in asked
 
 
 def test_a_wrong_token(run: Callable[..., Any], home: Path) -> None:
-    with listening(b"HTTP/1.1 401 No\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}") as port:
-        settings(home, f'[server]\nurl = "http://127.0.0.1:{port}"\ntoken = "s3cret"')
+    with listening(REFUSED) as url:
+        settings(home, f'[server]\nurl = "{url}"\ntoken = "s3cret"')
         status, (line,) = said(run)
     assert status == 1
     assert "fail  editors' model: the server does not accept the token" in line

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import ModelConfig, Serving
+from calomel.engine import Serving
 from calomel.engine.window import WindowOptions
+from calomel.families import dream
 from calomel.families.decoder import qwen_places
-from calomel.families.dream import CANVAS, MASK, WINDOW, called, is_dream
-from calomel.families.estimate import Estimate, EstimateOptions
 from calomel.families.facts import FamilyFacts, Published
 from calomel.families.family import Family, OpenOptions
-from calomel.families.generation import Generation
 from calomel.families.style import PromptStyle
 from calomel.families.window import (
     END,
@@ -21,9 +20,7 @@ from calomel.families.window import (
     more_ends,
     open_window,
     published_generation,
-    qwen2_window,
     raw_of,
-    window_estimate,
 )
 
 # Fills what is behind an answer, as its makers' examples cut it off.
@@ -31,40 +28,27 @@ PAD: Final = "<|dlm_pad|>"
 
 
 def _recognises(raw: Mapping[str, Any]) -> bool:
-    return is_dream(raw) and called(raw, "diffucoder")
-
-
-def _config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-    return qwen2_window(raw, folder, mask=MASK, window=WINDOW, canvas=CANVAS)
+    return dream.is_dream(raw) and dream.called(raw, "diffucoder")
 
 
 def _open(folder: Path, options: OpenOptions) -> Serving:
-    config = _config(raw_of(folder), folder)
+    config = dream.config(raw_of(folder), folder)
     window = WindowOptions(end_token_ids=more_ends(folder, TURN_END, PAD))
     return open_window(folder, options, config, qwen_places(config), window)
 
 
-def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
-    return window_estimate(raw, options, window=WINDOW, canvas=CANVAS, dual_cache=False)
-
-
-GENERATION: Final = Generation(
-    policy="entropy",
-    max_steps=CANVAS,
-    fill_canvases=(8, 16, 32),
-    edit_canvas=128,
-    temperature=0.2,
-    top_p=0.95,
+GENERATION: Final = replace(
+    dream.GENERATION,
     source="model cards: alg entropy, alg_temp 0, temperature 0.2 (base), top_p 0.95; canvases are ours",
 )
 
 DIFFUCODER: Final = Family(
     name="diffucoder",
     recognises=_recognises,
-    config=_config,
+    config=dream.config,
     open=_open,
-    estimate=_estimate,
-    prompts=PromptStyle(fim="around", edit="chat", mask=MASK, ends=(END, TURN_END)),
+    estimate=dream.estimate,
+    prompts=PromptStyle(fim="around", edit="chat", mask=dream.MASK, ends=(END, TURN_END)),
     generation=GENERATION,
     read_generation=lambda _, folder: published_generation(GENERATION, folder),
     facts=FamilyFacts(

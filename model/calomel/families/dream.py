@@ -46,17 +46,19 @@ def _recognises(raw: Mapping[str, Any]) -> bool:
     return is_dream(raw) and not called(raw, "diffucoder")
 
 
-def _config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+def config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
+    """Of Dream's network."""
     return qwen2_window(raw, folder, mask=MASK, window=WINDOW, canvas=CANVAS)
 
 
 def _open(folder: Path, options: OpenOptions) -> Serving:
-    config = _config(raw_of(folder), folder)
+    shape = config(raw_of(folder), folder)
     window = WindowOptions(end_token_ids=more_ends(folder, TURN_END))
-    return open_window(folder, options, config, qwen_places(config), window)
+    return open_window(folder, options, shape, qwen_places(shape), window)
 
 
-def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
+def estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
+    """The memory of Dream's network."""
     return window_estimate(raw, options, window=WINDOW, canvas=CANVAS, dual_cache=False)
 
 
@@ -73,9 +75,9 @@ GENERATION: Final = Generation(
 DREAM: Final = Family(
     name="dream",
     recognises=_recognises,
-    config=_config,
+    config=config,
     open=_open,
-    estimate=_estimate,
+    estimate=estimate,
     prompts=PromptStyle(fim="around", edit="chat", mask=MASK, ends=(END, TURN_END), begin="<|beginoftext|>"),
     generation=GENERATION,
     read_generation=lambda _, folder: published_generation(GENERATION, folder),

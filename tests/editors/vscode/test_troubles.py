@@ -6,9 +6,9 @@ import socket
 from collections.abc import Callable
 
 import pytest
-from tests.editors.neovim.test_troubles import NO_HTTP, REFUSED, listening
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 from tests.lsp.program import REAL
+from tests.other_program import NO_HTTP, REFUSED, listening
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
