@@ -53,6 +53,17 @@ class Snapshot:
     revised: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a step read of B canvases, by position: `read` tells of which, the others are those of its `Choice`."""
+
+    read: Tensor
+    token: Tensor
+    best: Tensor
+    log_prob: Tensor
+    entropy: Tensor
+
+
 class Board:
     """The state of up to `slots` canvases of up to `longest` positions."""
 
@@ -109,31 +120,46 @@ class Board:
         def place(values: Tensor) -> Tensor:
             return torch.zeros(shape, dtype=values.dtype, device=self.device).index_put_(where, values[rows])
 
-        tokens, best = place(choice.token), place(choice.best)
-        log_probs, entropies = place(choice.log_prob), place(choice.entropy)
-        ids, revealed, last_best = self.ids[slots], self.revealed[slots], self.best[slots]
         read = torch.zeros(shape, dtype=torch.bool, device=self.device).index_put_(where, torch.ones_like(rows).bool())
-        candidates = read & ~revealed
+        found = Found(read, *(place(values) for values in (choice.token, choice.best, choice.log_prob, choice.entropy)))
+        candidates = read & ~self.revealed[slots]
         if reading.stops is not None:
             columns = torch.arange(width, device=self.device)
             candidates &= columns < torch.tensor(reading.stops, device=self.device)[:, None]
-        chosen = _select(reading, log_probs.exp(), entropies, candidates)
-        changed = read & revise(ids, tokens, revealed, self.frozen[slots])
+        chosen = _select(reading, found.log_prob.exp(), found.entropy, candidates)
+        changeable = read
         if not all(reading.revise):
-            changed &= torch.tensor(reading.revise, device=self.device)[:, None]
+            changeable = changeable & torch.tensor(reading.revise, device=self.device)[:, None]
         if reading.edits is not None:
-            changed &= log_probs.exp() > torch.tensor(reading.edits, device=self.device)[:, None]
+            changeable = changeable & (found.log_prob.exp() > torch.tensor(reading.edits, device=self.device)[:, None])
+        ids, revealed, changed = self.take(slots, found, chosen, changeable)
+        report = torch.cat((ids, revealed, changed.any(dim=-1, keepdim=True)), dim=-1).tolist()
+        return [Snapshot(row[:width], [bool(flag) for flag in row[width : 2 * width]], bool(row[-1])) for row in report]
+
+    def take(self, slots: Tensor, found: Found, chosen: Tensor, changeable: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Write down what a step decided; the host learns nothing.
+
+        Args:
+            slots: [B] the canvases' rows on the board, each another one.
+            found: what the step read.
+            chosen: [B, L] the positions that are revealed.
+            changeable: [B, L] where a revealed position takes the token that was found, if it is another.
+
+        Returns:
+            Ids, whether they are revealed, and whether they were changed: [B, L] each.
+        """
+        ids, revealed, last_best = self.ids[slots], self.revealed[slots], self.best[slots]
+        changed = changeable & revise(ids, found.token, revealed, self.frozen[slots])
         update = chosen | changed
-        ids = torch.where(update, tokens, ids)
+        ids = torch.where(update, found.token, ids)
         revealed = revealed | chosen
         self.ids[slots] = ids
         self.revealed[slots] = revealed
-        self.flips[slots] += read & (last_best >= 0) & (best != last_best)
-        self.best[slots] = torch.where(read, best, last_best)
-        self.log_probs[slots] = torch.where(update, log_probs, self.log_probs[slots])
-        self.entropies[slots] = torch.where(update, entropies, self.entropies[slots])
-        report = torch.cat((ids, revealed, changed.any(dim=-1, keepdim=True)), dim=-1).tolist()
-        return [Snapshot(row[:width], [bool(flag) for flag in row[width : 2 * width]], bool(row[-1])) for row in report]
+        self.flips[slots] += found.read & (last_best >= 0) & (found.best != last_best)
+        self.best[slots] = torch.where(found.read, found.best, last_best)
+        self.log_probs[slots] = torch.where(update, found.log_prob, self.log_probs[slots])
+        self.entropies[slots] = torch.where(update, found.entropy, self.entropies[slots])
+        return ids, revealed, changed
 
     def confidences(self, slot: int, length: int) -> tuple[list[float], list[float], list[int]]:
         """Log-probabilities, entropies and flips of the first `length` positions of a canvas."""
