@@ -61,18 +61,11 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     """
     watched = WatchedCompleter(contenders.completer)
     room = contenders.room(moment, watched)
-    said = {CALOMEL: await _said(moment, room)}
+    said = {CALOMEL: (await answer(moment, room))[0]}
+    proposed = proposals(moment, room, watched)
     found = drafts(moment.text, room.hunks(moment.story.path), moment.cursor, moment.story.path)
-    proposed: dict[str, list[bool]] = defaultdict(list)
-    for draft in found:
-        proposed[draft.maker].append(moment.right(draft.apply(moment.text)))
-    drafted = set(proposed)
-    for proposal in watched.proposals(moment.text):
-        # Of drafts all are known, wherever they are; the model was asked about some of them.
-        if proposal.maker not in drafted:
-            proposed[proposal.maker].append(moment.right(proposal.apply(moment.text)))
     if contenders.rival is not None:
-        said[LEFT_TO_RIGHT] = await _said(moment, contenders.room(moment, contenders.rival))
+        said[LEFT_TO_RIGHT] = (await answer(moment, contenders.room(moment, contenders.rival)))[0]
         edit = repeat_last(moment.text, room.hunks(moment.story.path), moment.cursor)
         said[REPEAT] = _plain(moment, None if edit is None else apply(moment.text, [edit]), "repeat")
         said[DRAFTS] = _plain(moment, *((found[0].apply(moment.text), found[0].maker) if found else (None, None)))
@@ -85,9 +78,22 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
         silent=moment.silent,
         half=moment.half,
         said=said,
-        proposed={maker: tuple(right) for maker, right in proposed.items()},
+        proposed={maker: tuple(map(moment.right, results)) for maker, results in proposed.items()},
         samples=tuple(moment_sample(moment, decision) for decision in room.seen),
     )
+
+
+def proposals(moment: Moment, room: Room, watched: WatchedCompleter) -> dict[str, list[str]]:
+    """By maker, the documents that its proposals lead to, its best one first; the room has been asked."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for draft in drafts(moment.text, room.hunks(moment.story.path), moment.cursor, moment.story.path):
+        found[draft.maker].append(draft.apply(moment.text))
+    drafted = set(found)
+    for proposal in watched.proposals(moment.text):
+        # Of drafts all are known, wherever they are; the model was asked about some of them.
+        if proposal.maker not in drafted:
+            found[proposal.maker].append(proposal.apply(moment.text))
+    return found
 
 
 def events_of(moment: Moment) -> tuple[Event, ...]:
@@ -101,33 +107,30 @@ def events_of(moment: Moment) -> tuple[Event, ...]:
     return (opened, *changes)
 
 
-async def _said(moment: Moment, room: Room) -> Said:
+async def answer(moment: Moment, room: Room) -> tuple[Said, str | None]:
+    """What the room's model says, and the document that it leads to; None where it is silent.
+
+    Raises:
+        SuiteError: the model was not there, or broke.
+    """
     document = room.document(moment.story.path)
     if document is None or document.text != moment.text:
         raise ValueError(f"{moment.id}: its changes do not lead to its text")
     began = time.perf_counter()
-    answer = await room.suggester.next_edit(uri_of(moment.story.path), None, moment.cursor)
+    found = await room.suggester.next_edit(uri_of(moment.story.path), None, moment.cursor)
     milliseconds = (time.perf_counter() - began) * 1e3
     await room.suggester.aclose()
     probability = max((each.verdict.probability for each in room.seen), default=None)
-    if isinstance(answer, Silence):
+    if isinstance(found, Silence):
         # Somebody who waits for an answer that does not come sees nothing.
-        if answer.reason in BROKEN and answer.reason is not SilenceReason.TIMEOUT:
-            raise SuiteError(f"{moment.id}: the model did not answer: {answer.reason}. {answer.message}")
-        return Said(
-            shown=False,
-            right=moment.silent,
-            reason=str(answer.reason),
-            probability=probability,
-            milliseconds=milliseconds,
-        )
-    return Said(
-        shown=True,
-        right=moment.right(apply(moment.text, answer.edits)),
-        maker=answer.candidate.maker,
-        probability=answer.probability,
-        milliseconds=milliseconds,
-    )
+        if found.reason in BROKEN and found.reason is not SilenceReason.TIMEOUT:
+            raise SuiteError(f"{moment.id}: the model did not answer: {found.reason}. {found.message}")
+        reason = str(found.reason)
+        return Said(shown=False, right=moment.silent, reason=reason, probability=probability,
+                    milliseconds=milliseconds), None  # fmt: skip
+    result = apply(moment.text, found.edits)
+    maker, right = found.candidate.maker, moment.right(result)
+    return Said(shown=True, right=right, maker=maker, probability=found.probability, milliseconds=milliseconds), result
 
 
 def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
