@@ -25,9 +25,15 @@ def expected_keys(tokens: Tokens) -> list[int]:
     return [hash(tokens[: end + 1]) % 10_007 for end in range(len(tokens))]
 
 
-def serve(cache: PrefixCache, tokens: Tokens, chunk: int = 100) -> tuple[int, Lease]:
+def new_buffer() -> KeyValueBuffer:
+    return KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU)
+
+
+def serve(
+    cache: PrefixCache, tokens: Tokens, chunk: int = 100, buffer: KeyValueBuffer | None = None
+) -> tuple[int, Lease]:
     """Acquire, compute the rest, store; every row that came from the cache must be the right one."""
-    buffer = KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU)
+    buffer = buffer or new_buffer()
     lease = cache.acquire(tokens, buffer)
     reused = lease.length
     rows = torch.tensor(expected_keys(tokens), dtype=torch.float32)
@@ -219,6 +225,52 @@ def test_a_small_cache_is_right_whatever_is_evicted(requests: list[tuple[Tokens,
             reused, lease = serve(cache, kept)
             cache.release(lease)
             assert reused == len(kept)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(sequences, st.integers(1, 5), st.integers(0, 1)), max_size=40))
+def test_pages_that_a_buffer_remembers_are_those_that_are_looked_for(requests: list[tuple[Tokens, int, int]]) -> None:
+    """Two buffers are used again and again, as the engine does, while pages are evicted behind their backs."""
+    cache, buffers = new_cache(pages=6), (new_buffer(), new_buffer())
+    for tokens, chunk, number in requests:
+        buffer = buffers[number]
+        buffer.length = buffer.common(tokens)
+        reused, lease = serve(cache, tokens, chunk, buffer)
+        other = cache.acquire(tokens, new_buffer())
+        # Another request finds what this one remembered and what it stored.
+        assert other.nodes[: len(lease.nodes)] == lease.nodes
+        assert reused <= len(tokens) == lease.length
+        cache.release(other)
+        buffer.length, buffer.tokens = len(tokens), tokens
+        cache.release(lease, buffer)
+        cache.check()
+
+
+def test_a_page_that_was_filled_up_by_another_is_not_remembered() -> None:
+    cache, buffer = new_cache(), new_buffer()
+    lease = serve(cache, (1, 2, 3, 4, 5, 6), buffer=buffer)[1]
+    buffer.tokens = (1, 2, 3, 4, 5, 6, 0, 0, 0)
+    cache.release(lease, buffer)
+    cache.release(serve(cache, (1, 2, 3, 4, 5, 6, 7, 8))[1])
+    buffer.length = 6
+
+    reused, lease = serve(cache, (1, 2, 3, 4, 5, 6, 0, 0, 0), buffer=buffer)
+
+    assert reused == 6
+    cache.release(lease)
+    cache.check()
+
+
+def test_a_path_goes_from_its_end_on_once_it_is_the_least_recently_used() -> None:
+    cache = new_cache(pages=4)
+    cache.release(serve(cache, (1,) * 8)[1])
+    cache.release(serve(cache, (2,) * 4)[1])
+    cache.release(serve(cache, (1,) * 8)[1])
+    for token in (3, 4):
+        cache.release(serve(cache, (token,) * 4)[1])
+
+    assert serve(cache, (1,) * 8)[0] == 8
+    cache.check()
 
 
 def _common(first: Tokens, second: Tokens) -> int:

@@ -72,6 +72,18 @@ def test_a_wrong_field_is_refused_at_once_and_named(
     assert isinstance(caught.value, InvalidRequestError)
 
 
+@pytest.mark.parametrize("wrong", [(1, 2, 3, 97), (1, -1, 3), (97, 2, 3), (1, 97)])
+def test_a_wrong_token_is_found_behind_a_context_that_was_right(
+    model: Transformer, start: Start, wrong: tuple[int, ...]
+) -> None:
+    engine = start(model)
+    engine.submit(Request((1, 2, 3), 2)).result(60)
+
+    for _ in range(2):
+        with pytest.raises(TokenOutOfRangeError):
+            engine.submit(Request(wrong))
+
+
 @pytest.mark.parametrize("policy", ["verified", "left_to_right"])
 def test_a_checkpoint_without_a_causal_mode_refuses_causal_policies(
     model: Transformer, start: Start, policy: str

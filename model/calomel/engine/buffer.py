@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
 
+from calomel.engine.beginning import common_beginning
 from calomel.engine.config import ModelConfig
+
+if TYPE_CHECKING:
+    from calomel.engine.cache import Node
 
 # Tokens: so many keystrokes find room in the buffer of the answer before.
 _SLACK: Final = 128
@@ -21,20 +25,23 @@ class KeyValueBuffer:
         keys: [layers, capacity, Hkv, D]; `values` likewise.
         length: so many leading tokens are committed; what lies behind is room, or the scratch of a canvas.
         tokens: of a buffer that no request uses, the tokens that it still holds.
+        pages: the whole pages of the prefix cache that its last request had of them, if they are still there.
     """
 
-    __slots__ = ("keys", "length", "tokens", "values")
+    __slots__ = ("keys", "length", "pages", "tokens", "values")
 
     keys: Tensor
     values: Tensor
     length: int
     tokens: Sequence[int]
+    pages: Sequence[Node]
 
     def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
         shape = (2, config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
         self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
         self.length = 0
         self.tokens = ()
+        self.pages = ()
 
     @property
     def capacity(self) -> int:
@@ -53,12 +60,4 @@ class KeyValueBuffer:
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens at the beginning of `tokens` the unused buffer still holds."""
-        held, wanted = tuple(self.tokens), tuple(tokens)
-        low, high = 0, min(len(held), len(wanted))
-        while low < high:  # slices are compared far faster than one token after another
-            middle = (low + high + 1) // 2
-            if held[low:middle] == wanted[low:middle]:
-                low = middle
-            else:
-                high = middle - 1
-        return low
+        return common_beginning(tuple(self.tokens), tuple(tokens))

@@ -8,8 +8,9 @@ lack is filled up in place: the rows that others read never change.
 Where a checkpoint reads its context in blocks, a token's keys depend on all of its block: only whole blocks are kept
 and found, and a page has a whole number of them.
 
-Pages in use by a request are pinned (with all pages before them) until it ends. When no page is free, the least
-recently used page without successors and pins is evicted. Not thread-safe: the engine's thread owns it.
+A request pins the last of its pages until it ends. Only a page without successors and pins is ever evicted, the least
+recently used first, so the pages before a pinned one stay too, and a keystroke pins one page, however long its context.
+Not thread-safe: the engine's thread owns it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ Tokens = tuple[int, ...]
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A page in the tree: `tokens` (full unless it is a leaf) behind those of `parent`; used by `pins` requests."""
+    """A page in the tree: `tokens` (full unless it is a leaf) behind those of `parent`, None once it was evicted.
+
+    It is the last page of `pins` requests, and was last used at `used`, unless a page behind it was used later.
+    """
 
     tokens: Tokens
     page: int
@@ -43,7 +47,7 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Lease:
-    """The pages that one request holds: `nodes` cover the first `length` tokens of its context."""
+    """The pages that one request holds: `nodes` cover the first `length` tokens of its context, the last is pinned."""
 
     nodes: list[Node]
     length: int
@@ -78,9 +82,11 @@ class PrefixCache:
     def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
         """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`.
 
-        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease.
+        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease. The pages
+        that the buffer's last request had of them are not looked for again.
         """
-        size, node, nodes, start = self.page_size, self._root, [], 0
+        size, nodes = self.page_size, _alive(buffer.pages, min(buffer.length, len(tokens)) // self.page_size)
+        node, start = nodes[-1] if nodes else self._root, len(nodes) * size
         while (child := node.children.get(tuple(tokens[start : start + size]))) is not None:
             nodes.append(child)
             node, start = child, start + len(child.tokens)
@@ -94,8 +100,8 @@ class PrefixCache:
                 nodes.append(child)
                 length += common
         lease = Lease(nodes, length)
-        for held in nodes:
-            self._pin(held)
+        if nodes:
+            self._pin(nodes[-1])
         self._read(lease, buffer)
         return lease
 
@@ -109,7 +115,10 @@ class PrefixCache:
         if len(tokens) <= lease.length:
             return
         if lease.length % size:  # its last page is shared, or to be filled up: look again
-            self._unpin(lease.nodes.pop())
+            last = lease.nodes.pop()
+            if lease.nodes:
+                self._pin(lease.nodes[-1])
+            self._unpin(last)
             lease.length -= lease.length % size
         fresh: list[tuple[int, int]] = []
         try:
@@ -125,16 +134,24 @@ class PrefixCache:
                     else:
                         self._write(node, 0, lease.length, buffer)
                 self._pin(node)
+                if lease.nodes:
+                    self._unpin(lease.nodes[-1])
                 lease.nodes.append(node)
                 lease.length += len(wanted)
         finally:
             self._write_full(fresh, buffer)
 
-    def release(self, lease: Lease) -> None:
-        """Unpin the pages of a request that ended; their contents stay until the room is needed."""
-        for node in reversed(lease.nodes):
-            self._unpin(node)
-        lease.nodes.clear()
+    def release(self, lease: Lease, buffer: KeyValueBuffer | None = None) -> None:
+        """Unpin the pages of a request that ended; their contents stay until the room is needed.
+
+        Its `buffer` remembers which whole pages they were, for the next request that begins with the same tokens.
+        """
+        if lease.nodes:
+            self._unpin(lease.nodes[-1])
+        if buffer is not None:
+            # A page that is not whole, or shared in part, may be another one's tomorrow.
+            buffer.pages = lease.nodes[: lease.length // self.page_size]
+        lease.nodes = []
         lease.length = 0
 
     def check(self) -> None:
@@ -151,8 +168,8 @@ class PrefixCache:
                 raise CacheCorruptError(f"page {node.page} holds {len(node.tokens)} tokens and has successors")
             if node.parent is None or node.parent.children.get(node.tokens) is not node:
                 raise CacheCorruptError(f"page {node.page} is not where its tokens say")
-            if node.pins < 0 or (node.pins and node.parent is not self._root and not node.parent.pins):
-                raise CacheCorruptError(f"page {node.page} is pinned {node.pins} times, the one before it is not")
+            if node.pins < 0:
+                raise CacheCorruptError(f"page {node.page} is pinned {node.pins} times")
             if not node.pins and not node.children and (node.used, id(node)) not in idle:
                 raise CacheCorruptError(f"page {node.page} is idle, but can not be evicted")
         if sorted(held + self._free) != list(range(self.pages)):
@@ -183,6 +200,8 @@ class PrefixCache:
                 continue
             del parent.children[node.tokens]
             node.parent = None
+            # Whoever used a page used those before it.
+            parent.used = max(parent.used, used)
             self._offer(parent)
             return node.page
         raise CacheFullError(
@@ -248,6 +267,14 @@ class PrefixCache:
             found = waiting.pop()
             yield found
             waiting.extend(found.children.values())
+
+
+def _alive(pages: Sequence[Node], most: int) -> list[Node]:
+    """The first `most` of `pages`, each behind the one before it, as far as they are still in the tree."""
+    nodes = list(pages[:most])
+    while nodes and nodes[-1].parent is None:
+        nodes.pop()
+    return nodes
 
 
 def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:

@@ -120,7 +120,7 @@ class Denoiser:
     def end(self, job: Job) -> None:
         """Take back what `begin` gave; safe for a job that has not begun."""
         if job.lease is not None:
-            self._cache.release(job.lease)
+            self._cache.release(job.lease, job.buffer)
             job.lease = None
         if job.buffer is not None:
             job.buffer.tokens = tuple(job.tokens[: job.buffer.length])

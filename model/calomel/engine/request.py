@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from calomel.engine.beginning import common_beginning
 from calomel.engine.config import Shape
 from calomel.engine.constraint import Constraint
 from calomel.engine.errors import (
@@ -118,9 +119,12 @@ class Request:
     suffix: tuple[int, ...] = ()
 
 
-def check(request: Request, config: Shape) -> None:
-    """Raise the InvalidRequestError that names the first wrong field of `request`."""
-    _check_context(request, config)
+def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> None:
+    """Raise the InvalidRequestError that names the first wrong field of `request`.
+
+    `checked` is a context that was checked before: the tokens that both begin with are not looked at again.
+    """
+    _check_context(request, config, checked)
     if request.suffix and not config.diffusion.reads_suffix:
         raise InvalidRequestError("suffix is set, but this checkpoint reads nothing behind an answer")
     _check_canvas(request, config)
@@ -136,7 +140,7 @@ def check(request: Request, config: Shape) -> None:
         )
 
 
-def _check_context(request: Request, config: Shape) -> None:
+def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) -> None:
     size = len(request.context)
     if not size:
         raise EmptyContextError("context is empty; give at least one token")
@@ -157,7 +161,8 @@ def _check_context(request: Request, config: Shape) -> None:
             f"{around} plus {name} ({room}) exceed the model's {config.max_position_embeddings} positions"
         )
     frozen = tuple(request.frozen.values())
-    named = (("context", request.context), ("suffix", request.suffix), ("frozen", frozen), ("guess", request.guess))
+    fresh = request.context[common_beginning(checked, request.context) :]
+    named = (("context", fresh), ("suffix", request.suffix), ("frozen", frozen), ("guess", request.guess))
     for name, ids in named:
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):

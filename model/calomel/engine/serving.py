@@ -44,6 +44,8 @@ class Serving:
             max_batch=max_batch, prefill_chunk=max(prefill_chunk, prefill_unit), prefill_unit=prefill_unit
         )
         self._failure: BaseException | None = None
+        # The context of the last request: the next one is mostly the same with a letter more.
+        self._checked: tuple[int, ...] = ()
         self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
         self._thread.start()
 
@@ -65,7 +67,8 @@ class Serving:
             EngineStoppedError: the engine was closed, or its thread failed.
         """
         for request in requests:
-            check(request, self.config)
+            check(request, self.config, self._checked)
+            self._checked = request.context
         handles = tuple(Handle(on_cancel=self._scheduler.wake) for _ in requests)
         pairs = zip(requests, handles, strict=True)
         if not self._scheduler.submit([self._worker.job(request, handle) for request, handle in pairs]):
