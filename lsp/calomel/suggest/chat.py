@@ -16,6 +16,7 @@ from calomel.prompts.chat.reading import THOUGHT_OPENING, read_reply, shown_so_f
 from calomel.prompts.chat.template import ChatTemplate
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.chat_request import ChatRequest, Effort, form_of
+from calomel.suggest.ending import plain_ending
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
@@ -209,12 +210,9 @@ class Chat:
             max_steps=steps if prepared.constraint is None else max(steps, *lengths),
             priority=Priority.INTERACTIVE if asked.priority is None else asked.priority,
             deadline=None if asked.deadline is None else time.monotonic() + asked.deadline,
-            until=self._stops(asked) if asked.stop else None,
+            until=plain_ending(self._model.tokenizer, asked.stop),
             constraint=prepared.constraint,
         )
-
-    def _stops(self, request: ChatRequest) -> Callable[[Sequence[int]], bool]:
-        return lambda ids: cut_at_stop(self._model.tokenizer.decode(ids), request.stop)[1]
 
     def _shown(self, prepared: _Prepared, ids: Sequence[int]) -> str:
         request = prepared.asked

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import FimTokens
@@ -19,6 +20,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.drafted import Drafted, judge_drafts
+from calomel.suggest.ending import Ending, Reading, ending, plain_ending
 from calomel.suggest.errands import Errands
 from calomel.suggest.manner import Manner
 from calomel.suggest.rewriter import Rewriter
@@ -206,6 +208,21 @@ class Filler:
         """Stop the engine."""
         self.engine.close()
 
+    def until(self, reading: Reading, stop: Sequence[str]) -> Ending | None:
+        """When an answer is over before its end token: asked as it grows, so that no more is made."""
+        if reading == "plain":
+            return plain_ending(self.tokenizer, stop)
+        return ending(reading, self.manner if reading == "hole" else self._rewriter.manner, stop)
+
+    def in_session(self, session: str) -> Self:
+        """The same, its requests in the name of a session; closing it does nothing."""
+        from calomel.engine.session import SessionEngine  # imports torch, which came with the engine
+
+        found = copy(self)
+        found.engine = SessionEngine(self.engine, session)
+        found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
+        return found
+
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
@@ -229,17 +246,10 @@ class Filler:
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
-            until=self._stops(request),
+            until=self.until("hole", request.stop),
             constraint=request.constraint,
             suffix=prompt.suffix,
         )
-
-    def _stops(self, request: FillRequest) -> Callable[[Sequence[int]], bool] | None:
-        """Whether an answer is over already; asked between canvases, so that no more is made."""
-        ended, read, stop = self.manner.ended, self.manner.renderer.read, request.stop
-        if not stop:
-            return ended
-        return lambda ids: (ended is not None and ended(ids)) or cut_at_stop(read(ids), stop)[1]
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         text, stopped = cut_at_stop(self.manner.renderer.read(result.ids), request.stop)

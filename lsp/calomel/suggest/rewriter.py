@@ -16,7 +16,6 @@ are judged.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from calomel.prompts.parts import EditRegion, Hunk
 from calomel.prompts.styles.renderer import PromptRenderer
 from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.completer import CANVAS, SEEDED, VERIFIED, Candidate, CompleteAnswer, CompleteRequest, Timings
+from calomel.suggest.ending import Patience, ending
 from calomel.suggest.errands import Errands
 from calomel.suggest.judge import Judge, Judged
 from calomel.suggest.manner import Manner
@@ -67,6 +67,9 @@ class Rewriter:
         tokenizer: of that checkpoint.
         manner: how it is asked; a renderer stands for a checkpoint of our own.
         seeded: seeded canvases of one question at most.
+
+    Attributes:
+        manner: how it is asked.
     """
 
     def __init__(
@@ -74,8 +77,12 @@ class Rewriter:
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
-        self._manner = manner if isinstance(manner, Manner) else Manner(manner, POLICY, MAX_STEPS, (CANVAS_TOKENS,))
+        self.manner = manner if isinstance(manner, Manner) else Manner(manner, POLICY, MAX_STEPS, (CANVAS_TOKENS,))
         self._seeded = seeded
+
+    def at(self, engine: AnyEngine) -> Rewriter:
+        """The same at another engine of the same checkpoint."""
+        return Rewriter(engine, self._tokenizer, self.manner, seeded=self._seeded)
 
     async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
@@ -138,14 +145,14 @@ class Rewriter:
         texts = (self._encode("" if region is None else region.text), *(draft.ids for draft in drafts))
         room = max(request.max_tokens, *(len(ids) + 1 for ids in texts))
         positions = self._engine.config.max_position_embeddings
-        prompt = self._manner.renderer.render(request.parts, min(request.max_context, positions - room))
+        prompt = self.manner.renderer.render(request.parts, min(request.max_context, positions - room))
         return Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens,
-            sampling=self._manner.sampling or SamplingParams(),
-            policy=self._manner.policy,
-            max_steps=self._manner.max_steps,
-            until=self._manner.ended,
+            sampling=self.manner.sampling or SamplingParams(),
+            policy=self.manner.policy,
+            max_steps=self.manner.max_steps,
+            until=ending("region", self.manner, ()),
             suffix=prompt.suffix,
             deadline=None if request.deadline is None else began + request.deadline,
             priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
@@ -162,14 +169,14 @@ class Rewriter:
         """The canvas, and the current text with what the model doubts masked again; none without a doubt."""
         if not spans:
             return []
-        longest = min(max(self._manner.canvases), self._engine.config.diffusion.max_canvas)
+        longest = min(max(self.manner.canvases), self._engine.config.diffusion.max_canvas)
         lengths = (*self._grown(edits), *LENGTHS)
         found = seeds(keep.ids, spans, lengths, most=self._seeded, longest=longest)
         return [(CANVAS, self._canvas(base)), *((SEEDED, _seeded(base, seed)) for seed in found)]
 
     def _canvas(self, base: Request) -> Request:
         longest = self._engine.config.diffusion.max_canvas
-        return replace(base, canvas_lengths=self._manner.lengths(longest, base.max_new_tokens))
+        return replace(base, canvas_lengths=self.manner.lengths(longest, base.max_new_tokens))
 
     def _grown(self, edits: Sequence[Hunk]) -> tuple[int, ...]:
         """By how many tokens the last edit made its lines longer: the next one may do the same."""
@@ -177,7 +184,7 @@ class Rewriter:
 
     def _proposed(self, maker: str, result: Result) -> Proposed:
         """A canvas' text, encoded anew: the same text may have come as other tokens."""
-        text = self._manner.renderer.read(result.ids)
+        text = self.manner.renderer.read(result.ids)
         return Proposed(maker, text, self._encode(text), result)
 
 
@@ -186,7 +193,6 @@ def _written(base: Request, keep: Judged, spans: Sequence[Span]) -> list[Request
     first = min((span.start for span in spans), default=base.max_new_tokens)
     if first >= base.max_new_tokens:
         return []
-    forwards = itertools.count(1)
     return [
         replace(
             base,
@@ -194,7 +200,7 @@ def _written(base: Request, keep: Judged, spans: Sequence[Span]) -> list[Request
             max_new_tokens=base.max_new_tokens - first,
             policy="left_to_right",
             guess=keep.ids[first:],
-            until=lambda _: next(forwards) >= PATIENCE,
+            until=Patience(PATIENCE),
         )
     ]
 

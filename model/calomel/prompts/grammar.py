@@ -38,9 +38,14 @@ _KEYWORDS: Final = frozenset({
 
 
 class GrammarConstraint:
-    """A compiled form. Shared by requests; a `calomel.engine.Constraint`."""
+    """A compiled form. Shared by requests; a `calomel.engine.Constraint`.
 
-    def __init__(self, matcher: LLMatcher, size: int) -> None:
+    Attributes:
+        form: what was compiled.
+    """
+
+    def __init__(self, form: AnswerForm, matcher: LLMatcher, size: int) -> None:
+        self.form = form
         self._matcher = matcher
         self._size = size
 
@@ -121,7 +126,7 @@ class GrammarCompiler:
         first.compute_bitmask()
         if first.is_error():
             raise GrammarError(_reason(first.get_error()))
-        return GrammarConstraint(matcher, self._tokenizer.size)
+        return GrammarConstraint(form, matcher, self._tokenizer.size)
 
     def _tokens(self) -> LLTokenizer:
         from llguidance import LLTokenizer
