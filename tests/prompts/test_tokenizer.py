@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.prompts import special
-from calomel.prompts.tokenizer import Tokenizer, TokenizerError
+from calomel.prompts.tokenizer import Tokenizer, TokenizerError, line_cuts
 
 CODE = st.text(alphabet=st.sampled_from(list("ab_1 \t\n\r():=é漢🙂\u200d\ufeff")), max_size=60) | st.text(max_size=60)
 
@@ -95,3 +96,60 @@ def test_a_long_text_is_encoded_the_same_whether_its_beginning_is_remembered_or_
     for typed in (text, text + more, text + "\n" + more, text + "\r\n" + more):
         assert tokenizer.encode(typed) == tokenizer._encode(typed)
         assert tokenizer.encode_with_words(typed) == tokenizer._encode_with_words(typed)
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["", "\n", "\r\n", "\r", "  ", "\t", "x = 1\n", "    y\r\n", "\n\n", "\r\n\r\n", "a" * 40, "é\n", "\u2028"]
+    )
+    | CODE,
+    max_size=60,
+).map("".join)
+
+
+@given(text=LINES, more=LINES, times=st.sampled_from([1, 1, 6, 40]))
+def test_chunks_of_any_text_give_the_tokens_of_the_whole(
+    tokenizer: Tokenizer, text: str, more: str, times: int
+) -> None:
+    text = text * times + more
+    cuts = line_cuts(text)
+
+    assert cuts == sorted(set(cuts))
+    assert tokenizer._encode(text) == [
+        token for start, end in pairwise([0, *cuts, len(text)]) for token in tokenizer._encode(text[start:end])
+    ]
+    assert tokenizer.encode(text) == tokenizer._encode(text)
+
+
+@given(text=LINES, times=st.sampled_from([1, 6, 40]), count=st.integers(1, 400))
+def test_the_place_of_a_token_counted_from_the_end_is_that_of_its_pre_token(
+    tokenizer: Tokenizer, text: str, times: int, count: int
+) -> None:
+    text = "value = compute(1)\n" * 30 + text * times
+    ids, starts, _ = tokenizer._encode_with_words(text)
+
+    assert tokenizer.encode_last(text, count) == (ids, starts[-count] if len(ids) > count else None)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_changed_line_leaves_the_chunks_around_it_alone(
+    tokenizer: Tokenizer, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = f"def f(x):{end}    y = x + 1{end}    return y{end}"
+    blocks = [f"# {number}{end}{block}{end}" for number in range(400)]
+    encoded: list[int] = []
+    plain = tokenizer._encode
+
+    def counted(text: str) -> list[int]:
+        encoded.append(len(text))
+        return plain(text)
+
+    monkeypatch.setattr(tokenizer, "_encode", counted)
+    tokenizer.encode("".join(blocks))
+    first = sum(encoded)
+    for changed in (0, 200, 399):
+        for typed in ("y", "yes", "", f"{end}{end}"):
+            encoded.clear()
+            blocks[changed] = f"# {typed}{end}{block}{end}"
+            tokenizer.encode("".join(blocks))
+            assert sum(encoded) < 2048 < first / 8

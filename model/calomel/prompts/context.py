@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from calomel.prompts.fim import NEAR_TOKENS, FimPrompt, FimTokens, read_answer, render
@@ -49,8 +50,9 @@ class ContextRenderer:
             room -= len(edits)
         far = self._last_excerpts(parts.far, room)
         related = self._last_excerpts(parts.related, room - len(far))
-        front = [*related, *far, *edits]
-        return FimTokens((*front, *window.context), reuse=len(front) + window.reuse, cut=window.cut)
+        front = len(related) + len(far) + len(edits)
+        ids = (*related, *far, *edits, *window.context) if front else window.context
+        return FimTokens(ids, reuse=front + window.reuse, cut=window.cut)
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
         """The text of an answer; a beginning is as good as the whole."""
@@ -72,7 +74,7 @@ class ContextRenderer:
     def _last_excerpts(self, excerpts: Sequence[Excerpt], room: int) -> list[int]:
         """The last excerpts that fit, in their order."""
         first = len(excerpts)
-        while first:
+        while first and room > 0:
             excerpt = excerpts[first - 1]
             room -= len(self._excerpt(excerpt))
             if first < len(excerpts) and _continues(excerpt, excerpts[first]):
@@ -80,7 +82,7 @@ class ContextRenderer:
             if room < 0:
                 break
             first -= 1
-        return [token for piece in self._pieces(excerpts[first:]) for token in piece]
+        return list(chain.from_iterable(self._pieces(excerpts[first:])))
 
     def _pieces(self, excerpts: Sequence[Excerpt]) -> list[tuple[int, ...]]:
         """The ids of each; one that goes on where the last one ends needs no heading."""

@@ -140,11 +140,11 @@ def _last_tokens(text: str, room: int, tokenizer: TextTokenizer) -> tuple[list[i
     hop = max(1, min(HOP, room // 4)) * _CHARACTERS_PER_HOP_TOKEN
     hops = max(0, -(-(len(text) - room * _CHARACTERS_PER_ROOM_TOKEN) // hop))
     start = _line_start(text, hops * hop)
-    ids, starts, _ = tokenizer.encode_with_words(text[start:])
-    if len(ids) <= room:
+    ids, last = tokenizer.encode_last(text[start:], room)
+    if last is None:
         return ids, start > 0
     # The first hop from which on no more than `room` tokens are left.
-    needed = start + starts[-room]
+    needed = start + last
     for anchor in range(-(-needed // hop) * hop, len(text), hop):
         line = _line_start(text, anchor)
         if line < len(text):

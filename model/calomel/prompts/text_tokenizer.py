@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate, chain, pairwise
 from types import MappingProxyType
 from typing import Final
 
 from tokenizers import Tokenizer as FastTokenizer
 
-# So many long texts are remembered. With 64 clients of one server, each with two windows, encoding them anew held up
-# the engine for a fifth of its time.
-_REMEMBERED: Final = 128
+# So many chunks of long texts are remembered, of some three hundred characters each: the windows of some hundred files.
+# With 64 clients of one server, each with two windows, encoding them anew held up the engine for a fifth of its time.
+_REMEMBERED: Final = 8192
 
 
 class TokenizerError(ValueError):
@@ -50,27 +51,35 @@ class TextTokenizer:
         self.size: int = max(fast.get_vocab_size(with_added_tokens=True), *(number + 1 for number in control.values()))
         self._special_ids = frozenset(self.control.values())
         self._piece_bytes = piece_bytes
-        # Typing changes the last line; what stands before it is the same text again and again.
-        self._encode_before = lru_cache(maxsize=_REMEMBERED)(self._encode)
-        self._words_before = lru_cache(maxsize=_REMEMBERED)(self._encode_with_words)
+        # Typing changes one line; the chunks around it are the same texts again and again.
+        self._chunk = lru_cache(maxsize=_REMEMBERED)(self._encode_chunk)
+        # One object for each id: long contexts are compared by their objects first, and remembered by the thousand.
+        self._ids = list(range(self.size))
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`. Lone surrogates, which no file on disk holds, become U+FFFD."""
-        cut = self._cut(text)
-        return [*self._encode_before(text[:cut]), *self._encode(text[cut:])] if cut else self._encode(text)
+        return list(chain.from_iterable(ids for _, _, ids in self._chunks(text)))
 
     def encode_with_words(self, text: str) -> tuple[list[int], list[int], list[int]]:
         """Ids, and for each id the start and end, in characters, of the pre-token that it belongs to."""
-        cut = self._cut(text)
-        if not cut:
-            return self._encode_with_words(text)
-        ids, starts, ends = self._words_before(text[:cut])
-        last_ids, last_starts, last_ends = self._encode_with_words(text[cut:])
-        return (
-            [*ids, *last_ids],
-            [*starts, *(cut + start for start in last_starts)],
-            [*ends, *(cut + end for end in last_ends)],
-        )
+        return self._encode_with_words(text)
+
+    def encode_last(self, text: str, count: int) -> tuple[list[int], int | None]:
+        """The ids of `text`, and where, in characters, the pre-token of the `count`-th token from its end starts.
+
+        None where the text has no more than `count` tokens.
+        """
+        if not self._cuts(text):
+            ids, starts, _ = self._encode_with_words(text)
+            return ids, starts[-count] if len(ids) > count else None
+        chunks = list(self._chunks(text))
+        ids = list(chain.from_iterable(part for _, _, part in chunks))
+        surplus = len(ids) - count
+        if surplus <= 0:
+            return ids, None
+        ends = accumulate(len(part) for _, _, part in chunks)
+        (start, stop, part), end = next(pair for pair in zip(chunks, ends, strict=True) if pair[1] > surplus)
+        return ids, start + self._encode_with_words(text[start:stop])[1][surplus - end + len(part)]
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
         """The bytes that `ids` stand for; control ids stand for none."""
@@ -101,10 +110,24 @@ class TextTokenizer:
         pieces = self._fast.pre_tokenizer.pre_tokenize_str(encodable(text))
         return int(pieces[-1][1][0]) if pieces else 0
 
-    def _cut(self, text: str) -> int:
-        """Where a long text may be cut so that both parts, encoded apart, give the ids of the whole; 0 for nowhere."""
+    def _chunks(self, text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Start, end and ids of the parts of a text, which give those of the whole; the last one is not remembered."""
+        cuts = [0, *self._cuts(text)]
+        for start, stop in pairwise(cuts):
+            yield start, stop, self._chunk(text[start:stop])
+        yield cuts[-1], len(text), self._encode(text[cuts[-1] :] if cuts[-1] else text)
+
+    def _cuts(self, text: str) -> list[int]:
+        """Where a long text may be cut so that its parts, encoded apart, give the ids of the whole; nowhere at 0.
+
+        Which places depends on what stands there, so that a change of one leaves the parts before and far behind it.
+        """
         del text
-        return 0
+        return []
+
+    def _encode_chunk(self, text: str) -> tuple[int, ...]:
+        known = self._ids
+        return tuple(known[number] for number in self._encode(text))
 
     def _piece(self, token: int) -> bytes | None:
         piece = self._fast.id_to_token(token)

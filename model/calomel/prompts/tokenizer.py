@@ -23,6 +23,8 @@ PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+
 
 # Texts shorter than this, in characters, are encoded at once.
 _LONG: Final = 512
+# Characters of a chunk of a longer one: it ends at the first blank line behind so many, if there is one before so many.
+_LEAST, _MOST = 128, 2048
 
 
 class Tokenizer(TextTokenizer):
@@ -59,8 +61,8 @@ class Tokenizer(TextTokenizer):
         except Exception as error:
             raise TokenizerError(f"{path} is no tokenizer file: {error}") from error
 
-    def _cut(self, text: str) -> int:
-        return _last_line_end(text)
+    def _cuts(self, text: str) -> list[int]:
+        return line_cuts(text) if len(text) >= _LONG else []
 
 
 def _special(fast: FastTokenizer, name: str) -> int:
@@ -70,12 +72,36 @@ def _special(fast: FastTokenizer, name: str) -> int:
     return int(token)
 
 
-def _last_line_end(text: str) -> int:
-    """Where the last line end of a long text starts, which is a boundary of pre-tokens; 0 for a short text."""
-    if len(text) < _LONG:
-        return 0
-    cut = text.rfind("\n")
-    while cut > 0 and text[cut - 1] in "\r\n":
-        cut -= 1
-    # A lone carriage return before the run may be a pre-token of its own or part of the run: do not cut there.
-    return max(cut, 0) if cut > 0 and "\r" not in text[cut : cut + 2] else 0
+def line_cuts(text: str) -> list[int]:
+    """Ends of lines, ascending, at blank lines where there are any, and the last end of a line.
+
+    A cut is before a line end (of several in a row, before the first), which is a boundary of pre-tokens: nothing but
+    line ends and what indents the line behind them is ever one pre-token with a line end.
+    """
+    blank = "\n\r\n" if "\r" in text else "\n\n"
+    cuts: list[int] = []
+    position = 0
+    while (found := _cut_behind(text, position, blank)) is not None:
+        cuts.append(found)
+        position = found
+    last = _run_start(text, text.rfind("\n"))
+    return [*cuts, last] if last > position else cuts
+
+
+def _cut_behind(text: str, position: int, blank: str) -> int | None:
+    """The next blank line behind `position`, unless it is far; then a line end that is not."""
+    at = text.find(blank, position + _LEAST, position + _MOST)
+    if at < 0:
+        at = text.find("\n", position + _LEAST * 4)
+    if at < 0:
+        return None
+    start = _run_start(text, at)
+    # A run of line ends that goes on for so long is cut by nobody.
+    return start if start > position else None
+
+
+def _run_start(text: str, at: int) -> int:
+    """Where the line ends begin of which the one at `at` is one."""
+    while at > 0 and text[at - 1] in "\r\n":
+        at -= 1
+    return at
