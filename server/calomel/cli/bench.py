@@ -267,6 +267,36 @@ def failures(
 
 
 @bench.command()
+def decoding(
+    model: Model = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    holes: Annotated[int | None, typer.Option(min=8, help="Held-out holes, half of them rests of lines.")] = None,
+    seed: Seed = 1,
+    quick: Quick = False,
+    resume: Resume = True,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """The same weights decoded in many ways: canvases, steps, ends, orders of the prompt."""
+    with _errors_reported(device):
+        from calomel.bench.decoding.run import DecodingOptions, run_decoding
+
+        options = DecodingOptions(
+            model=model,
+            device=device,
+            threads=threads,
+            holes=holes,
+            seed=seed,
+            quick=quick,
+            resume=resume,
+            json=json,
+            results=results,
+        )
+        print(run_decoding(options).to_markdown())
+
+
+@bench.command()
 def edits(
     suite: Annotated[
         Path | None, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")

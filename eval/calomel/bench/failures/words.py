@@ -21,9 +21,9 @@ _KEYWORDS: Final = {
     "rust": """as async await break const continue crate else enum extern false fn for if impl in let loop match mod
         move mut pub ref return self Self static struct super trait true type unsafe use where while""",
     "typescript": """abstract any as async await boolean break case catch class const continue default delete do else
-        enum export extends false finally for from function if implements import in instanceof interface let new null number
-        of private protected public readonly return static string super switch this throw true try type typeof undefined
-        var void while yield""",
+        enum export extends false finally for from function if implements import in instanceof interface let new null
+        number of private protected public readonly return static string super switch this throw true try type typeof
+        undefined var void while yield""",
 }
 KEYWORDS: Final = {language: frozenset(text.split()) for language, text in _KEYWORDS.items()}
 # Words of one language that the three others do not know, and that nobody gives to a name of his own.
