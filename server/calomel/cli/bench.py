@@ -271,7 +271,7 @@ def decoding(
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
-    holes: Annotated[int | None, typer.Option(min=8, help="Held-out holes, half of them rests of lines.")] = None,
+    holes: Annotated[int | None, typer.Option(min=8, help="Held-out holes, most of them rests of lines.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
     resume: Resume = True,

@@ -22,9 +22,7 @@ class Ordered:
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
         """Token ids of at most `max_context`."""
-        if self._order == "no_path":
-            parts = replace(parts, path=None)
-        elif self._order == "no_suffix":
+        if self._order == "no_suffix":
             parts = replace(parts, suffix="")
         elif self._order == "no_far_suffix":
             # The rest of the line is always near.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Order = Literal["shipped", "no_far_suffix", "no_suffix", "prefix_first", "no_path"]
+Order = Literal["shipped", "no_far_suffix", "no_suffix", "prefix_first"]
 
 LEFT_TO_RIGHT: Final = "left_to_right"
 
@@ -76,7 +76,6 @@ VARIANTS: Final = (
     Variant("no far suffix", order="no_far_suffix"),
     Variant("no suffix", order="no_suffix"),
     Variant("prefix before far suffix", order="prefix_first"),
-    Variant("no path", order="no_path"),
 )
 
 # Of several answers the one that the causal mode thinks likeliest, over all its tokens and the end, or a token of them.

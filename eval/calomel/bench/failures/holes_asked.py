@@ -12,7 +12,7 @@ from calomel.bench.failures.hole_case import HoleCase
 from calomel.bench.failures.hole_kinds import hole_kind, hole_kinds
 from calomel.bench.failures.verdict import TAIL_CHARACTERS, Verdict, saved_characters
 from calomel.bench.failures.words import place_of, word_before
-from calomel.bench.holes import Hole
+from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.journal import Journal
 from calomel.bench.model import OpenModel
 from calomel.bench.progress import Progress
@@ -71,7 +71,7 @@ def ask_holes(
     return found
 
 
-def judged(hole: Hole, answer: str, *, cut: bool, seen: str, tokens: int) -> Verdict:
+def judged(hole: Hole, answer: str, *, cut: bool, seen: str, measure: TokenMeasure) -> Verdict:
     """What an answer is."""
     case = HoleCase(hole.language, hole.prefix, hole.suffix, hole.answer, answer, seen, cut)
     right = matches(hole, answer)
@@ -88,7 +88,8 @@ def judged(hole: Hole, answer: str, *, cut: bool, seen: str, tokens: int) -> Ver
         tail=hole.prefix[-TAIL_CHARACTERS:],
         truth=hole.answer,
         answer=answer,
-        tokens=tokens,
+        tokens=measure.count(hole.answer),
+        said=measure.count(answer),
     )
 
 
@@ -100,7 +101,7 @@ def _asked(hole: Hole, model: OpenModel) -> dict[str, Any]:
     prompt = model.filler.manner.renderer.render(parts, room)
     seen = model.tokenizer.decode(prompt.context)
     tokens = tuple(model.tokenizer.encode(hole.answer))
-    verdict = judged(hole, fill.text, cut=fill.finish_reason == "length", seen=seen, tokens=len(tokens))
+    verdict = judged(hole, fill.text, cut=fill.finish_reason == "length", seen=seen, measure=model.measure)
     likelihood = None
     if model.verifiable:
         from calomel.engine import Request  # imports torch

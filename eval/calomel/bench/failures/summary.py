@@ -149,9 +149,12 @@ def _lengths(verdicts: Sequence[Verdict]) -> Table:
         kinds = Counter(verdict.kind for verdict in mine if verdict.kind is not None).most_common(3)
         told = ", ".join(f"{kind} {count}" for kind, count in kinds)
         name = str(least) if least == most else f"{least} to {most}" if most < LENGTHS[-1] else f"{least} and more"
-        rows.append((name, str(len(mine)), percent_cell(wilson(sum(each.right for each in mine), len(mine))), told))
+        right = percent_cell(wilson(sum(each.right for each in mine), len(mine)))
+        length = number_cell(sum(each.said for each in mine) / len(mine) if mine else None, 1)
+        rows.append((name, str(len(mine)), right, length, told))
         least = most + 1
-    return Table("By length of the truth", ("tokens", "holes", "right", "most frequent kinds"), tuple(rows))
+    columns = ("tokens", "holes", "right", "tokens said, mean", "most frequent kinds")
+    return Table("By length of the truth", columns, tuple(rows))
 
 
 def _short(text: str, *, last: bool = False) -> str:

@@ -32,6 +32,7 @@ class Verdict:
         truth: what was there.
         answer: what was said; None where nothing was.
         tokens: of the truth; 0 where they were not counted.
+        said: tokens of the answer.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Verdict:
     truth: str = ""
     answer: str | None = None
     tokens: int = 0
+    said: int = 0
 
     @property
     def right(self) -> bool:
