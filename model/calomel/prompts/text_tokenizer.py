@@ -69,10 +69,9 @@ class TextTokenizer:
 
         None where the text has no more than `count` tokens.
         """
-        if not self._cuts(text):
-            ids, starts, _ = self._encode_with_words(text)
-            return ids, starts[-count] if len(ids) > count else None
         chunks = list(self._chunks(text))
+        if len(chunks) == 1 and len(chunks[0][2]) > count:
+            return list(chunks[0][2]), self._encode_with_words(text)[1][-count]
         ids = list(chain.from_iterable(part for _, _, part in chunks))
         surplus = len(ids) - count
         if surplus <= 0:
