@@ -27,6 +27,8 @@ from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
 from calomel.engine.progress import Progress
 from calomel.engine.request import Request
+from calomel.engine.resident.opening import open_resident
+from calomel.engine.resident.options import ResidentOptions
 from calomel.engine.sampling import Draw, choose
 from calomel.engine.share import Share, causal_predictions
 from calomel.engine.transformer import Transformer
@@ -61,6 +63,7 @@ class Denoiser:
         length_bias: LengthBias | None = None,
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
+        resident: ResidentOptions | None = None,
     ) -> None:
         weight, diffusion = model.embed_tokens.weight, model.config.diffusion
         self._model = model
@@ -74,11 +77,19 @@ class Denoiser:
         self._threads = threads or torch.get_num_threads()
         self._parameters = sum(parameter.numel() for parameter in model.parameters())
         self._slots = list(range(slots))
-        self._board = Board(slots, diffusion.max_canvas, mask_token_id=diffusion.mask_token_id, device=weight.device)
+        spare_slots = 0 if resident is None else 1
+        self._board = Board(
+            slots + spare_slots, diffusion.max_canvas, mask_token_id=diffusion.mask_token_id, device=weight.device
+        )
         # The longest unused first.
         self._spare: list[KeyValueBuffer] = []
         self._most_spare = spare_tokens
         self.progress = Progress(diffusion, cache, self._board, clock, length_bias)
+        self._resident = None
+        if resident is not None:
+            self._resident = open_resident(
+                resident, model, self._board, self.progress, cache.pages * cache.page_size, self._resident_step
+            )
 
     @property
     def config(self) -> ModelConfig:
@@ -137,7 +148,7 @@ class Denoiser:
         pieces: list[Piece] = []
         shares: list[Share] = []
         draws: list[Draw] = []
-        for job in jobs:
+        for job in self._left_by_resident(jobs):
             with alone(job):
                 mine = self._pieces(job)
                 share = Share.of(job, shares[-1].stop if shares else 0, mine)
@@ -147,16 +158,41 @@ class Denoiser:
         if not pieces:
             return
         rows = sum(len(piece.ids) for piece in pieces)
-        torch.set_num_threads(self._threads if rows * self._parameters >= _PARALLEL_WORK else 1)
+        self._use_threads(rows)
         logits = forward(self._model, pieces, self._flash)
         if self._observe is not None:
             self._observe(StepReport(len(shares), rows, sum(share.job.prefill_rows for share in shares)))
         self._take(shares, draws, logits)
 
-    def _pieces(self, job: Job) -> list[Piece]:
+    def _left_by_resident(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Those of `jobs` whose step is not one that stays on the device; the others are taken on."""
+        if self._resident is None:
+            return jobs
+        there: list[Job] = []
+        left: list[Job] = []
+        for job in jobs:
+            with alone(job):
+                self._begin_answer(job)
+                (there if self._resident.takes(job) else left).append(job)
+        if there:
+            self._use_threads(sum(job.length + len(job.uncommitted) for job in there))
+            self._resident.run(there)
+        return left
+
+    def _resident_step(self, requests: int, rows: int) -> None:
+        if self._observe is not None:
+            self._observe(StepReport(requests, rows, 0))
+
+    def _use_threads(self, rows: int) -> None:
+        torch.set_num_threads(self._threads if rows * self._parameters >= _PARALLEL_WORK else 1)
+
+    def _begin_answer(self, job: Job) -> None:
         if not job.prefill_left and job.prefilled is None:
             job.prefilled = self.clock()
             job.begin_canvas(self._board)
+
+    def _pieces(self, job: Job) -> list[Piece]:
+        self._begin_answer(job)
         pieces = job.pieces(self._board)
         for piece in pieces:
             piece.buffer.reserve(piece.context + len(piece.ids))
@@ -201,9 +237,21 @@ class Denoiser:
         chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity), default=None)
         if chosen is None or common[chosen] * 2 < len(tokens):
             if chosen is None or self._spare_tokens() + capacity <= self._most_spare:
-                return KeyValueBuffer(self._model.config, capacity, dtype=self._dtype, device=self._device)
+                return self._new_buffer(capacity)
             chosen = 0
         buffer = self._spare.pop(chosen)
         buffer.length = common[chosen]
         buffer.reserve(capacity)
         return buffer
+
+    def _new_buffer(self, capacity: int) -> KeyValueBuffer:
+        """In the arena of resident steps, for which what is spare makes room; else, or where it has none, alone."""
+        arena = None if self._resident is None else self._resident.arena
+        if arena is not None and capacity <= arena.unread:
+            buffer = arena.take(capacity)
+            while buffer is None and self._spare:
+                self._spare.pop(0)
+                buffer = arena.take(capacity)
+            if buffer is not None:
+                return buffer
+        return KeyValueBuffer(self._model.config, capacity, dtype=self._dtype, device=self._device)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import torch
 
@@ -21,6 +21,7 @@ from calomel.engine.job import Clock
 from calomel.engine.length import LengthBias
 from calomel.engine.precision import native_bfloat16
 from calomel.engine.request import Priority
+from calomel.engine.resident.options import ResidentOptions
 from calomel.engine.serving import Serving
 from calomel.engine.transformer import Transformer
 
@@ -44,6 +45,7 @@ class Engine(Serving):
         length_bias: canvas length to the confidence that the length probe subtracts for it.
         clock: seconds that deadlines are compared with.
         observe: called on the engine's thread behind every forward.
+        resident: denoising steps stay on the device, see `ResidentOptions`; None for so on CUDA alone, False for never.
     """
 
     def __init__(  # noqa: PLR0913  (independent options, each with its default)
@@ -60,6 +62,7 @@ class Engine(Serving):
         length_bias: LengthBias | None = None,
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
+        resident: ResidentOptions | Literal[False] | None = None,
     ) -> None:
         if page_size < 1:
             raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
@@ -87,6 +90,7 @@ class Engine(Serving):
             length_bias=length_bias,
             clock=clock,
             observe=observe,
+            resident=_resident_on(weight.device) if resident is None else resident or None,
         )
         super().__init__(denoiser, max_batch=max_batch, prefill_chunk=prefill_chunk, prefill_unit=block)
 
@@ -112,3 +116,8 @@ class Engine(Serving):
 def native_dtype(device: str) -> torch.dtype:
     """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
     return torch.bfloat16 if torch.device(device).type == "cuda" or native_bfloat16() else torch.float32
+
+
+def _resident_on(device: torch.device) -> ResidentOptions | None:
+    # On a CPU a fixed shape only adds rows: there is no launch to save, and no copy between host and device.
+    return ResidentOptions() if device.type == "cuda" else None

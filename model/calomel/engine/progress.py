@@ -96,19 +96,37 @@ class Progress:
         return True
 
     def denoised(self, shares: Sequence[Share], forwarded: Rows) -> None:
-        """Reveal one step of every canvas."""
+        """Reveal one step of every canvas, and the second one, too, where the first led to what was foreseen."""
+        begun = [(share.job, share.job.length) for share in shares if self._is_first(share.job)]
+        self._step([(share, 0) for share in shares], forwarded)
+        known: dict[Job, int] = {}
+        for job, length in begun:
+            goes_on = bool(job.masked) and job.canvas_steps == 1 and not job.handle.done
+            state = tuple(job.canvas_ids) if goes_on else None
+            self._board.foresight.saw(length, state)
+            if state in job.foreseen:
+                known[job] = job.foreseen.index(state)
+                job.steps += 1
+        if known:
+            self._step([(share, known[share.job] + 1) for share in shares if share.job in known], forwarded)
+
+    def _is_first(self, job: Job) -> bool:
+        return not job.canvas_steps and job.foreseeable
+
+    def _step(self, shares: Sequence[tuple[Share, int]], forwarded: Rows) -> None:
+        """Reveal one step of canvases: of each share those rows that belong to its piece with this number."""
         choice = forwarded.choice
         rows: list[int] = []
         firsts: list[int] = []
         canvas: list[int] = []
         column: list[int] = []
-        for index, share in enumerate(shares):
-            start, columns = self._probed(share, choice)
+        for index, (share, number) in enumerate(shares):
+            start, columns = self._probed(share, choice, number)
             firsts.append(start)
             rows += range(start, start + len(columns))
             canvas += [index] * len(columns)
             column += columns
-        jobs = [share.job for share in shares]
+        jobs = [share.job for share, _ in shares]
         policies, last = [job.reveal for job in jobs], [job.last_step for job in jobs]
         slots, revised = [job.slot for job in jobs], [job.revises for job in jobs]
         stops = [job.reach for job in jobs] if self._diffusion.sub_block else None
@@ -122,6 +140,16 @@ class Progress:
                 if job.steered is not None:
                     settle(job, job.steered, snapshot, first, forwarded, self._board, last=is_last)
                 self._revealed(job, snapshot, is_last=is_last)
+
+    def looked(self, job: Job, snapshot: Snapshot, steps: int, length: int) -> None:
+        """`steps` steps of a canvas were taken without the host, which left `length` positions of it."""
+        self.begun(job, ())
+        job.forwards += steps - 1
+        job.steps += steps - 1
+        job.canvas_steps += steps
+        job.length = length
+        job.candidates = (length,)
+        self._revealed(job, snapshot, is_last=job.canvas_steps >= job.request.max_steps)
 
     def expired(self, job: Job) -> None:
         """The deadline has passed: answer with what is known without a gap."""
@@ -142,9 +170,9 @@ class Progress:
             self._cache.store(job.lease, job.tokens[:encoded], job.committed)
             job.kept = encoded
 
-    def _probed(self, share: Share, choice: Choice) -> tuple[int, Sequence[int]]:
+    def _probed(self, share: Share, choice: Choice, number: int) -> tuple[int, Sequence[int]]:
         """First row and columns of the canvas to go on with; the first step of several candidates chooses one."""
-        job, chosen = share.job, 0
+        job, chosen = share.job, number
         starts = list(accumulate(map(len, share.columns), initial=share.canvas_start))
         if len(job.candidates) > 1:
             confidences = [choice.log_prob[start:stop].exp() for start, stop in pairwise(starts)]
@@ -176,12 +204,23 @@ class Progress:
             job.whole_steps += was_whole
             goes_on = (snapshot.revised or not was_whole) and job.whole_steps < joint.after
         if job.masked or (goes_on and not is_last):
+            if self._is_over(job):
+                self._take_canvas(job, job.masked[0])
+                self._finish(job, "stop")
             return
         if job.policy.verified:
             job.draft = [token for token in job.canvas_ids if token != end][: job.room - 1]
             return
         self._take_canvas(job, job.length)
         self._go_on(job)
+
+    def _is_over(self, job: Job) -> bool:
+        """Whether what is revealed without a gap ends the answer: nobody asks what is masked behind it."""
+        until = job.request.until
+        if until is None or not job.masked or job.revises or job.policy.causal or job.steered is not None:
+            return False
+        settled = job.canvas_ids[: min(job.masked[0], job.room)]
+        return bool(settled) and until([*job.answer, *settled])
 
     def _take_canvas(self, job: Job, length: int) -> None:
         """Move the first `length` positions of the canvas into the answer, as far as it has room."""
