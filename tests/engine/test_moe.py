@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig, load_checkpoint, save_checkpoint
 from calomel.engine.mixture import MoeConfig
 from calomel.engine.moe import Experts, Mixture
-from calomel.engine.transformer import Mlp, Transformer, rotate
+from calomel.engine.transformer import Mlp, Transformer, rotate, rotation
 
 QWEN = MoeConfig(experts=6, chosen=2, intermediate_size=10)
 LLADA = MoeConfig(
@@ -122,12 +122,13 @@ def test_the_configuration_of_an_ordinary_decoder_does_not_mention_experts() -> 
 
 
 def test_only_the_first_dimensions_of_a_head_turn() -> None:
-    x, angles = torch.randn(5, 2, 8), torch.rand(5, 1, 2).repeat(1, 1, 2)
+    x = torch.randn(5, 2, 8)
+    factors = rotation(torch.rand(5, 2), x.dtype)
 
-    turned = rotate(x, angles.cos(), angles.sin())
+    turned = rotate(x, *factors)
 
     assert torch.equal(turned[..., 4:], x[..., 4:])
-    assert torch.equal(turned[..., :4], rotate(x[..., :4], angles.cos(), angles.sin()))
+    assert torch.equal(turned[..., :4], rotate(x[..., :4], *factors))
 
 
 @pytest.mark.parametrize(

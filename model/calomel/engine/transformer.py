@@ -37,21 +37,29 @@ class Attention(nn.Module):
         super().__init__()
         self.layer = layer
         self.head_dim = config.head_dim
-        self.q_size = config.num_attention_heads * config.head_dim
-        self.kv_size = config.num_key_value_heads * config.head_dim
-        self.qkv_proj = nn.Linear(config.hidden_size, self.q_size + 2 * self.kv_size, bias=config.attention_bias)
-        self.o_proj = nn.Linear(self.q_size, config.hidden_size, bias=config.output_bias)
+        self.q_heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
+        width = config.head_dim
+        self.qkv_proj = nn.Linear(
+            config.hidden_size, (self.q_heads + 2 * self.kv_heads) * width, bias=config.attention_bias
+        )
+        self.o_proj = nn.Linear(self.q_heads * width, config.hidden_size, bias=config.output_bias)
         self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
         self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         """X [T, C], cos and sin [T, 1, R] to [T, C]."""
-        q, k, v = self.qkv_proj(x).split((self.q_size, self.kv_size, self.kv_size), dim=-1)
-        q = rotate(self.q_norm(q.unflatten(-1, (-1, self.head_dim))), cos, sin)
-        k = rotate(self.k_norm(k.unflatten(-1, (-1, self.head_dim))), cos, sin)
-        v = v.unflatten(-1, (-1, self.head_dim))
+        heads = self.qkv_proj(x).unflatten(-1, (-1, self.head_dim))
+        both, v = heads.split((self.q_heads + self.kv_heads, self.kv_heads), dim=-2)
+        # Queries and keys in one go: on the few rows of a canvas an operation costs more than its arithmetic.
+        if isinstance(self.q_norm, nn.RMSNorm):
+            both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * self._norm_weights()
+        q, k = rotate(both, cos, sin).split((self.q_heads, self.kv_heads), dim=-2)
         out: Tensor = self.o_proj(attend(self.layer, q, k, v).flatten(-2))
         return out
+
+    def _norm_weights(self) -> Tensor:
+        """Of queries and keys, by head: [Hq + Hkv, D]."""
+        return torch.cat((self.q_norm.weight.expand(self.q_heads, -1), self.k_norm.weight.expand(self.kv_heads, -1)))
 
 
 class Mlp(nn.Module):
@@ -106,8 +114,7 @@ class Transformer(nn.Module):
         """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm."""
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
-        cos = angles.cos().repeat(1, 2)[:, None].to(x.dtype)  # [T, 1, R]
-        sin = angles.sin().repeat(1, 2)[:, None].to(x.dtype)
+        cos, sin = rotation(angles, x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin, attend)
         out: Tensor = self.norm(x)
@@ -134,11 +141,17 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
     return config.rope_theta**-exponent
 
 
+def rotation(angles: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The factors of `rotate` for angles [T, R/2]: [T, 1, R] each, the sine of the first half negative."""
+    cos, sin = angles.cos(), angles.sin()
+    return torch.cat((cos, cos), -1)[:, None].to(dtype), torch.cat((-sin, sin), -1)[:, None].to(dtype)
+
+
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply RoPE, half-split as in Qwen and Llama, to the first R dimensions: x [T, H, D], cos and sin [T, 1, R]."""
+    """Apply RoPE, half-split as in Qwen and Llama, to the first R dimensions of x [T, H, D], by `rotation`'s factors."""
     width = cos.shape[-1]
     if width < x.shape[-1]:
         return torch.cat((rotate(x[..., :width], cos, sin), x[..., width:]), dim=-1)
     half = width // 2
-    turned = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
-    return x * cos + turned * sin
+    turned = torch.cat((x[..., half:], x[..., :half]), dim=-1)
+    return torch.addcmul(x * cos, turned, sin)
