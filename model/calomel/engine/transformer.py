@@ -9,7 +9,7 @@ Weights have the names of the Hugging Face Qwen3 implementation; fused projectio
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -52,14 +52,15 @@ class Attention(nn.Module):
         both, v = heads.split((self.q_heads + self.kv_heads, self.kv_heads), dim=-2)
         # Queries and keys in one go: on the few rows of a canvas an operation costs more than its arithmetic.
         if isinstance(self.q_norm, nn.RMSNorm):
-            both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * self._norm_weights()
+            weights = torch.cat((self._by_head(self.q_norm, self.q_heads), self._by_head(self.k_norm, self.kv_heads)))
+            both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * weights
         q, k = rotate(both, cos, sin).split((self.q_heads, self.kv_heads), dim=-2)
         out: Tensor = self.o_proj(attend(self.layer, q, k, v).flatten(-2))
         return out
 
-    def _norm_weights(self) -> Tensor:
-        """Of queries and keys, by head: [Hq + Hkv, D]."""
-        return torch.cat((self.q_norm.weight.expand(self.q_heads, -1), self.k_norm.weight.expand(self.kv_heads, -1)))
+    def _by_head(self, norm: nn.Module, heads: int) -> Tensor:
+        """The weights of `norm` [heads, D]."""
+        return cast("Tensor", norm.weight).expand(heads, -1)
 
 
 class Mlp(nn.Module):
@@ -148,7 +149,7 @@ def rotation(angles: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Apply RoPE, half-split as in Qwen and Llama, to the first R dimensions of x [T, H, D], by `rotation`'s factors."""
+    """Apply RoPE, half-split as in Qwen and Llama, to the first R dimensions of x [T, H, D] by its factors."""
     width = cos.shape[-1]
     if width < x.shape[-1]:
         return torch.cat((rotate(x[..., :width], cos, sin), x[..., width:]), dim=-1)
