@@ -62,7 +62,14 @@ class EditCase:
 
 
 def blocks(before: str, after: str) -> tuple[Block, ...]:
-    """The lines of `before` that `after` has otherwise."""
+    """The lines of `before` that `after` has otherwise; one by one where they stay as many."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return tuple(Block(i, j, tuple(new[k:m])) for tag, i, j, k, m in codes if tag != "equal")
+    found: list[Block] = []
+    for tag, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if tag == "equal":
+            continue
+        if j - i == m - k:
+            found += [Block(i + at, i + at + 1, (new[k + at],)) for at in range(j - i)]
+        else:
+            found.append(Block(i, j, tuple(new[k:m])))
+    return tuple(found)
