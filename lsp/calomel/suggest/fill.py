@@ -303,6 +303,7 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
     quantize: Quantization | None = None,
     exact: bool = False,
     upstream: Upstream | None = None,
+    replicas: int | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -316,11 +317,13 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
         upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
+        replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
             message names what.
         UpstreamError: the upstream cannot be used.
+        ReplicasError: the replicas cannot be started.
     """
     from calomel.families.family import OpenOptions  # imports torch
     from calomel.suggest.opening import open_folder
@@ -335,4 +338,4 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         quantize=quantize,
         exact=exact,
     )
-    return open_folder(model or nano_path(), options, upstream)
+    return open_folder(model or nano_path(), options, upstream, replicas)

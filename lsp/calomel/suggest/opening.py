@@ -17,12 +17,17 @@ if TYPE_CHECKING:
     from calomel.suggest.upstream.target import Upstream
 
 
-def open_folder(folder: Path, options: OpenOptions, upstream: Upstream | None = None) -> Filler:
-    """Load the checkpoint in `folder` and start an engine for it; with `upstream`, read no weights and ask that.
+def open_folder(
+    folder: Path, options: OpenOptions, upstream: Upstream | None = None, replicas: int | None = None
+) -> Filler:
+    """Load the checkpoint in `folder` and start an engine for it.
+
+    With `upstream`, or with `replicas`, no weights are read here: that is asked, or so many processes are started.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
         UpstreamError: the upstream cannot be used.
+        ReplicasError: the replicas cannot be started.
     """
     from calomel.engine import SamplingParams  # these import torch
     from calomel.families.generation import generation_of
@@ -34,7 +39,7 @@ def open_folder(folder: Path, options: OpenOptions, upstream: Upstream | None = 
         from calomel.prompts.tokenizer import Tokenizer
 
         own = Tokenizer.from_file(folder / "tokenizer.json")
-        return Filler(_engine(folder, options, upstream, family.config(raw, folder), own, ()), own)
+        return Filler(_engine(folder, options, (upstream, replicas), family.config(raw, folder), own, ()), own)
     from calomel.prompts.styles.choose import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)
@@ -48,18 +53,23 @@ def open_folder(folder: Path, options: OpenOptions, upstream: Upstream | None = 
     edits = Manner(published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended)
     control = published.tokenizer.control
     ends = [control[name] for name in family.prompts.ends if name in control]
-    engine = _engine(folder, options, upstream, shape, published.tokenizer, ends)
+    engine = _engine(folder, options, (upstream, replicas), shape, published.tokenizer, ends)
     return Filler(engine, published.tokenizer, fill, edits)
 
 
 def _engine(
     folder: Path,
     options: OpenOptions,
-    upstream: Upstream | None,
+    elsewhere: tuple[Upstream | None, int | None],
     shape: Shape,
     tokenizer: TextTokenizer,
     ends: Sequence[int],
 ) -> AnyEngine:
+    upstream, replicas = elsewhere
+    if replicas is not None:
+        from calomel.suggest.replicas.opening import open_replicas
+
+        return open_replicas(folder, options, shape, replicas)
     if upstream is None:
         from calomel.families.open import open_engine
 
