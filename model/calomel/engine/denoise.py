@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import torch
@@ -40,11 +40,15 @@ _PARALLEL_WORK: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What one forward was for: `requests` took part with `rows` rows, `prefill_rows` of them context."""
+    """What one forward was for: `requests` took part with `rows` rows, `prefill_rows` of them context.
+
+    It took `seconds`; where the device works on by itself, only as long as it was told what to do.
+    """
 
     requests: int
     rows: int
     prefill_rows: int
+    seconds: float = field(default=0.0, compare=False)
 
 
 class Denoiser:
@@ -159,9 +163,11 @@ class Denoiser:
             return
         rows = sum(len(piece.ids) for piece in pieces)
         self._use_threads(rows)
+        began = time.perf_counter()
         logits = forward(self._model, pieces, self._flash)
+        seconds = time.perf_counter() - began
         if self._observe is not None:
-            self._observe(StepReport(len(shares), rows, sum(share.job.prefill_rows for share in shares)))
+            self._observe(StepReport(len(shares), rows, sum(share.job.prefill_rows for share in shares), seconds))
         self._take(shares, draws, logits)
 
     def _left_by_resident(self, jobs: Sequence[Job]) -> Sequence[Job]:
