@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -209,3 +210,20 @@ async def test_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
     assert await asked(always(response(200, encode_answer(ANSWER)))) == ANSWER
+
+
+async def test_a_second_question_looks_for_no_module_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[str] = []
+
+    class Watcher:
+        def find_spec(self, name: str, *_: object) -> None:
+            looked_for.append(name)
+
+    async with serving(always(response(200, encode_answer(ANSWER)))) as endpoint:
+        completer = HttpCompleter(lambda: found(endpoint))
+        await completer.complete(QUESTION)
+        monkeypatch.setattr(sys, "meta_path", [Watcher(), *sys.meta_path])
+        await completer.complete(QUESTION)
+        await completer.aclose()
+
+    assert looked_for == []

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
@@ -134,10 +136,22 @@ class HttpCompleter:
         import httpx
 
         if self._client is None:
+            _find_sniffio_once()
             limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
             # Nothing of the environment: a proxy must not see what is meant for this machine.
             self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
         return self._client
+
+
+def _find_sniffio_once() -> None:
+    """Remember that `sniffio` is not installed, if it is not.
+
+    httpcore tries to import it four times a question, and Python looks through all of its path each time: a quarter of
+    what a question costs on this side.
+    """
+    if "sniffio" not in sys.modules and find_spec("sniffio") is None:
+        # So Python is told that a module is not there.
+        sys.modules["sniffio"] = None  # type: ignore[assignment]
 
 
 def _gone(error: HTTPError, endpoint: Endpoint, *, first: bool) -> CompleterError:
