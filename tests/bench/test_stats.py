@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.bench.stats import Interval, paired_difference, percentile, percentile_interval, ratio_of_sums, wilson
+from calomel.bench.stats import (
+    Interval,
+    paired_difference,
+    percentile,
+    percentile_interval,
+    ratio_of_ratios,
+    ratio_of_sums,
+    wilson,
+)
 
 
 def test_wilson_gives_the_published_bounds() -> None:
@@ -48,3 +56,12 @@ def test_ratio_is_of_the_sums_and_not_the_mean_of_ratios() -> None:
 
 def test_ratio_over_nothing_is_none() -> None:
     assert ratio_of_sums([1.0], [0.0]) is None
+
+
+def test_a_ratio_of_ratios_resamples_both_alike() -> None:
+    # Every item has the same ratio of ratios, and so has every sample of them.
+    interval = ratio_of_ratios(([1.0, 4.0], [2.0, 8.0]), ([3.0, 12.0], [2.0, 8.0]))
+    assert interval is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert ratio_of_ratios(([1.0], [0.0]), ([1.0], [1.0])) is None
+    assert ratio_of_ratios(([], []), ([], [])) is None

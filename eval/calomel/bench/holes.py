@@ -111,20 +111,39 @@ def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: TokenMeasure, co
             )
             if span is None:
                 continue
-            start, end = span
-            holes.append(
-                Hole(
-                    key=f"{kind}:{file.package}:{file.path}:{start}:{end}",
-                    row=kind,
-                    language=file.language,
-                    path=file.path,
-                    prefix=file.text[:start],
-                    suffix=file.text[end:],
-                    answer=file.text[start:end],
-                    max_tokens=128 if kind == SEVERAL_LINES else 64,
-                )
-            )
+            holes.append(_hole(kind, file, span))
     return holes
+
+
+def rests_going_down(file: HeldoutFile, measure: TokenMeasure, *, count: int, seed: int) -> tuple[Hole, ...]:
+    """A rest of a line in each of `count` stretches of `file`, from its beginning to its end.
+
+    Stretches have as many lines each; one in which nothing fits gives no hole.
+    """
+    lines = _lines(file.text)
+    rng = random.Random(f"{seed}:down:{file.package}:{file.path}")  # noqa: S311 - seeded, not secret
+    holes = []
+    for number in range(count):
+        stretch = lines[number * len(lines) // count : (number + 1) * len(lines) // count]
+        tries = (_rest_of_line(rng, file.text, stretch, measure) for _ in range(TRIES_PER_FILE if stretch else 0))
+        span = next(filter(None, tries), None)
+        if span is not None:
+            holes.append(_hole(REST_OF_LINE, file, span))
+    return tuple(holes)
+
+
+def _hole(kind: str, file: HeldoutFile, span: _Span) -> Hole:
+    start, end = span
+    return Hole(
+        key=f"{kind}:{file.package}:{file.path}:{start}:{end}",
+        row=kind,
+        language=file.language,
+        path=file.path,
+        prefix=file.text[:start],
+        suffix=file.text[end:],
+        answer=file.text[start:end],
+        max_tokens=128 if kind == SEVERAL_LINES else 64,
+    )
 
 
 def _lines(text: str) -> list[_Line]:

@@ -76,6 +76,22 @@ def ratio_of_sums(numerators: Sequence[float], denominators: Sequence[float], *,
     return Interval(float(above.sum() / below.sum()), float(low), float(high), len(denominators))
 
 
+def ratio_of_ratios(
+    ours: tuple[Sequence[float], Sequence[float]], theirs: tuple[Sequence[float], Sequence[float]], *, seed: int = 0
+) -> Interval | None:
+    """`ratio_of_sums(*ours) / ratio_of_sums(*theirs)`, items resampled together; None where one of them is unknown."""
+    sides = [np.asarray(values, dtype=np.float64) for values in (*ours, *theirs)]
+    if len(sides[0]) == 0 or any(side.sum() == 0 for side in sides[1:]):
+        return None
+    picks = _resample(len(sides[0]), seed)
+    above, below, their_above, their_below = (side[picks].sum(axis=1) for side in sides)
+    known = (below > 0) & (their_above > 0) & (their_below > 0)
+    ratios = above[known] / below[known] * their_below[known] / their_above[known]
+    low, high = np.percentile(ratios, [2.5, 97.5])
+    sums = [float(side.sum()) for side in sides]
+    return Interval(sums[0] / sums[1] * sums[3] / sums[2], float(low), float(high), len(sides[0]))
+
+
 def _resample(n: int, seed: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Item indices of every bootstrap round: `[rounds, n]`."""
     return np.random.default_rng(seed).integers(0, n, size=(BOOTSTRAP_ROUNDS, n))

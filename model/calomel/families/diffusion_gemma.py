@@ -222,7 +222,8 @@ DIFFUSION_GEMMA: Final = Family(
         block=256,
         sources=(SOURCE,),
         parity="tests/families/test_diffusion_gemma.py",
-        measured="one canvas takes 0.74 of the processor time of `generate` (`python -m tests.families.loop_time`)",
+        measured="one canvas takes 0.74 of the processor time of `generate`"
+        " (`calomel bench peers --part diffusion-gemma`)",
         eight_bits=False,
         limits="pictures and weights in eight bits are refused; every canvas is of the published length",
     ),

@@ -201,19 +201,34 @@ def keystrokes(
 @bench.command()
 def peers(
     model: Model = None,
-    context: Annotated[int, typer.Option(min=256, help="Tokens of prompt.")] = 8192,
+    context: Annotated[
+        int | None, typer.Option(min=512, help="Tokens of prompt. Default: 8192, with --quick 2048.")
+    ] = None,
     holes: Annotated[int | None, typer.Option(min=4, help="Rests of lines to fill.")] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help="holes, half-billion or diffusion-gemma; repeatable. Default: all.")
+    ] = None,
     seed: Seed = 1,
     quick: Quick = False,
     json: Json = None,
     results: Results = None,
 ) -> None:
-    """Other engines: the same weights left to right in transformers and llama.cpp, beside ours."""
+    """Other engines: the same weights left to right in transformers and llama.cpp, and two more races, beside ours."""
     with _errors_reported("cpu"):
-        from calomel.bench.peers.run import PeersOptions, run_peers
+        from calomel.bench.peers.run import PARTS, PeersOptions, run_peers
 
+        unknown = [name for name in part or () if name not in PARTS]
+        if unknown:
+            raise InputError(f"there is no part {unknown[0]!r} of this bench: {', '.join(PARTS)}")
         options = PeersOptions(
-            model=model, context=context, holes=holes, seed=seed, quick=quick, json=json, results=results
+            model=model,
+            context=context,
+            holes=holes,
+            seed=seed,
+            quick=quick,
+            parts=tuple(name for name in PARTS if not part or name in part),
+            json=json,
+            results=results,
         )
         print(run_peers(options).to_markdown())
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.bench.peers.conftest import random_checkpoint
 
-from calomel.bench.peers.gguf_file import write_gguf
+from calomel.bench.peers.gguf_file import NumberType, write_gguf
 from calomel.engine import load_checkpoint
 
 
@@ -26,11 +26,13 @@ def test_the_file_holds_every_tensor_in_llamacpps_names(tmp_path: Path) -> None:
     assert np.array_equal(np.concatenate(gates), state["layers.0.mlp.gate_up_proj.weight"].numpy())
 
 
-def test_halves_are_half_as_large(tmp_path: Path) -> None:
+def test_smaller_numbers_make_smaller_files(tmp_path: Path) -> None:
     pytest.importorskip("gguf")
     model = load_checkpoint(random_checkpoint(tmp_path / "checkpoint", None))
-    for kind in ("f32", "f16", "bf16"):
+    kinds: tuple[NumberType, ...] = ("f32", "f16", "bf16", "q8_0")
+    for kind in kinds:
         write_gguf(model, tmp_path / kind, kind)
     whole = (tmp_path / "f32").stat().st_size
     assert (tmp_path / "f16").stat().st_size < 0.75 * whole
     assert (tmp_path / "bf16").stat().st_size < 0.75 * whole
+    assert (tmp_path / "q8_0").stat().st_size < (tmp_path / "f16").stat().st_size

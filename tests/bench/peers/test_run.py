@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 from tests.bench.peers.conftest import random_checkpoint
 
-from calomel.bench.heldout import HeldoutFile
 from calomel.bench.holes import Hole
-from calomel.bench.model import PlainMeasure
-from calomel.bench.peers.fastest import fastest, open_peers
-from calomel.bench.peers.moments import accepted, rests_of_lines
+from calomel.bench.peers.cases import Case, as_right_as, flat_keys, measure, ratio_table, table
+from calomel.bench.peers.contenders import Answer
+from calomel.bench.peers.fastest import Offer, fastest, open_peers
+from calomel.bench.peers.moments import Moment, accepted
 from calomel.bench.peers.peer import Ends, Peer, common_beginning
-from calomel.bench.peers.run import flat_keys, measure
 from calomel.bench.progress import Progress
 
 
@@ -27,16 +26,17 @@ class Scripted:
         self.name = name
         self._text, self._seconds, self._log, self._now = text, seconds, log, now
 
-    def fill(self, hole: Hole, context: int) -> str:
+    def fill(self, moment: Moment, context: int) -> Answer:
         del context
-        self._log.append((self.name, hole.prefix))
+        self._log.append((self.name, moment.hole.prefix))
         self._now[0] += self._seconds
-        return self._text
+        return Answer(self._text, prompt=100, read=7)
 
 
 class NamedPeer:
     def __init__(self, settings: str, closed: list[str]) -> None:
         self.name, self.settings, self._closed = "peer", settings, closed
+        self.read = 0
 
     def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
         raise NotImplementedError
@@ -45,15 +45,25 @@ class NamedPeer:
         self._closed.append(self.settings)
 
 
-def hole(prefix: str, answer: str) -> Hole:
-    return Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer)
+def moment(prefix: str, answer: str) -> Moment:
+    return Moment("place", (), Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer))
+
+
+def play(cases: list[tuple[Moment, dict[str, tuple[str, float]]]]) -> list[Case]:
+    """Cases of contenders that answer with a text after some seconds."""
+    found = []
+    now = [0.0]
+    for asked, answers in cases:
+        contenders = [Scripted(name, text, seconds, [], now) for name, (text, seconds) in answers.items()]
+        found += measure([asked], contenders, 64, Progress(stream=io.StringIO()), lambda: now[0])
+    return found
 
 
 def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -> None:
     log: list[tuple[str, str]] = []
     now = [0.0]
     pair = [Scripted("ours", "xy", 0.5, log, now), Scripted("peer", "xz", 2.0, log, now)]
-    cases = measure([hole("ab", "xy"), hole("cd", "xy")], pair, 64, Progress(stream=io.StringIO()), lambda: now[0])
+    cases = measure([moment("ab", "xy"), moment("cd", "xy")], pair, 64, Progress(stream=io.StringIO()), lambda: now[0])
     assert log == [
         ("ours", "a"), ("ours", "ab"), ("peer", "a"), ("peer", "ab"),
         ("peer", "c"), ("peer", "cd"), ("ours", "c"), ("ours", "cd"),
@@ -63,20 +73,29 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     assert flat["ms_per_character_peer"] == pytest.approx(2000.0)
     assert flat["vs_peer"] == pytest.approx(0.125)
     assert (flat["exact_match_ours"], flat["exact_match_peer"]) == (1.0, 0.0)
+    assert (flat["prompt_tokens_ours"], flat["read_tokens_peer"]) == (100.0, 7.0)
 
 
 def test_nothing_right_leaves_the_time_for_a_character_open() -> None:
-    now = [0.0]
-    cases = measure(
-        [hole("ab", "xy")],
-        [Scripted("ours", "q", 1.0, [], now), Scripted("peer", "xy", 1.0, [], now)],
-        64,
-        Progress(stream=io.StringIO()),
-        lambda: now[0],
-    )
+    cases = play([(moment("ab", "xy"), {"ours": ("q", 1.0), "peer": ("xy", 1.0)})])
     flat = flat_keys(cases, ["ours", "peer"])
     assert flat["ms_per_character_ours"] is None
     assert flat["vs_peer"] is None
+    assert "| ours | 1000.0 |" in table(cases, ["ours", "peer"]).to_markdown()
+    assert "| peer | - | 1.00 [1.00, 1.00] |" in ratio_table(flat, ["ours", "peer"]).to_markdown()
+
+
+def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
+    cases = play(
+        [
+            (moment("a", "xy"), {"ours": ("xy", 1.0), "transformers": ("xy", 4.0), "llamacpp": ("q", 2.0)}),
+            (moment("a", "xy"), {"ours": ("xy", 1.0), "transformers": ("xy", 4.0), "llamacpp": ("x", 2.0)}),
+        ]
+    )
+    flat = flat_keys(cases, ["ours", "transformers", "llamacpp"])
+    as_right_as(flat, cases, "llamacpp", "transformers")
+    assert flat["vs_llamacpp"] == pytest.approx(500 / 4000)
+    assert flat["vs_llamacpp_as_right_as_transformers"] == pytest.approx(500 / 1000)
 
 
 @pytest.mark.parametrize(
@@ -85,17 +104,6 @@ def test_nothing_right_leaves_the_time_for_a_character_open() -> None:
 def test_accepted_is_what_the_author_wrote_too(answer: str, truth: str, count: int) -> None:
     assert accepted(answer, truth) == count
     assert common_beginning([*map(ord, answer)], [*map(ord, truth)]) == count
-
-
-def test_holes_are_rests_of_lines_behind_enough_text(files: tuple[HeldoutFile, ...]) -> None:
-    found = rests_of_lines(files, PlainMeasure(), context=1000, count=4, seed=1)
-    assert len(found) == 4
-    for each in found:
-        assert "\n" not in each.answer
-        assert len(each.prefix) >= 4000
-        source = next(file.text for file in files if file.path == each.path)
-        assert (each.prefix + each.answer + each.suffix).endswith(source)
-    assert found == rests_of_lines(files, PlainMeasure(), context=1000, count=4, seed=1)
 
 
 def test_a_peer_runs_with_what_was_fastest_and_the_others_are_closed() -> None:
@@ -116,6 +124,6 @@ def test_peers_that_are_not_there_are_left_out_and_named(tmp_path: Path, monkeyp
     folder = random_checkpoint(tmp_path / "checkpoint", None)
     for module in ("transformers", "gguf", "llama_cpp"):
         monkeypatch.setitem(sys.modules, module, None)
-    with open_peers(folder, 64, (1,), lambda _: 0.0, lambda _: None) as (peers, missing):
+    with open_peers(Offer(folder, 64, (1,)), lambda _: 0.0, lambda _: None) as (peers, missing):
         assert peers == []
         assert [sentence.split(" is not installed")[0] for sentence in missing] == ["transformers", "gguf"]

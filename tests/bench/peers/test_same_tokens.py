@@ -9,7 +9,7 @@ from tests.bench.peers.conftest import END, random_checkpoint
 
 from calomel.bench.peers.gguf_file import write_gguf
 from calomel.bench.peers.in_llamacpp import LlamaCppPeer
-from calomel.bench.peers.in_transformers import TransformersPeer
+from calomel.bench.peers.in_transformers import CacheKind, TransformersPeer
 from calomel.bench.peers.peer import Peer, PeerUnavailableError
 from calomel.engine import Engine, Request, load_checkpoint
 
@@ -25,11 +25,22 @@ def check(peer: Peer, engine: Engine, prompts: tuple[tuple[int, ...], ...]) -> N
         assert peer.decode(prompt, MOST, END, lambda _: False) == own(engine, prompt)
 
 
+@pytest.mark.parametrize("cache", ["dynamic", "roomy"])
 def test_transformers_gives_our_left_to_right_tokens(
-    checkpoint: Path, engine: Engine, prompts: tuple[tuple[int, ...], ...]
+    checkpoint: Path, engine: Engine, prompts: tuple[tuple[int, ...], ...], cache: CacheKind
 ) -> None:
     pytest.importorskip("transformers")
-    check(TransformersPeer(checkpoint, dtype="float32", threads=1), engine, prompts)
+    check(TransformersPeer(checkpoint, dtype="float32", threads=1, cache=cache), engine, prompts)
+
+
+def test_a_peer_reads_what_is_new_of_a_prompt(checkpoint: Path, prompts: tuple[tuple[int, ...], ...]) -> None:
+    pytest.importorskip("transformers")
+    peer = TransformersPeer(checkpoint, dtype="float32", threads=1)
+    read = []
+    for prompt in (prompts[0], prompts[0], prompts[1], prompts[3]):
+        peer.decode(prompt, 2, END, lambda _: False)
+        read.append(peer.read)
+    assert read == [61, 1, 4, 61]
 
 
 def test_transformers_stops_when_it_is_told(checkpoint: Path, prompts: tuple[tuple[int, ...], ...]) -> None:

@@ -6,16 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from calomel.bench.holes import Hole
 from calomel.bench.model import LEFT_TO_RIGHT, OpenModel
+from calomel.bench.peers.moments import Moment
 from calomel.bench.peers.peer import Peer
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import read_answer
-from calomel.prompts.parts import PromptParts
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.fill import FillRequest, own_renderer
 from calomel.suggest.stop import cut_at_stop
 
 LINE_END = ("\n",)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a contender put into a hole.
+
+    Attributes:
+        text: up to the line's end.
+        prompt: tokens of the prompt.
+        read: how many of them were read anew.
+    """
+
+    text: str
+    prompt: int = 0
+    read: int = 0
 
 
 class Contender(Protocol):
@@ -25,7 +39,7 @@ class Contender(Protocol):
     def name(self) -> str:
         """As in the report's keys."""
 
-    def fill(self, hole: Hole, context: int) -> str:
+    def fill(self, moment: Moment, context: int) -> Answer:
         """The rest of the line: rendering and tokenizing the prompt are part of it."""
 
 
@@ -37,23 +51,24 @@ class Ours:
     name: str = "ours"
     policy: str | None = None
 
-    def fill(self, hole: Hole, context: int) -> str:
+    def fill(self, moment: Moment, context: int) -> Answer:
         """See `Contender`."""
         asked = FillRequest(
-            prefix=hole.prefix,
-            suffix=hole.suffix,
-            path=hole.path,
-            max_tokens=hole.max_tokens,
+            prefix=moment.hole.prefix,
+            suffix=moment.hole.suffix,
+            max_tokens=moment.hole.max_tokens,
             max_context=context,
             stop=LINE_END,
             policy=self.policy,
+            parts=moment.parts,
         )
-        return self.model.filler.fill(asked).text
+        filled = self.model.filler.fill(asked)
+        return Answer(filled.text, filled.prompt_tokens, filled.prompt_tokens - filled.cached_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """A peer, given the very prompt that ours renders."""
+    """A peer, given the very prompt that ours renders, by a renderer of its own."""
 
     peer: Peer
     model: OpenModel
@@ -64,20 +79,24 @@ class Theirs:
         """As in the report's keys."""
         return self.peer.name
 
-    def fill(self, hole: Hole, context: int) -> str:
+    def fill(self, moment: Moment, context: int) -> Answer:
         """See `Contender`."""
         tokenizer = self.model.tokenizer
-        parts = PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix)
-        prompt = self.renderer.render(parts, context)
+        prompt = self.renderer.render(moment.parts, context).context
         end = self.model.engine.config.diffusion.end_token_id
 
         def ends(ids: Sequence[int]) -> bool:
             return cut_at_stop(read_answer(ids, tokenizer), LINE_END)[1]
 
-        ids = self.peer.decode(prompt.context, hole.max_tokens, end, ends)
-        return cut_at_stop(read_answer(ids, tokenizer), LINE_END)[0]
+        ids = self.peer.decode(prompt, moment.hole.max_tokens, end, ends)
+        return Answer(cut_at_stop(read_answer(ids, tokenizer), LINE_END)[0], len(prompt), self.peer.read)
 
 
 def ours(model: OpenModel) -> tuple[Ours, ...]:
     """Our engine, with the shipped policy, and left to right where the weights can do that."""
     return (Ours(model), Ours(model, "ours_left_to_right", LEFT_TO_RIGHT)) if model.verifiable else (Ours(model),)
+
+
+def theirs(model: OpenModel, peer: Peer) -> Theirs:
+    """`peer`, which remembers what it rendered as ours does."""
+    return Theirs(peer, model, own_renderer(model.tokenizer))

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
     from calomel.engine import ModelConfig, Transformer
 
-NumberType = Literal["f32", "f16", "bf16"]
+NumberType = Literal["f32", "f16", "bf16", "q8_0"]
 ARCHITECTURE: Final = "qwen3"
+_Q8_BLOCK: Final = 32
 
 
 def write_gguf(model: Transformer, path: Path, number_type: NumberType) -> None:
     """Write `model` to `path`, matrices as `number_type`, norms as 32-bit floats.
+
+    `q8_0` is llama.cpp's own kind of eight bits, with a scale for 32 numbers of a row; rows of other
+    lengths are written as `f16`.
 
     Raises:
         PeerUnavailableError: the package gguf is not installed, or the checkpoint is of no Qwen3 shape.
@@ -36,15 +40,15 @@ def write_gguf(model: Transformer, path: Path, number_type: NumberType) -> None:
         raise PeerUnavailableError("gguf is not installed: pip install -e '.[peers]'") from error
     writer = gguf.GGUFWriter(path, ARCHITECTURE)
     _describe(writer, config)
-    kind = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationType.F16}.get(
-        number_type, gguf.GGMLQuantizationType.BF16
-    )
+    kind = gguf.GGMLQuantizationType[number_type.upper()]
+    narrow = gguf.GGMLQuantizationType.F16 if number_type == "q8_0" else kind
     for name, tensor in _tensors(model):
         values = tensor.detach().float().cpu().contiguous().numpy()
         if values.ndim == 1:
             writer.add_tensor(name, values)
         else:
-            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+            own = narrow if values.shape[-1] % _Q8_BLOCK else kind
+            writer.add_tensor(name, gguf.quants.quantize(values, own), raw_dtype=own)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from calomel.bench.peers.peer import Ends, PeerUnavailableError
+from calomel.bench.peers.peer import Ends, PeerUnavailableError, common_beginning
 
 
 class LlamaCppPeer:
@@ -36,18 +36,32 @@ class LlamaCppPeer:
             )
         except (OSError, ValueError, AssertionError) as error:
             raise PeerUnavailableError(f"llama.cpp can not open the weights: {error}") from error
+        self._seen: list[int] = []
+        self.read = 0
         self.settings = f"llama-cpp-python {library.__version__}, {settings}, {threads} threads"
 
     def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
-        """At most `most` greedy tokens behind `prompt`, see `Peer`; it keeps what the last prompt began with."""
+        """At most `most` greedy tokens behind `prompt`, see `Peer`.
+
+        The steps of the library's own `generate`, without its comparison of the prompts in Python.
+        """
+        kept = min(common_beginning(self._seen, prompt), len(prompt) - 1)
+        # `eval` forgets what stands behind this position.
+        self._model.n_tokens = kept
+        fresh = list(prompt[kept:])
+        self.read = len(fresh)
+        self._seen = [*prompt[:kept]]
         answer: list[int] = []
-        for token in self._model.generate(list(prompt), temp=0.0, top_k=1, repeat_penalty=1.0):
+        while True:
+            self._model.eval(fresh)
+            self._seen += fresh
+            token = int(self._model.sample(temp=0.0, top_k=1, repeat_penalty=1.0))
             if token == end:
-                break
-            answer.append(int(token))
+                return answer
+            answer.append(token)
             if len(answer) == most or ends(answer):
-                break
-        return answer
+                return answer
+            fresh = [token]
 
     def close(self) -> None:
         """Free the model."""

@@ -1,8 +1,8 @@
 """The same weights in `transformers`: its own model class and cache, decoding greedily.
 
-The loop is ours and shorter than `generate`, which checks and copies more for every token: it is the kinder comparison.
-Keys and values of all positions are kept, so that the cache can be cut back to what the next prompt begins with; the
-windows of sliding layers are in the mask.
+The loop is ours and shorter than `generate`, which checks more for every token, and so is the cache, if that is
+faster: it is the kinder comparison. Keys and values of all positions are kept, so that the cache can be cut back to
+what the next prompt begins with; `DynamicCache` has the windows of sliding layers in the mask then.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import json
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calomel.bench.peers.peer import Ends, PeerUnavailableError, common_beginning
+from calomel.bench.peers.roomy_cache import RoomyLayer, roomy_layers
+
+CacheKind = Literal["dynamic", "roomy"]
 
 
 class TransformersPeer:
@@ -23,6 +26,7 @@ class TransformersPeer:
         folder: `config.json` and safetensors in the names of the Hugging Face implementation.
         dtype: as in "bfloat16".
         threads: of PyTorch while it decodes.
+        cache: its own `DynamicCache`, or one that copies nothing.
 
     Raises:
         PeerUnavailableError: transformers is not installed, or has no class for the checkpoint.
@@ -30,7 +34,7 @@ class TransformersPeer:
 
     name = "transformers"
 
-    def __init__(self, folder: Path, *, dtype: str, threads: int) -> None:
+    def __init__(self, folder: Path, *, dtype: str, threads: int, cache: CacheKind = "roomy") -> None:
         import torch
 
         try:
@@ -49,10 +53,19 @@ class TransformersPeer:
             ).eval()
         except (OSError, ValueError, KeyError) as error:
             raise PeerUnavailableError(f"transformers can not open {folder.name}: {error}") from error
-        self._cache: Any = library.DynamicCache()
+        # The cache asks its layers what they are. They are no subclasses: the package may be absent.
+        import_module("transformers.cache_utils").CacheLayerMixin.register(RoomyLayer)
+        types = getattr(config, "layer_types", None) or ["full_attention"] * config.num_hidden_layers
+        self._cache: Any = (
+            library.DynamicCache()
+            if cache == "dynamic"
+            else library.Cache(layers=roomy_layers(types, config.sliding_window))
+        )
         self._threads = threads
         self._seen: list[int] = []
-        self.settings = f"transformers {library.__version__}, {dtype}, {threads} threads"
+        self.read = 0
+        kept = "DynamicCache" if cache == "dynamic" else "a cache without copies"
+        self.settings = f"transformers {library.__version__}, {dtype}, {kept}, {threads} threads"
 
     def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
         """At most `most` greedy tokens behind `prompt`, see `Peer`."""
@@ -62,9 +75,12 @@ class TransformersPeer:
         # The last token of the prompt is always read anew: its logits are the first that are needed.
         kept = min(common_beginning(self._seen, prompt), len(prompt) - 1)
         if kept < len(self._seen):
-            self._cache.crop(kept - len(self._seen))
+            # Layer by layer: the cache's own `crop` asks for its own classes.
+            for layer in self._cache.layers:
+                layer.crop(kept - len(self._seen))
         answer: list[int] = []
         fresh = list(prompt[kept:])
+        self.read = len(fresh)
         self._seen = [*prompt[:kept]]
         with torch.inference_mode():
             while True:

@@ -24,6 +24,10 @@ class Peer(Protocol):
     def settings(self) -> str:
         """Version, number type and threads, in words."""
 
+    @property
+    def read(self) -> int:
+        """How many tokens of the last prompt it had to read anew."""
+
     def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
         """At most `most` greedy tokens behind `prompt`, without the `end` token, as far as `ends` lets it come.
 
@@ -35,10 +39,14 @@ class Peer(Protocol):
 
 
 def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens both begin with."""
-    count = 0
-    for ours, theirs in zip(one, other, strict=False):
-        if ours != theirs:
-            break
-        count += 1
-    return count
+    """How many tokens both begin with, found by halves: slices are compared much faster than tokens in a loop."""
+    least, most = 0, min(len(one), len(other))
+    if list(one[:most]) == list(other[:most]):
+        return most
+    while most - least > 1:
+        middle = (least + most) // 2
+        if list(one[least:middle]) == list(other[least:middle]):
+            least = middle
+        else:
+            most = middle
+    return least
