@@ -166,9 +166,13 @@ class Denoiser:
         began = time.perf_counter()
         logits = forward(self._model, pieces, self._flash)
         seconds = time.perf_counter() - began
+        encoded = sum(share.job.prefill_rows for share in shares)
         if self._observe is not None:
-            self._observe(StepReport(len(shares), rows, sum(share.job.prefill_rows for share in shares), seconds))
+            self._observe(StepReport(len(shares), rows, encoded, seconds))
         self._take(shares, draws, logits)
+        if encoded and self._device.type == "cuda":
+            # What is only queued has no measured time, and whoever comes next waits for all of it.
+            torch.cuda.synchronize(self._device)
 
     def _left_by_resident(self, jobs: Sequence[Job]) -> Sequence[Job]:
         """Those of `jobs` whose step is not one that stays on the device; the others are taken on."""

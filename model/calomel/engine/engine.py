@@ -17,12 +17,13 @@ from calomel.engine.cache import PrefixCache
 from calomel.engine.checkpoint import load_checkpoint
 from calomel.engine.denoise import Denoiser, StepReport
 from calomel.engine.errors import InvalidRequestError
+from calomel.engine.foresight import Foresight
 from calomel.engine.job import Clock
 from calomel.engine.length import LengthBias
 from calomel.engine.precision import native_bfloat16
 from calomel.engine.request import Priority
 from calomel.engine.resident.options import ResidentOptions
-from calomel.engine.serving import Serving
+from calomel.engine.serving import PREFILL_SECONDS, Serving
 from calomel.engine.transformer import Transformer
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
@@ -39,12 +40,14 @@ class Engine(Serving):
             many contexts copies nothing; None for a quarter of the cache.
         page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
         max_batch: requests of one priority that are served at a time.
-        prefill_chunk: context tokens encoded per step at most; the longest time that a cancellation waits.
+        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
+        prefill_seconds: chunks become shorter where one takes longer while somebody else is served, see `Serving`.
         device: where the model is moved to.
         threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
         length_bias: canvas length to the confidence that the length probe subtracts for it.
         clock: seconds that deadlines are compared with.
         observe: called on the engine's thread behind every forward.
+        foresight: which second steps ride on first ones; None for the usual ones.
         resident: denoising steps stay on the device, see `ResidentOptions`; None for so on CUDA alone, False for never.
     """
 
@@ -57,11 +60,13 @@ class Engine(Serving):
         page_size: int = 16,
         max_batch: int = 8,
         prefill_chunk: int = 512,
+        prefill_seconds: float | None = PREFILL_SECONDS,
         device: torch.device | str = "cpu",
         threads: int | None = None,
         length_bias: LengthBias | None = None,
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
+        foresight: Foresight | None = None,
         resident: ResidentOptions | Literal[False] | None = None,
     ) -> None:
         if page_size < 1:
@@ -92,7 +97,15 @@ class Engine(Serving):
             observe=observe,
             resident=_resident_on(weight.device) if resident is None else resident or None,
         )
-        super().__init__(denoiser, max_batch=max_batch, prefill_chunk=prefill_chunk, prefill_unit=block)
+        if foresight is not None:
+            denoiser.foresee(foresight)
+        super().__init__(
+            denoiser,
+            max_batch=max_batch,
+            prefill_chunk=prefill_chunk,
+            prefill_unit=block,
+            prefill_seconds=prefill_seconds,
+        )
 
     @classmethod
     def from_checkpoint(

@@ -1,8 +1,9 @@
 """Who takes part in the next step: requests join and leave between steps.
 
 Requests wait in order of priority, then of arrival. A step serves only the most urgent priority that has work; those of
-the others keep what they have and go on afterwards. Prefill is cut into chunks, `prefill_chunk` rows a step in all, so
-that it is cancelled or overtaken within one.
+the others keep what they have and go on afterwards. Prefill is cut into chunks, of as many rows a step in all as the
+pace allows, so that it is cancelled or overtaken within one. Whose context is shortest is encoded first, but a part of
+every chunk is the oldest request's: a short one does not wait for a long one, and a long one comes to its end.
 """
 
 from __future__ import annotations
@@ -10,19 +11,23 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Generic
+from typing import Final, Generic
 
 from calomel.engine.errors import EngineError, RequestCancelledError
+from calomel.engine.pace import Pace
 from calomel.engine.request import Priority
 from calomel.engine.worker import W
+
+# Of every chunk, one part in so many is the oldest request's.
+_OLDEST: Final = 4
 
 
 class Scheduler(Generic[W]):
     """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere."""
 
-    def __init__(self, *, max_batch: int, prefill_chunk: int, prefill_unit: int = 1) -> None:
+    def __init__(self, *, max_batch: int, pace: Pace, prefill_unit: int = 1) -> None:
         self._max_batch = max_batch
-        self._prefill_chunk = prefill_chunk
+        self._pace = pace
         self._prefill_unit = prefill_unit
         self._changed = threading.Condition()
         self._waiting: list[tuple[Priority, int, W]] = []
@@ -106,16 +111,30 @@ class Scheduler(Generic[W]):
         if not jobs:
             return []
         urgent = min(job.request.priority for job in jobs)
-        budget, picked = self._prefill_chunk, []
+        jobs = [job for job in jobs if job.request.priority == urgent]
+        # Whoever asks something urgent waits for what is done in the background.
+        alone = len(jobs) == 1 and urgent == Priority.INTERACTIVE
+        self._share(jobs, self._pace.chunk(alone=alone))
+        return [job for job in jobs if job.prefill_rows or not job.prefill_left]
+
+    def _share(self, jobs: Sequence[W], budget: int) -> None:
+        """Give the jobs that encode their context their rows of a chunk of `budget`."""
+        encoding = []
         for job in jobs:
-            if job.request.priority != urgent:
-                continue
-            job.prefill_rows = min(job.prefill_left, budget - budget % self._prefill_unit)
-            if job.prefill_left and not job.prefill_rows:
-                continue
-            budget -= job.prefill_rows
-            picked.append(job)
-        return picked
+            job.prefill_rows = 0
+            if job.prefill_left:
+                encoding.append(job)
+        for job in encoding[:1]:
+            part = budget if len(encoding) == 1 else max(budget // _OLDEST, self._prefill_unit)
+            budget -= self._give(job, part)
+        for job in sorted(encoding, key=lambda job: job.prefill_left):
+            budget -= self._give(job, budget)
+
+    def _give(self, job: W, rows: int) -> int:
+        """Add as many of `rows` to those of `job` as it needs, and return how many."""
+        given = min(job.prefill_left - job.prefill_rows, rows - rows % self._prefill_unit)
+        job.prefill_rows += given
+        return given
 
     def stop(self, error: EngineError) -> None:
         """Close, and end every job that is not done by `error`."""

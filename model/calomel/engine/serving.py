@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import torch
 
@@ -17,9 +17,13 @@ from calomel.engine.alone import alone
 from calomel.engine.config import Shape
 from calomel.engine.errors import EngineStoppedError, InvalidRequestError
 from calomel.engine.handle import Handle
+from calomel.engine.pace import Pace
 from calomel.engine.request import Request, check
 from calomel.engine.scheduler import Scheduler
 from calomel.engine.worker import W, Worker
+
+# Seconds. What a person still takes for an answer at once; a chunk of so long has most of a long one's efficiency.
+PREFILL_SECONDS: Final = 0.1
 
 
 class Serving:
@@ -28,21 +32,29 @@ class Serving:
     Args:
         worker: does the work of a step.
         max_batch: requests of one priority that are served at a time.
-        prefill_chunk: context tokens encoded per step at most; the longest time that a cancellation waits.
+        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
         prefill_unit: chunks are multiples of it, and one is encoded per step at least.
+        prefill_seconds: chunks become shorter where one takes longer while somebody else is served; None for never.
     """
 
     def __init__(
-        self, worker: Worker[Any], *, max_batch: int = 8, prefill_chunk: int = 512, prefill_unit: int = 1
+        self,
+        worker: Worker[Any],
+        *,
+        max_batch: int = 8,
+        prefill_chunk: int = 512,
+        prefill_unit: int = 1,
+        prefill_seconds: float | None = PREFILL_SECONDS,
     ) -> None:
         for name, value in (("max_batch", max_batch), ("prefill_chunk", prefill_chunk)):
             if value < 1:
                 raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
+        if prefill_seconds is not None and not prefill_seconds > 0:
+            raise InvalidRequestError(f"prefill_seconds is {prefill_seconds}; it must be above 0")
         self.config: Shape = worker.config
         self._worker = worker
-        self._scheduler: Scheduler[Any] = Scheduler(
-            max_batch=max_batch, prefill_chunk=max(prefill_chunk, prefill_unit), prefill_unit=prefill_unit
-        )
+        self._pace = Pace(most=prefill_chunk, unit=prefill_unit, seconds=prefill_seconds)
+        self._scheduler: Scheduler[Any] = Scheduler(max_batch=max_batch, pace=self._pace, prefill_unit=prefill_unit)
         self._failure: BaseException | None = None
         # The context of the last request: the next one is mostly the same with a letter more.
         self._checked: tuple[int, ...] = ()
@@ -96,7 +108,7 @@ class Serving:
 
     def _serve(self) -> None:
         try:
-            _run(self._scheduler, self._worker)
+            _run(self._scheduler, self._worker, self._pace)
         except BaseException as error:  # noqa: BLE001  (whoever waits must hear of it, whatever it is)
             self._failure = error
         finally:
@@ -110,7 +122,7 @@ class Serving:
         return error
 
 
-def _run(scheduler: Scheduler[W], worker: Worker[W]) -> None:
+def _run(scheduler: Scheduler[W], worker: Worker[W], pace: Pace) -> None:
     """Serve until the scheduler is closed: the one loop over steps."""
     with torch.inference_mode():
         while scheduler.wait():
@@ -121,7 +133,10 @@ def _run(scheduler: Scheduler[W], worker: Worker[W]) -> None:
             for job in scheduler.admit():
                 with alone(job):
                     worker.begin(job)
-            worker.step(scheduler.pick())
+            picked, began = scheduler.pick(), worker.clock()
+            rows = sum(job.prefill_rows for job in picked)
+            worker.step(picked)
+            pace.took(rows, worker.clock() - began)
             _leave(scheduler.leaving(), worker)
 
 
