@@ -42,7 +42,7 @@ class Variant:
 
 SHIPPED: Final = Variant("shipped")
 CAUSAL: Final = Variant("left to right", LEFT_TO_RIGHT)
-FROM_BOUNDARY: Final = Variant("from the word's beginning, left to right", LEFT_TO_RIGHT, from_boundary=True)
+FROM_BOUNDARY: Final = Variant("from the word's beginning", from_boundary=True, max_steps=6)
 CANVAS_8: Final = Variant("canvas of 8", canvases=(8,))
 
 # Grouped by what they change; those of one order stand together, so that its prompt is in the cache.
@@ -56,7 +56,6 @@ VARIANTS: Final = (
     Variant("4 steps", max_steps=4),
     Variant("8 steps", max_steps=8),
     Variant("threshold 0.9, 8 steps", "threshold:0.9", 8),
-    Variant("threshold 0.9, 16 steps", "threshold:0.9", 16),
     Variant("one token a step", "fixed:1", 16),
     Variant("verified", "verified"),
     CAUSAL,
@@ -65,12 +64,16 @@ VARIANTS: Final = (
     Variant("end token -1", end_bias=-1.0),
     Variant("end token +1", end_bias=1.0),
     Variant("end token +2", end_bias=2.0),
-    Variant("left to right, end token -1", LEFT_TO_RIGHT, end_bias=-1.0),
-    Variant("left to right, end token +1", LEFT_TO_RIGHT, end_bias=1.0),
     Variant("one line", one_line=True),
-    Variant("left to right, one line", LEFT_TO_RIGHT, one_line=True),
-    Variant("from the word's beginning", from_boundary=True, max_steps=6),
     FROM_BOUNDARY,
+    Variant("from the word's beginning, 2 steps", from_boundary=True),
+    Variant("from the word's beginning, 4 steps", from_boundary=True, max_steps=4),
+    Variant("from the word's beginning, threshold 0.9, 8 steps", "threshold:0.9", 8, from_boundary=True),
+    Variant("from the word's beginning, canvas of 8", canvases=(8,), from_boundary=True, max_steps=4),
+    Variant("from the word's beginning, one line", from_boundary=True, max_steps=4, one_line=True),
+    Variant("from the word's beginning, end token -1", from_boundary=True, max_steps=4, end_bias=-1.0),
+    Variant("from the word's beginning, end token +1", from_boundary=True, max_steps=4, end_bias=1.0),
+    Variant("from the word's beginning, left to right", LEFT_TO_RIGHT, from_boundary=True),
     Variant("context of 512", context=512),
     Variant("context of 512, left to right", LEFT_TO_RIGHT, context=512),
     Variant("no far suffix", order="no_far_suffix"),
