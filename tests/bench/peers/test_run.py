@@ -55,7 +55,7 @@ def play(cases: list[tuple[Moment, dict[str, tuple[str, float]]]]) -> list[Case]
     now = [0.0]
     for asked, answers in cases:
         contenders = [Scripted(name, text, seconds, [], now) for name, (text, seconds) in answers.items()]
-        found += measure([asked], contenders, 64, Progress(stream=io.StringIO()), lambda: now[0])
+        found += measure([asked], contenders, 64, Progress(stream=io.StringIO()), lambda: now[0], lambda: 3 * now[0])
     return found
 
 
@@ -63,7 +63,14 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     log: list[tuple[str, str]] = []
     now = [0.0]
     pair = [Scripted("ours", "xy", 0.5, log, now), Scripted("peer", "xz", 2.0, log, now)]
-    cases = measure([moment("ab", "xy"), moment("cd", "xy")], pair, 64, Progress(stream=io.StringIO()), lambda: now[0])
+    cases = measure(
+        [moment("ab", "xy"), moment("cd", "xy")],
+        pair,
+        64,
+        Progress(stream=io.StringIO()),
+        lambda: now[0],
+        lambda: 3 * now[0],
+    )
     assert log == [
         ("ours", "a"), ("ours", "ab"), ("peer", "a"), ("peer", "ab"),
         ("peer", "c"), ("peer", "cd"), ("ours", "c"), ("ours", "cd"),
@@ -72,6 +79,7 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     assert flat["ms_per_character_ours"] == pytest.approx(250.0)
     assert flat["ms_per_character_peer"] == pytest.approx(2000.0)
     assert flat["vs_peer"] == pytest.approx(0.125)
+    assert (flat["processor_ms_per_character_ours"], flat["processor_vs_peer"]) == pytest.approx((750.0, 0.125))
     assert (flat["exact_match_ours"], flat["exact_match_peer"]) == (1.0, 0.0)
     assert (flat["prompt_tokens_ours"], flat["read_tokens_peer"]) == (100.0, 7.0)
 
@@ -82,7 +90,7 @@ def test_nothing_right_leaves_the_time_for_a_character_open() -> None:
     assert flat["ms_per_character_ours"] is None
     assert flat["vs_peer"] is None
     assert "| ours | 1000.0 |" in table(cases, ["ours", "peer"]).to_markdown()
-    assert "| peer | - | 1.00 [1.00, 1.00] |" in ratio_table(flat, ["ours", "peer"]).to_markdown()
+    assert "| peer | - | - | 1.00 [1.00, 1.00] |" in ratio_table(flat, ["ours", "peer"]).to_markdown()
 
 
 def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:

@@ -10,15 +10,25 @@ from calomel.bench.peers.contenders import Contender
 from calomel.bench.peers.moments import Moment, accepted
 from calomel.bench.progress import Progress
 from calomel.bench.report import Table, Value, number_cell, put_interval
-from calomel.bench.stats import Interval, percentile, ratio_of_ratios, ratio_of_sums, wilson
+from calomel.bench.stats import percentile, ratio_of_ratios, ratio_of_sums, wilson
 
 
 @dataclass(slots=True)
 class Case:
-    """One moment: by contender, milliseconds, right characters, whether all was right, tokens of prompt, read anew."""
+    """One moment, by contender.
+
+    Attributes:
+        milliseconds: from the question to the answer.
+        processor: milliseconds of all processors.
+        characters: of the answer's beginning that are right.
+        exact: whether all is right.
+        prompt: tokens.
+        read: how many of them were read anew.
+    """
 
     language: str
     milliseconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
     characters: dict[str, int] = field(default_factory=dict)
     exact: dict[str, bool] = field(default_factory=dict)
     prompt: dict[str, int] = field(default_factory=dict)
@@ -31,6 +41,7 @@ def measure(
     context: int,
     progress: Progress,
     clock: Callable[[], float] = time.perf_counter,
+    processor: Callable[[], float] = time.process_time,
 ) -> list[Case]:
     """Ask every contender in turns: one keystroke earlier, untimed, and then at the moment itself."""
     progress.phase("holes", len(moments))
@@ -40,9 +51,10 @@ def measure(
         shift = turn % len(contenders)
         for contender in (*contenders[shift:], *contenders[:shift]):
             contender.fill(moment.earlier, context)
-            began = clock()
+            began, busy = clock(), processor()
             answer = contender.fill(moment, context)
             case.milliseconds[contender.name] = (clock() - began) * 1e3
+            case.processor[contender.name] = (processor() - busy) * 1e3
             case.characters[contender.name] = accepted(answer.text, moment.hole.answer)
             case.exact[contender.name] = answer.text.rstrip() == moment.hole.answer.rstrip()
             case.prompt[contender.name], case.read[contender.name] = answer.prompt, answer.read
@@ -55,7 +67,8 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
     """Every figure: time for an accepted character and exact match of each, and the first one's over the others'."""
     flat: dict[str, Value] = {"n": len(cases)}
     for name in names:
-        put_interval(flat, f"ms_per_character_{name}", _per_character(cases, name))
+        put_interval(flat, f"ms_per_character_{name}", ratio_of_sums(*_sides(cases, name)))
+        put_interval(flat, f"processor_ms_per_character_{name}", ratio_of_sums(*_processor_sides(cases, name)))
         put_interval(flat, f"exact_match_{name}", wilson(sum(case.exact[name] for case in cases), len(cases)))
         times = times_of(cases, name)
         flat[f"p50_ms_{name}"], flat[f"p95_ms_{name}"] = percentile(times, 50), percentile(times, 95)
@@ -64,6 +77,8 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
         flat[f"read_tokens_{name}"] = _mean([case.read[name] for case in cases])
     for name in names[1:]:
         put_interval(flat, f"vs_{name}", ratio_of_ratios(_sides(cases, names[0]), _sides(cases, name)))
+        both = _processor_sides(cases, names[0]), _processor_sides(cases, name)
+        put_interval(flat, f"processor_vs_{name}", ratio_of_ratios(*both))
         put_interval(flat, f"time_vs_{name}", ratio_of_sums(times_of(cases, names[0]), times_of(cases, name)))
     return flat
 
@@ -82,7 +97,8 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
     rows = []
     for name in names:
         times = times_of(cases, name)
-        per = _per_character(cases, name)
+        per = ratio_of_sums(*_sides(cases, name))
+        busy = ratio_of_sums(*_processor_sides(cases, name))
         rows.append(
             (
                 name.replace("_", " "),
@@ -92,12 +108,13 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
                 number_cell(_mean([case.read[name] for case in cases]), 1),
                 str(sum(case.characters[name] for case in cases)),
                 number_cell(None if per is None else per.value, 1),
+                number_cell(None if busy is None else busy.value, 1),
                 f"{sum(case.exact[name] for case in cases)} of {len(cases)}",
             )
         )
     columns = (
         "engine", "p50 ms", "p95 ms", "prompt tokens", "read anew", "accepted characters", "ms per accepted character",
-        "exact",
+        "processor ms per character", "exact",
     )  # fmt: skip
     return Table("The same weights, the same holes", columns, tuple(rows))
 
@@ -105,14 +122,20 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
 def ratio_table(flat: dict[str, Value], names: Sequence[str]) -> Table:
     """Ours over each other one: milliseconds for an accepted character, and milliseconds alone."""
     rows = [
-        (name.replace("_", " "), _bounded(flat, f"vs_{name}"), _bounded(flat, f"time_vs_{name}")) for name in names[1:]
+        (
+            name.replace("_", " "),
+            *(_bounded(flat, f"{kind}_{name}") for kind in ("vs", "processor_vs", "time_vs")),
+        )
+        for name in names[1:]
     ]
     rows += [
-        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), "-")
+        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), "-", "-")
         for key in flat
         if key.startswith("vs_") and "_as_right_as_" in key
     ]
-    return Table("Ours over theirs", ("ours over", "ms per accepted character", "ms"), tuple(rows))
+    return Table(
+        "Ours over theirs", ("ours over", "ms per accepted character", "processor ms", "ms of an answer"), tuple(rows)
+    )
 
 
 def times_of(cases: Sequence[Case], name: str) -> list[float]:
@@ -124,8 +147,8 @@ def _sides(cases: Sequence[Case], name: str) -> tuple[list[float], list[float]]:
     return times_of(cases, name), [float(case.characters[name]) for case in cases]
 
 
-def _per_character(cases: Sequence[Case], name: str) -> Interval | None:
-    return ratio_of_sums(*_sides(cases, name))
+def _processor_sides(cases: Sequence[Case], name: str) -> tuple[list[float], list[float]]:
+    return [case.processor[name] for case in cases], [float(case.characters[name]) for case in cases]
 
 
 def _mean(values: Sequence[int]) -> float | None:
