@@ -10,6 +10,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
+from calomel.cli.bench_curve import curve
 from calomel.cli.bench_server import load, soak
 from calomel.cli.bench_window import window
 from calomel.cli.device import check_device
@@ -20,6 +21,7 @@ bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_i
 bench.command()(load)
 bench.command()(soak)
 bench.command()(window)
+bench.command()(curve)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 

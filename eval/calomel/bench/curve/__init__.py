@@ -1,0 +1,1 @@
+"""What a keystroke costs behind contexts of different lengths."""
