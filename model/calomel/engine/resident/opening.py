@@ -12,7 +12,6 @@ from calomel.engine.resident.flash import FlashAttention, paged_kernel
 from calomel.engine.resident.graphs import capture_on
 from calomel.engine.resident.options import ResidentOptions
 from calomel.engine.resident.runner import Resident
-from calomel.engine.resident.shape import ROWS
 from calomel.engine.transformer import Transformer
 
 
@@ -40,7 +39,7 @@ def open_resident(
     tokens = max(1, cache_tokens // 2) if options.tokens is None else options.tokens
     arena = Arena(config, tokens, dtype=weight.dtype, device=weight.device)
     # A kernel's window spares no canvas.
-    fits = config.sliding_window is None or config.sliding_window >= ROWS[-1]
+    fits = config.sliding_window is None or config.sliding_window > config.diffusion.max_canvas
     kernel = paged_kernel(weight.device, weight.dtype) if options.flash and fits else None
     return Resident(
         model,
