@@ -223,7 +223,9 @@ def test_revision_leaves_the_first_position_of_a_block(
     assert len(result.ids) <= 20
 
 
-def test_until_is_asked_behind_every_block(model: Transformer, context: tuple[int, ...], start: Start) -> None:
+def test_until_is_asked_whenever_more_of_the_answer_is_settled(
+    model: Transformer, context: tuple[int, ...], start: Start
+) -> None:
     seen: list[int] = []
 
     def enough(ids: Sequence[int]) -> bool:
@@ -232,8 +234,9 @@ def test_until_is_asked_behind_every_block(model: Transformer, context: tuple[in
 
     result = start(model).submit(ask(context, 40, min_new_tokens=40, until=enough)).result()
 
-    assert seen == [3, 11]  # the context ends three positions before a block does
-    assert (len(result.ids), result.finish_reason) == (11, "stop")
+    assert seen == sorted(set(seen))
+    assert seen[-1] > 8
+    assert (len(result.ids), result.finish_reason) == (seen[-1], "stop")
 
 
 def test_what_is_known_at_the_deadline_is_the_answer(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from calomel.engine.foresight import Foresight
 from calomel.engine.reveal import RevealPolicy, revise
 from calomel.engine.sampling import Choice
 from calomel.engine.verify import Prediction
@@ -65,12 +66,17 @@ class Found:
 
 
 class Board:
-    """The state of up to `slots` canvases of up to `longest` positions."""
+    """The state of up to `slots` canvases of up to `longest` positions.
+
+    Attributes:
+        foresight: what they look like behind their first step.
+    """
 
     def __init__(self, slots: int, longest: int, *, mask_token_id: int, device: torch.device) -> None:
         shape = (slots, longest)
         self.mask_token_id = mask_token_id
         self.device = device
+        self.foresight = Foresight()
         self.ids = torch.full(shape, mask_token_id, dtype=torch.int64, device=device)
         self.revealed = torch.zeros(shape, dtype=torch.bool, device=device)
         self.frozen = torch.zeros(shape, dtype=torch.bool, device=device)

@@ -21,6 +21,7 @@ from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board
 from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows, decide
+from calomel.engine.foresight import Foresight
 from calomel.engine.forward import Piece, forward
 from calomel.engine.handle import Handle
 from calomel.engine.job import Clock, Job
@@ -99,6 +100,10 @@ class Denoiser:
     def config(self) -> ModelConfig:
         """Of the model."""
         return self._model.config
+
+    def foresee(self, foresight: Foresight) -> None:
+        """Guess second steps as `foresight` does; called before anything is served."""
+        self._board.foresight = foresight
 
     def clock(self) -> float:
         """Seconds that deadlines are compared with."""

@@ -24,6 +24,7 @@ from calomel.engine.cache import Lease
 from calomel.engine.canvas import Board
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.constraint import Walk
+from calomel.engine.foresight import State, foreseeable
 from calomel.engine.forward import Piece
 from calomel.engine.guess import Guessing
 from calomel.engine.handle import Handle
@@ -59,6 +60,8 @@ class Job:
         guessing: where in the request's guess the answer is.
         walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
         front: so many leading positions of the canvas are settled, where a constraint has the last word on it.
+        foreseen: what the canvas may look like behind its first step, whose forward then makes the second one, too.
+        asked: so many tokens the answer had when `Request.until` was asked about a canvas with masks last.
     """
 
     request: Request
@@ -86,6 +89,8 @@ class Job:
     guessing: Guessing = field(init=False)
     walk: Walk | None = field(init=False, default=None)
     front: int = 0
+    foreseen: tuple[State, ...] = ()
+    asked: int = 0
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
     flips: list[int] = field(default_factory=list)
@@ -273,6 +278,7 @@ class Job:
         self.opening = self.diffusion.block > 1 and self.diffusion.logit_shift and not self.head
         self.canvas_ids = [frozen.get(column, self.diffusion.mask_token_id) for column in range(self.length)]
         self.canvas_revealed = [column in frozen for column in range(self.length)]
+        self.foreseen = board.foresight.guesses(self.length) if foreseeable(self) else ()
 
     def pieces(self, board: Board) -> list[Piece]:
         """The rows of this job in the next forward."""
@@ -304,6 +310,9 @@ class Job:
                     torch.cat([*known, canvas]) if head else canvas, buffer, start, causal=False, read=read, first=first
                 )
             )
+        for state in () if self.canvas_steps else self.foreseen:
+            read = [column for column, token in enumerate(state) if token == self.diffusion.mask_token_id]
+            pieces.append(Piece(state, buffer, start, causal=False, read=read))
         return pieces
 
     @property

@@ -11,6 +11,7 @@ from calomel.engine.canvas import Board, Reading, Snapshot
 from calomel.engine.config import DiffusionConfig
 from calomel.engine.constrained import Rows, settle
 from calomel.engine.errors import DeadlineExceededError
+from calomel.engine.foresight import foreseeable
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias, best_length, score_lengths
 from calomel.engine.result import FinishReason
@@ -97,7 +98,9 @@ class Progress:
 
     def denoised(self, shares: Sequence[Share], forwarded: Rows) -> None:
         """Reveal one step of every canvas, and the second one, too, where the first led to what was foreseen."""
-        begun = [(share.job, share.job.length) for share in shares if self._is_first(share.job)]
+        begun = [
+            (share.job, share.job.length) for share in shares if not share.job.canvas_steps and foreseeable(share.job)
+        ]
         self._step([(share, 0) for share in shares], forwarded)
         known: dict[Job, int] = {}
         for job, length in begun:
@@ -109,9 +112,6 @@ class Progress:
                 job.steps += 1
         if known:
             self._step([(share, known[share.job] + 1) for share in shares if share.job in known], forwarded)
-
-    def _is_first(self, job: Job) -> bool:
-        return not job.canvas_steps and job.foreseeable
 
     def _step(self, shares: Sequence[tuple[Share, int]], forwarded: Rows) -> None:
         """Reveal one step of canvases: of each share those rows that belong to its piece with this number."""
@@ -219,8 +219,12 @@ class Progress:
         until = job.request.until
         if until is None or not job.masked or job.revises or job.policy.causal or job.steered is not None:
             return False
-        settled = job.canvas_ids[: min(job.masked[0], job.room)]
-        return bool(settled) and until([*job.answer, *settled])
+        known = min(job.masked[0], job.room)
+        settled = [*job.answer, *job.canvas_ids[:known]]
+        if not known or len(settled) <= job.asked:
+            return False
+        job.asked = len(settled)
+        return until(settled)
 
     def _take_canvas(self, job: Job, length: int) -> None:
         """Move the first `length` positions of the canvas into the answer, as far as it has room."""

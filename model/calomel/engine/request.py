@@ -86,7 +86,8 @@ class Request:
         reuse: so many leading context tokens are kept in the shared prefix cache; None for all of them, and of `given`.
             What others have kept there is read whatever this says.
         min_new_tokens: the end token is not predicted before so many tokens.
-        until: asked with the answer whenever it has grown, on the engine's thread; True ends it with reason `stop`.
+        until: asked with the answer, or with its beginning that is settled, whenever that has grown, on the engine's
+            thread; True ends it there with reason `stop`.
         given: nothing is chosen: the answer is these tokens and the end token, and the result has the exact causal
             log-probability of each, from one forward. Of the other fields only `context`, `deadline`, `priority` and
             `reuse` have a meaning then. Needs a checkpoint that is `verifiable`.

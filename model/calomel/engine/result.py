@@ -36,9 +36,9 @@ class Result:
         flips: how often the best token of each position changed from step to step.
         end_log_prob: log-probability of the end token, if the answer ended by one.
         finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
-        steps: canvas forwards (denoising steps).
-        forwards: all forwards behind the prefill. The length probe, and the causal encoding of a finished canvas
-            that another one follows, ride on a canvas forward.
+        steps: denoising steps.
+        forwards: all forwards behind the prefill. The length probe, the causal encoding of a finished canvas that
+            another one follows, and a second step that was foreseen (see `Foresight`) ride on a canvas forward.
         cached_tokens: context tokens read from the prefix cache.
         computed_tokens: context tokens that were not in it.
         canvas_length: the canvas length that was used; 0 when the answer needed none.
