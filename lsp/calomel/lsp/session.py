@@ -251,7 +251,7 @@ class Session:
                 return await self._factory(server)
             from calomel.suggest.launch import connect as find_or_start
 
-            return await find_or_start(server)
+            return await find_or_start(server, self._folders)
 
         return connect
 

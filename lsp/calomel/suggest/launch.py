@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 from urllib.parse import urlsplit
@@ -49,10 +50,14 @@ class ServerWish(Protocol):
         """After which a started server ends by itself."""
 
 
-async def connect(settings: ServerWish) -> Completer:
+async def connect(settings: ServerWish, folders: Sequence[Path] = ()) -> Completer:
     """A completer for these settings; returns at once, and finds or starts the server in the background.
 
     `info()` of it waits until the model is loaded, and raises why it is not.
+
+    Args:
+        settings: which server.
+        folders: of the workspace that is asked about; the server is told that it is the same one, and not which.
 
     Raises CompleterError for settings that cannot work, such as an address that is none or a missing token file.
     """
@@ -64,12 +69,20 @@ async def connect(settings: ServerWish) -> Completer:
         async def configured() -> Endpoint:
             return endpoint
 
-        return HttpCompleter(configured)
+        return HttpCompleter(configured, session_name(folders))
 
     async def shared() -> Endpoint:
         return await asyncio.to_thread(find_or_start, settings)
 
-    return HttpCompleter(shared)
+    return HttpCompleter(shared, session_name(folders))
+
+
+def session_name(folders: Sequence[Path]) -> str:
+    """What a server knows a workspace by: the same for the same folders, and not to be read back; empty for none."""
+    if not folders:
+        return ""
+    paths = "\0".join(sorted(str(folder) for folder in folders))
+    return hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:_NAME_CHARACTERS]
 
 
 def find_or_start(settings: ServerWish) -> Endpoint:

@@ -62,10 +62,12 @@ class HttpCompleter:
 
     Args:
         resolve: says where the server is.
+        session: what the server knows this side by, where it keeps what belongs together in one place; may be empty.
     """
 
-    def __init__(self, resolve: Resolve) -> None:
+    def __init__(self, resolve: Resolve, session: str = "") -> None:
         self._resolve = resolve
+        self._session = session
         self._endpoint: Endpoint | None = None
         self._client: AsyncClient | None = None
         self._resolving: asyncio.Lock = asyncio.Lock()
@@ -112,6 +114,8 @@ class HttpCompleter:
         headers = {"content-type": "application/json"}
         if endpoint.token is not None:
             headers["authorization"] = f"Bearer {endpoint.token}"
+        if self._session:
+            headers["x-session-id"] = self._session
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         try:
             response = await client.request(method, endpoint.url + path, content=body, headers=headers, timeout=timeout)

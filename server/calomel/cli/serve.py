@@ -39,6 +39,9 @@ def serve(
     upstream_unencrypted: Annotated[
         bool | None, typer.Option("--upstream-unencrypted", help="Send prompts to another machine over plain HTTP.")
     ] = None,
+    replicas: Annotated[
+        int | None, typer.Option(help="Processes with the model, on Ray Serve. Default: it is in this one.")
+    ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN or --token-file: others see command lines."),
@@ -108,6 +111,7 @@ def serve(
         "upstream_model": upstream_model,
         "upstream_token_file": upstream_token_file,
         "upstream_unencrypted": upstream_unencrypted,
+        "replicas": replicas,
         "token": token,
         "token_file": token_file,
         "fresh_token": fresh_token,

@@ -15,7 +15,6 @@ from starlette.responses import Response
 
 from calomel.server.acceptances import Acceptances
 from calomel.server.admission import Admission
-from calomel.server.auth import CLIENT_STATE
 from calomel.server.boundary import log_failure
 from calomel.server.deliveries import Deliveries
 from calomel.server.disconnect import until_disconnect
@@ -26,6 +25,7 @@ from calomel.server.metrics import Metrics, Spent
 from calomel.server.recent import Recent
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.models import ModelObject
+from calomel.server.sessions import client_of, in_session, session_of
 from calomel.server.settings import ServerSettings
 from calomel.server.sse import EventStream, event
 from calomel.suggest.canvas_text import CanvasText
@@ -94,8 +94,9 @@ class Visit:
         door: of the server.
         route: its short name in logs and counters.
         request: as it came.
-        filler: the model.
+        filler: the model, asked in the session's name.
         info: what the model can do.
+        opened: the same as the loader has it.
         id: of the completion; unguessable, because feedback is taken on its word.
         created: seconds since 1970.
         canvases: of the denoising, step by step; kept only where the administrator asked for recordings.
@@ -107,6 +108,7 @@ class Visit:
     filler: Filler
     info: ModelInfo
     _stack: AsyncExitStack
+    opened: Filler
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
     canvases: list[CanvasText] = field(default_factory=list)
@@ -172,7 +174,7 @@ class Visit:
             async for each in events:
                 yield each
         except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
-            refusal = self.door.refusal(error, self.filler)
+            refusal = self.door.refusal(error, self.opened)
             if refusal is None:
                 log_failure(error)
             yield event(ErrorResponse.model_validate((refusal or DoorError()).body()))
@@ -202,17 +204,10 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
         stack.enter_context(door.admission.place(client_of(request)))
         filler = await door.loader.acquire()
         try:
-            yield Visit(door, route, request, filler, door.loader.info(), stack)
+            asking = in_session(filler, session_of(request))
+            yield Visit(door, route, request, asking, door.loader.info(), stack, filler)
         except Exception as error:
             refusal = door.refusal(error, filler)
             if refusal is None or refusal is error:
                 raise
             raise refusal from error
-
-
-def client_of(request: Request) -> str:
-    """Who asks, for fairness among clients: the owner of the token, else the address of the other side."""
-    name: str | None = request.scope.get("state", {}).get(CLIENT_STATE)
-    if name is not None:
-        return f"token {name}"
-    return request.client.host if request.client is not None else ""

@@ -179,6 +179,15 @@ class EngineStoppedError(DoorError):
     message = "The engine has stopped and is started again. Please try again shortly."
 
 
+class ReplicaLostError(DoorError):
+    """A replica was lost, and its answer could not be made elsewhere as it was; the next question goes to another."""
+
+    status = 503
+    code = "replica_lost"
+    retry_after = RETRY_RESTART
+    message = "A replica of the model was lost while it answered. Please try again shortly."
+
+
 class UpstreamFailedError(DoorError):
     """Who serves the model's weights refused, failed or is gone; the message says which, and nothing of its words."""
 
@@ -219,6 +228,7 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,
     "upstream_failed": UpstreamFailedError,
+    "replica_lost": ReplicaLostError,
     # Nobody but a closing engine cancels a request that is still awaited.
     "cancelled": EngineStoppedError,
 }

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from calomel.prompts.foreign.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.server.door import Visit, client_of
+from calomel.server.door import Visit
+from calomel.server.sessions import client_of
 from calomel.suggest.asker import context_tokens
 from calomel.suggest.stateless.room import language_of
 from calomel.workspace.situation import Situation

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from calomel.server.door import Door
+    from calomel.suggest.replicas.line import ReplicaLook
 
 STATES: Final = ("loading", "ready", "failed", "unloaded")
 
@@ -35,6 +36,27 @@ class EngineLook:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicasLook:
+    """The processes with the model, where there are several.
+
+    Attributes:
+        wanted: how many there should be.
+        up: how many there are, with what each said last.
+        restarts: how many were started in the place of lost ones.
+        retried: requests that were asked of another, because theirs was lost.
+        lost: requests that could not be.
+        doubled: results that came for a request that had one.
+    """
+
+    wanted: int
+    up: tuple[ReplicaLook, ...]
+    restarts: int
+    retried: int
+    lost: int
+    doubled: int
+
+
+@dataclass(frozen=True, slots=True)
 class GpuLook:
     """Memory of one GPU, in bytes."""
 
@@ -51,11 +73,24 @@ def look_at_engine(door: Door) -> EngineLook | None:
     if engine is None:
         return None
     running, waiting = engine.occupancy
+    replicas = look_at_replicas(door)
+    if replicas is not None and any(look.cache_tokens is not None for look in replicas.up):
+        tokens = sum(look.cache_tokens or 0 for look in replicas.up)
+        return EngineLook(running, waiting, tokens, sum(look.cache_capacity or 0 for look in replicas.up))
     cache = getattr(engine, "cache", None)  # models that read whole windows, and those served elsewhere, have none
     if cache is None:
         return EngineLook(running, waiting, None, None)
     held = (cache.pages - cache.free_pages) * cache.page_size
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
+
+
+def look_at_replicas(door: Door) -> ReplicasLook | None:
+    """The processes with the model; None where it is in this one, or not there yet."""
+    if door.settings.replicas is None or door.loader.state != "ready":
+        return None
+    engine: Any = door.loader.filler().engine
+    watch, losses = engine.watch, engine.losses
+    return ReplicasLook(watch.wanted, watch.up, watch.restarts, losses.retried, losses.lost, losses.doubled)
 
 
 def look_at_gpus(door: Door) -> tuple[GpuLook, ...]:
@@ -118,6 +153,9 @@ class Gauges(Collector):
             if engine.cache_tokens is not None and engine.cache_capacity is not None:
                 yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
                 yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
+        replicas = look_at_replicas(door)
+        if replicas is not None:
+            yield from _of_replicas(replicas)
         resident = resident_bytes()
         if resident is not None:
             yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)
@@ -128,3 +166,19 @@ class Gauges(Collector):
                 memory.add_metric((gpu.device, "used"), gpu.used)
                 memory.add_metric((gpu.device, "free"), gpu.free)
             yield memory
+
+
+def _of_replicas(replicas: ReplicasLook) -> Iterable[Metric]:
+    count = GaugeMetricFamily("calomel_replicas", "Processes with the model, wanted and up", labels=("state",))
+    count.add_metric(("wanted",), replicas.wanted)
+    count.add_metric(("up",), len(replicas.up))
+    yield count
+    yield GaugeMetricFamily(
+        "calomel_replica_restarts", "Processes that were started in the place of lost ones", replicas.restarts
+    )
+    lost = GaugeMetricFamily(
+        "calomel_replica_requests", "Requests whose process was lost: asked of another, or refused", labels=("fate",)
+    )
+    lost.add_metric(("retried",), replicas.retried)
+    lost.add_metric(("lost",), replicas.lost)
+    yield lost

@@ -74,6 +74,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 quantize=settings.quantize,
                 exact=settings.exact,
                 upstream=upstream,
+                replicas=settings.replicas,
             )
             _warm_up(filler)
         except Exception as error:
@@ -96,6 +97,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             say(out, words.format(runtime_file=path))
             if upstream is not None:
                 say(out, f"Prompts go to {upstream.host}, which serves the model's weights")
+            if settings.replicas is not None:
+                say(out, f"Replicas: {settings.replicas}, on {os.environ.get('RAY_ADDRESS', 'this machine')}")
             server.run(sockets=[listener])
     if failures:
         raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]

@@ -117,6 +117,13 @@ class ServerSettings(BaseSettings):
     upstream_unencrypted: bool = Field(
         default=False, description="Prompts in plain HTTP over a network must be asked for twice."
     )
+    replicas: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="Processes with the model, kept by Ray Serve (`pip install 'calomel[cluster]'`): a workspace stays "
+        "with one of them, and one that is lost is replaced. Unset: the model is in the server's own process.",
+    )
     max_requests: int = Field(
         default=128,
         ge=1,
@@ -265,6 +272,8 @@ class ServerSettings(BaseSettings):
             url = checked_url(self.upstream, plain=self.upstream_unencrypted)
         except TargetError as error:
             raise ValueError(f"upstream: {error}") from None
+        if self.replicas is not None:
+            raise ValueError("replicas and an upstream were both given: with an upstream no weights are opened here")
         if self.model is None:
             raise ValueError("upstream needs a model: the folder with its config.json and tokenizer files")
         if self.offline and not is_loopback(urlsplit(url).hostname or ""):

@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 import warnings
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel.suggest.replicas.errors import LineLostError, ReplicasError
+from calomel.suggest.replicas.kept_signal import kept_signal
 from calomel.suggest.replicas.line import ReplicaLook
 from calomel.suggest.replicas.replica import Opening
 from calomel.suggest.replicas.served import ServedReplica
@@ -65,7 +67,9 @@ class RayLine:
         """See `Line.open`."""
         ray, serve = self._import()
         try:
-            self._start(ray)
+            # Ray's handler writes a stack to the log when the process is told to end.
+            with kept_signal(signal.SIGTERM):
+                self._start(ray)
             from ray.exceptions import RayError
             from ray.serve.config import ProxyLocation, RequestRouterConfig
             from ray.serve.exceptions import RayServeException

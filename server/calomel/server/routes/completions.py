@@ -12,7 +12,7 @@ from calomel.prompts.foreign.errors import ForeignPromptError
 from calomel.prompts.foreign.fim_tokens import parse_fim
 from calomel.prompts.foreign.zeta import is_zeta, parse_zeta
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, client_of, visit
+from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.fills import fill_of
 from calomel.server.media import require_json
@@ -28,6 +28,7 @@ from calomel.server.schemas.completions import (
     CompletionUsageChunk,
 )
 from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.sessions import client_of
 from calomel.server.sse import DONE, event
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from calomel.prompts.foreign.errors import ForeignPromptError
 from calomel.prompts.foreign.mercury import mercury_answer, parse_mercury
 from calomel.server.access import protected_router
 from calomel.server.deliveries import Delivered
-from calomel.server.door import Visit, client_of, visit
+from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.media import require_json
 from calomel.server.metrics import Spent
@@ -23,6 +23,7 @@ from calomel.server.schemas.edit import (
     EditRequest,
 )
 from calomel.server.schemas.errors import ErrorResponse
+from calomel.server.sessions import client_of
 from calomel.server.whole import whole
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.stateless.room import RegionAnswer, language_of

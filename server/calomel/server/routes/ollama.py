@@ -14,7 +14,7 @@ from calomel.prompts.foreign.fim_tokens import parse_fim
 from calomel.prompts.foreign.zeta import is_zeta, parse_zeta
 from calomel.server.access import protected_router
 from calomel.server.boundary import log_failure
-from calomel.server.door import Visit, client_of, door_of, visit
+from calomel.server.door import Visit, door_of, visit
 from calomel.server.errors import DoorError, InvalidParameterError
 from calomel.server.fills import fill_of
 from calomel.server.media import require_json
@@ -32,6 +32,7 @@ from calomel.server.schemas.ollama import (
     Tag,
     Tags,
 )
+from calomel.server.sessions import client_of
 from calomel.suggest.model_info import version
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def _lines(visiting: Visit, body: GenerateRequest, items: AsyncIterator[st
             elif item:
                 yield _line(_chunk(visiting, body, item))
     except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more line)
-        refusal = visiting.door.refusal(error, visiting.filler)
+        refusal = visiting.door.refusal(error, visiting.opened)
         if refusal is None:
             log_failure(error)
         yield _line(ErrorResponse.model_validate((refusal or DoorError()).body()))

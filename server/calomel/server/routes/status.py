@@ -9,7 +9,7 @@ from fastapi import Path, Request
 from calomel.server.access import protected_router
 from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, RecordingError
-from calomel.server.gauges import look_at_engine, look_at_gpus, resident_bytes
+from calomel.server.gauges import look_at_engine, look_at_gpus, look_at_replicas, resident_bytes
 from calomel.server.metrics import counted
 from calomel.server.recent import Entry
 from calomel.server.schemas.errors import ErrorResponse
@@ -22,6 +22,8 @@ from calomel.server.schemas.status import (
     QueueStatus,
     RecentStatus,
     Recording,
+    ReplicasStatus,
+    ReplicaStatus,
     Status,
     SuggestionStatus,
 )
@@ -73,6 +75,7 @@ async def status(request: Request) -> Status:
         ),
         resident_bytes=resident_bytes(),
         gpus=[GpuStatus(device=gpu.device, used_bytes=gpu.used, free_bytes=gpu.free) for gpu in look_at_gpus(door)],
+        replicas=_replicas(door),
         recording=door.settings.record_denoising,
         recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_SHOWN)],
     )
@@ -86,6 +89,31 @@ async def recording(completion_id: Annotated[str, Path(max_length=64)], request:
         raise RecordingError
     frames = [Frame(step=each.step, pieces=list(each.pieces), revealed=list(each.revealed)) for each in canvases]
     return Recording(id=completion_id, frames=frames)
+
+
+def _replicas(door: Door) -> ReplicasStatus | None:
+    found = look_at_replicas(door)
+    if found is None:
+        return None
+    up = [
+        ReplicaStatus(
+            id=look.id,
+            pid=look.pid,
+            node=look.node,
+            running=look.running,
+            waiting=look.waiting,
+            answered=look.answered,
+        )
+        for look in found.up
+    ]
+    return ReplicasStatus(
+        wanted=found.wanted,
+        up=up,
+        restarts=found.restarts,
+        retried=found.retried,
+        lost=found.lost,
+        doubled=found.doubled,
+    )
 
 
 def _model(door: Door) -> ModelStatus:

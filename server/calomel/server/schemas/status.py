@@ -27,6 +27,28 @@ class QueueStatus(BaseModel):
     refused: dict[str, int]
 
 
+class ReplicaStatus(BaseModel):
+    """One process with the model; see `calomel.suggest.replicas.line.ReplicaLook`."""
+
+    id: str
+    pid: int
+    node: str
+    running: int
+    waiting: int
+    answered: int
+
+
+class ReplicasStatus(BaseModel):
+    """The processes with the model: how many there should be, those that are up, and what became of the others."""
+
+    wanted: int
+    up: list[ReplicaStatus]
+    restarts: int
+    retried: int
+    lost: int
+    doubled: int
+
+
 class PaceStatus(BaseModel):
     """The last minute's answers."""
 
@@ -93,6 +115,7 @@ class Status(BaseModel):
     suggestions: SuggestionStatus
     resident_bytes: int | None
     gpus: list[GpuStatus]
+    replicas: ReplicasStatus | None = None
     recording: bool
     recent: list[RecentStatus]
 
