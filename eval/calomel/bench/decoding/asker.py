@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from calomel.bench.decoding.begins import Begins, cut_back, token_pieces
 from calomel.bench.decoding.orders import Ordered
 from calomel.bench.decoding.variants import Order, Variant
 from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
 from calomel.bench.model import TokenizerMeasure, checkpoint_folder
+from calomel.prompts.begins import Begins, Pieces, cut_back
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.fill import DEFAULT_CONTEXT, Filler, FillRequest
 
@@ -48,7 +48,7 @@ class ModelAsker:
         self._model = model
         self._filler = filler
         self._tokenizer = tokenizer
-        self._pieces = token_pieces(tokenizer)
+        self._pieces = Pieces.of(tokenizer)
         self._fillers: dict[Order, Filler] = {"shipped": filler}
 
     def ask(self, variant: Variant, hole: Hole) -> tuple[str, int]:
@@ -68,7 +68,7 @@ class ModelAsker:
             canvas_lengths=variant.canvases,
             max_context=variant.context or DEFAULT_CONTEXT,
             stop=("\n",) if variant.one_line else (),
-            constraint=Begins(owed.encode(), self._pieces) if owed else None,
+            constraint=Begins(owed, self._pieces) if owed else None,
         )
         self._model.bias = variant.end_bias
         fill = self._filler_of(variant.order).fill(request)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts.begins import Begins, Pieces, cut_back
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.weights import nano_path
+
+PIECES = Pieces((b"", b"a", b"ab", b"abc", b"b", b"bc!", b"x"))
+
+
+def allowed(mask: bytes) -> set[int]:
+    return {token for token in range(len(PIECES.by_id)) if mask[token // 8] >> token % 8 & 1}
+
+
+def test_tokens_may_be_a_part_of_the_text_or_go_beyond_it() -> None:
+    walk = Begins("ab", PIECES).begin()
+    assert allowed(walk.allowed()) == {1, 2, 3}
+    assert not walk.may_end()
+    assert walk.advance([1]) == 1
+    assert allowed(walk.allowed()) == {4, 5}
+    assert walk.advance([5, 0, 6]) == 3
+    assert walk.may_end()
+    assert allowed(walk.allowed()) == set(range(len(PIECES.by_id)))
+
+
+def test_what_does_not_fit_is_not_taken_in() -> None:
+    walk = Begins("ab", PIECES).begin()
+    assert walk.advance([1, 6]) == 1
+    assert walk.advance([0]) == 0
+    assert walk.advance([99]) == 0
+    assert walk.forced() == ()
+
+
+@given(st.text("abcx!", min_size=1, max_size=5))
+def test_what_fits_is_what_a_look_at_every_token_finds(text: str) -> None:
+    wanted = text.encode()
+    naive = {
+        token
+        for token, piece in enumerate(PIECES.by_id)
+        if piece and (piece.startswith(wanted) or wanted.startswith(piece))
+    }
+    assert set(PIECES.fitting(wanted)) == naive
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(Path(nano_path()) / "tokenizer.json")
+
+
+def test_a_prefix_is_cut_back_to_its_last_word(tokenizer: Tokenizer) -> None:
+    assert "x = 1\nreturn tot"[cut_back("x = 1\nreturn tot", tokenizer) :] == " tot"
+    assert cut_back("x = 1\n    ", tokenizer) == len("x = 1\n    ")
+    assert cut_back("", tokenizer) == 0
+
+
+def test_control_tokens_stand_for_nothing(tokenizer: Tokenizer) -> None:
+    pieces = Pieces.of(tokenizer)
+    assert len(pieces.by_id) == tokenizer.size
+    assert pieces.by_id[tokenizer.end] == b""
+    assert b"".join(pieces.by_id[token] for token in tokenizer.encode("def f(x):")) == b"def f(x):"
+
+
+def test_the_whole_word_and_longer_ones_may_begin_an_answer(tokenizer: Tokenizer) -> None:
+    pieces = Pieces.of(tokenizer)
+    words = {pieces.by_id[token] for token in pieces.fitting(b" retur")}
+    assert b" return" in words
+    assert b" re" in words
+    assert all(word.startswith(b" retur") or b" retur".startswith(word) for word in words)
