@@ -91,7 +91,7 @@ def test_every_policy_gives_the_same_answers_however_seldom_the_host_looks(
 def test_what_is_not_done_on_the_device_is_done_beside_it(
     ending: Transformer, start: Start, context: tuple[int, ...], taken: list[Request]
 ) -> None:
-    plain = {"max_new_tokens": 12, "canvas_lengths": (12,), "policy": "threshold:0.4"}
+    plain: dict[str, Any] = {"max_new_tokens": 12, "canvas_lengths": (12,), "policy": "threshold:0.4"}
     there = [Request(context[:size], **plain) for size in (20, 30, 40)]
     others = [
         Request(context, **{**plain, "policy": "verified"}),
