@@ -50,11 +50,15 @@ class Served:
 
 @contextmanager
 def served(
-    model: Path | None = None, device: str = "cpu", threads: int | None = None, arguments: Sequence[str] = ()
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    arguments: Sequence[str] = (),
+    ready_seconds: float = READY_SECONDS,
 ) -> Iterator[Served]:
     """Start a server with its own defaults and end it with the context; ready when the context opens.
 
-    Raises ServedError when it does not become ready.
+    Raises ServedError when it does not become ready within `ready_seconds`.
     """
     token = secrets.token_urlsafe(24)
     with tempfile.TemporaryDirectory(prefix="calomel-bench-") as made:
@@ -68,7 +72,7 @@ def served(
                 command, env=_environment(folder, token), stdout=words, stderr=subprocess.STDOUT
             )
         try:
-            host, port = _address(process, record, log)
+            host, port = _address(process, record, log, ready_seconds)
             yield Served(host, port, token, process.pid, log)
         finally:
             process.terminate()
@@ -79,9 +83,9 @@ def served(
                 process.wait()
 
 
-def _address(process: subprocess.Popen[bytes], record: Path, log: Path) -> tuple[str, int]:
+def _address(process: subprocess.Popen[bytes], record: Path, log: Path, seconds: float) -> tuple[str, int]:
     """Host and port of the server, as soon as its model is loaded."""
-    until = time.monotonic() + READY_SECONDS
+    until = time.monotonic() + seconds
     while time.monotonic() < until and process.poll() is None:
         try:
             found = runtime_file.read(record)

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from calomel.cli.bench_curve import curve
-from calomel.cli.bench_server import load, soak
+from calomel.cli.bench_server import load, replicas, soak
 from calomel.cli.bench_window import window
 from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
@@ -19,6 +19,7 @@ from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
 bench.command()(load)
+bench.command()(replicas)
 bench.command()(soak)
 bench.command()(window)
 bench.command()(curve)

@@ -75,3 +75,40 @@ def soak(
         print(run_soak(options).to_markdown())
     except (BenchDataError, ServedError) as error:
         raise CommandError(str(error)) from error
+
+
+def replicas(
+    count: Annotated[int, typer.Option("--replicas", min=1, max=64, help="Replicas of the server.")] = 2,
+    clients: Annotated[int, typer.Option(min=2, max=1024, help="Clients that ask at once.")] = 16,
+    context: Annotated[int, typer.Option(min=256, max=32_768, help="Tokens around each cursor, about.")] = 1024,
+    model: Model = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+    seed: Annotated[int, typer.Option(help="Decides where the clients type.")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter phases.")] = False,
+    json: Json = None,
+    results: Results = None,
+) -> None:
+    """A server with replicas under load, one of which is killed: what that costs, and whether anything is lost."""
+    check_device(device)
+    with engine_errors_reported():
+        from calomel.bench.heldout import BenchDataError
+        from calomel.bench.replicas import ReplicasOptions, run_replicas
+        from calomel.bench.served import ServedError
+
+        options = ReplicasOptions(
+            model=model,
+            device=device,
+            threads=threads,
+            replicas=count,
+            clients=clients,
+            context=context,
+            seed=seed,
+            quick=quick,
+            json=json,
+            results=results,
+        )
+        try:
+            print(run_replicas(options).to_markdown())
+        except (BenchDataError, ServedError) as error:
+            raise CommandError(str(error)) from error

@@ -23,16 +23,17 @@ def client_of(request: Request) -> str:
 
 
 def session_of(request: Request) -> str:
-    """What the engine tells apart: a client's session where it names one, else its connection.
+    """What belongs together: what a client says it does, else what one person asks, else what comes by one connection.
 
-    A name is the client's own business: the same one of two clients is two sessions. Without one, a program that keeps
-    its connection keeps its session, too.
+    A name is the client's own business: the same one of two clients is two sessions.
     """
+    client = client_of(request)
     named = request.headers.get(SESSION_HEADER, "")
     if named and len(named) <= _LONGEST:
-        return f"{client_of(request)} {named}"
-    port = request.client.port if request.client is not None else ""
-    return f"{client_of(request)} {port}"
+        return f"{client} {named}"
+    if request.scope.get("state", {}).get(CLIENT_STATE):
+        return client
+    return client if request.client is None else f"{client} {request.client.host} {request.client.port}"
 
 
 def in_session(filler: Filler, session: str) -> Filler:

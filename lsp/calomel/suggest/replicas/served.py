@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from calomel.suggest.replicas.replica import Opening, Replica, open_model
@@ -37,11 +38,10 @@ def listen_here() -> None:
     Ray Serve 2.60 opens it on every address of the machine, asks no token there, and unpacks whatever comes. Nobody
     uses it here. Raises AttributeError where Ray Serve has changed: then no replica is started.
     """
-    from ray.serve._private import replica
-
+    replica: Any = import_module("ray.serve._private.replica")
     add = replica.add_port_to_grpc_server
 
     def add_here(server: Any, address: str) -> int:
         return int(add(server, address.replace("[::]", "127.0.0.1")))
 
-    setattr(replica, "add_port_to_grpc_server", add_here)  # noqa: B010  (a name that it imports itself)
+    replica.add_port_to_grpc_server = add_here

@@ -6,8 +6,9 @@ import os
 import resource
 import socket
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from calomel.cli.checks.finding import Finding, fail, ok, warn
 from calomel.server import tokens
@@ -17,6 +18,7 @@ from calomel.server.settings import ServerSettings
 from calomel.suggest import runtime_file
 from calomel.suggest.loopback import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.weights import nano_path
 
 _ANSWER_SECONDS: Final = 5.0
 # Beside the connections: weights, logs, the event loop's own.
@@ -36,6 +38,8 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     yield _files(settings)
     if settings.workspace is not None:
         yield _workspace(settings.workspace)
+    if settings.replicas is not None:
+        yield from _replicas(settings, settings.replicas, record)
 
 
 def _settings(layered: Layered) -> Finding:
@@ -155,6 +159,52 @@ def _workspace(folder: Path) -> Finding:
     if not folder.is_dir():
         return fail("workspace", f"{folder} is no folder", "name another, or start the server without it")
     return ok("workspace", f"{folder}: what clients show of its files is completed from it")
+
+
+def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
+    """Whether so many processes with the model can be started, and whether those of a running server are up."""
+    if find_spec("ray") is None:
+        yield fail("replicas", "Ray Serve is not installed", "pip install 'calomel[cluster]'")
+        return
+    if record is None:
+        yield _room(settings, count)
+        return
+    found = _status(record).get("replicas")
+    if not isinstance(found, dict):
+        yield warn("replicas", "the running server has none", "end it, and start it again with these settings")
+        return
+    up, told = len(found["up"]), f"{len(found['up'])} of {found['wanted']} up, {found['restarts']} restarted"
+    yield ok("replicas", told) if up == found["wanted"] else warn("replicas", told, "the server's log says more")
+
+
+def _room(settings: ServerSettings, count: int) -> Finding:
+    from calomel.engine import CheckpointError  # imports torch
+    from calomel.families.family import OpenOptions
+    from calomel.suggest.replicas.opening import refuse_too_many
+
+    tokens = settings.cache_tokens
+    options = OpenOptions(device=settings.device, cache_tokens=tokens, spare_tokens=tokens, quantize=settings.quantize)
+    if "RAY_ADDRESS" in os.environ:
+        return ok("replicas", f"{count}, on the cluster at {os.environ['RAY_ADDRESS']}")
+    try:
+        refuse_too_many(settings.model or nano_path(), options, count)
+    except CheckpointError as error:
+        return fail("replicas", str(error), "fewer --replicas")
+    return ok("replicas", f"{count}, for which there is room")
+
+
+def _status(record: ServerRecord) -> dict[str, Any]:
+    """What the running server says of itself; empty where it says nothing."""
+    import httpx
+
+    headers = {} if record.token is None else {"authorization": f"Bearer {record.token}"}
+    try:
+        with httpx.Client(base_url=record.url, trust_env=False, verify=False, timeout=_ANSWER_SECONDS) as client:  # noqa: S501
+            answer = client.get("/calomel/v1/status", headers=headers)
+            found: dict[str, Any] = answer.json() if answer.status_code == httpx.codes.OK else {}
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return found
 
 
 def writable(folder: Path) -> Finding:
