@@ -77,6 +77,8 @@ class Opportunity:
         computed_tokens: of the prompt, that the model had to read.
         cached_tokens: of the prompt, that it knew already.
         model_ms: of `latency_ms`, what the model took; 0 when it was not asked.
+        steps: forwards of the engine that were not context alone; 0 where nobody counts.
+        rows: of all its forwards.
         real_outcome: what the recorded person really did with a recorded offer: `accepted`, `partly`, or nothing.
         name: of a scenario's question.
         makers: of all that was proposed, each once, in order of names.
@@ -95,6 +97,8 @@ class Opportunity:
     computed_tokens: int = 0
     cached_tokens: int = 0
     model_ms: float = 0.0
+    steps: int = 0
+    rows: int = 0
     real_outcome: str = ""
     name: str = ""
     makers: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ class ReplayOptions:
         limit_minutes: of each log's time; None for all of it.
         samples: show nothing, and keep every candidate with what the person would have done about it.
         prompts: keep texts and prompts with the samples, too.
+        speculate: the engine may guess second steps (see `calomel.engine.foresight`).
         debounce_seconds: after a keystroke; None for the suggester's own, learned from the rhythm of typing.
     """
 
@@ -41,6 +42,7 @@ class ReplayOptions:
     debounce_seconds: float | None = None
     samples: bool = False
     prompts: bool = False
+    speculate: bool = True
 
     @property
     def fixed_latency(self) -> float | None:

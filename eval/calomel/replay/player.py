@@ -313,6 +313,8 @@ class Player:
                 computed_tokens=sum(each.computed_tokens for each in answered),
                 cached_tokens=sum(each.cached_tokens for each in answered),
                 model_ms=sum(each.seconds for each in answered) * 1e3,
+                steps=sum(each.steps for each in answered),
+                rows=sum(each.rows for each in answered),
                 makers=tuple(sorted(set[str]().union(*(each.makers for each in answered)))),
             )
         )

@@ -49,7 +49,9 @@ def open_engine(options: ReplayOptions) -> Completer:
     """The engine in this process, with the model that the options name."""
     from calomel.suggest.in_process import open_completer
 
-    return open_completer(options.model, options.device, options.threads)
+    completer = open_completer(options.model, options.device, options.threads)
+    completer.speculate(wanted=options.speculate)
+    return completer
 
 
 @dataclass(frozen=True, slots=True)

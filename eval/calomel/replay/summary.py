@@ -17,6 +17,7 @@ from calomel.replay.metrics.quality import quality
 from calomel.replay.metrics.rates import is_seen, rates
 from calomel.replay.metrics.recorded import recorded
 from calomel.replay.metrics.selectivity import precision_coverage
+from calomel.replay.metrics.steps import steps
 from calomel.replay.opportunity import LogResult
 from calomel.replay.resampling import Resampling
 
@@ -57,6 +58,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
         **confidence(offers, resampling),
         **latencies(offers, resampling),
         **tokens(offers, resampling),
+        **steps(offers, resampling),
         **{name: at_its_rate.get(name) for name in RECORDED},
         **at_its_rate,
     }
@@ -65,6 +67,8 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
         "logs": len(results),
         "active_minutes": offers.minutes,
         "typed_characters": offers.typed,
+        "steps": sum(item.steps for item in offers.ours),
+        "rows": sum(item.rows for item in offers.ours),
         "opportunities": offers.own,
         "asked": sum(map(was_asked, offers.ours)),
         "candidates": sum(item.candidate is not None for item in offers.ours),

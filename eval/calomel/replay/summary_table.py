@@ -35,6 +35,9 @@ _ROWS: Final[tuple[tuple[str, str, int | None], ...]] = (
     ("latency_p99_ms", "latency p99, ms", 0),
     ("computed_tokens", "tokens computed per question", 0),
     ("cached_tokens", "tokens cached per question", 0),
+    ("steps_per_question", "steps of the engine per question", 2),
+    ("steps_per_accepted_token", "steps per accepted token", 1),
+    ("steps_per_accepted_character", "steps per accepted character", 1),
 )
 _RECORDED: Final[tuple[tuple[str, str, str, int | None], ...]] = (
     ("accepted of shown", "acceptance_at_recorded_rate", "recorded_acceptance_same_rule", None),

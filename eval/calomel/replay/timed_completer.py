@@ -29,13 +29,16 @@ class Answers(Protocol):
 class Asked:
     """One question that the model answered: seconds, tokens of the prompt that it read, and that it knew.
 
-    `makers`: of candidates that would change something.
+    `makers`: of candidates that would change something. `steps`, `rows`: what the engine did for it, where that counts;
+    of a question that was dropped meanwhile, as far as it came.
     """
 
     seconds: float
     computed_tokens: int
     cached_tokens: int
     makers: frozenset[str] = frozenset()
+    steps: int = 0
+    rows: int = 0
 
 
 class TimedCompleter:
@@ -74,17 +77,23 @@ class TimedCompleter:
         known = None if self._answers is None else self._answers.get(key)
         if known is not None:
             answer, seconds = decode_answer(known["answer"]), float(known["seconds"])
+            steps, rows = int(known.get("steps", 0)), int(known.get("rows", 0))
             if self._latency is None:
                 await self._time.sleep(seconds)
         else:
-            began = self._time.now
-            answer = await self._time.compute(self._inner.complete(request))
-            seconds = self._time.now - began
+            began, done = self._time.now, self._done
+            try:
+                answer = await self._time.compute(self._inner.complete(request))
+            except BaseException:
+                self.answered.append(Asked(self._time.now - began, 0, 0, frozenset(), *self._since(done)))
+                raise
+            seconds, (steps, rows) = self._time.now - began, self._since(done)
             if self._answers is not None:
-                self._answers.put(key, {"answer": encode_answer(answer).decode(), "seconds": seconds})
+                record = {"answer": encode_answer(answer).decode(), "seconds": seconds, "steps": steps, "rows": rows}
+                self._answers.put(key, record)
         computed = max(0, answer.context_tokens - answer.cached_tokens)
         seconds = seconds if self._latency is None else self._latency
-        self.answered.append(Asked(seconds, computed, answer.cached_tokens, _makers(request, answer)))
+        self.answered.append(Asked(seconds, computed, answer.cached_tokens, _makers(request, answer), steps, rows))
         return answer
 
     async def info(self) -> ModelInfo:
@@ -93,6 +102,16 @@ class TimedCompleter:
 
     async def aclose(self) -> None:
         """Nothing: the model belongs to who made it."""
+
+    @property
+    def _done(self) -> tuple[int, int]:
+        """Steps of the engine so far, and rows of its forwards."""
+        work = getattr(self._inner, "work", None)
+        return (0, 0) if work is None else (work.steps, work.rows)
+
+    def _since(self, before: tuple[int, int]) -> tuple[int, int]:
+        steps, rows = self._done
+        return steps - before[0], rows - before[1]
 
     def _key(self, request: CompleteRequest) -> str:
         digest = hashlib.sha256(encode_request(request)).hexdigest()[:24]

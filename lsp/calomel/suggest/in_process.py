@@ -21,6 +21,7 @@ from calomel.suggest.fields import FieldError
 from calomel.suggest.wire import check_request
 
 if TYPE_CHECKING:
+    from calomel.engine.work import Work
     from calomel.suggest.fill import Fill, FillRequest
 
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
@@ -102,6 +103,20 @@ class EngineCompleter:
 
     filler: OwnedFills
     model: ModelInfo
+
+    @property
+    def work(self) -> Work | None:
+        """What the engine has done so far; None where it does not count."""
+        found: Work | None = getattr(getattr(self.filler, "engine", None), "work", None)
+        return found
+
+    def speculate(self, *, wanted: bool) -> None:
+        """Whether second steps may be guessed; an engine without them does as ever."""
+        from calomel.engine.foresight import Foresight  # imports torch, which came with the engine
+
+        foresee = getattr(getattr(self.filler, "engine", None), "foresee", None)
+        if foresee is not None:
+            foresee(Foresight() if wanted else Foresight(rows=0))
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Raises CompleterError."""

@@ -25,6 +25,7 @@ from calomel.engine.request import Priority
 from calomel.engine.resident.options import ResidentOptions
 from calomel.engine.serving import PREFILL_SECONDS, Serving
 from calomel.engine.transformer import Transformer
+from calomel.engine.work import Work
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
 _WITHIN_FIRST_STEP: Final = 64
@@ -97,8 +98,9 @@ class Engine(Serving):
             observe=observe,
             resident=_resident_on(weight.device) if resident is None else resident or None,
         )
+        self._denoiser = denoiser
         if foresight is not None:
-            denoiser.foresee(foresight)
+            self.foresee(foresight)
         super().__init__(
             denoiser,
             max_batch=max_batch,
@@ -106,6 +108,15 @@ class Engine(Serving):
             prefill_unit=block,
             prefill_seconds=prefill_seconds,
         )
+
+    @property
+    def work(self) -> Work:
+        """What was done so far."""
+        return self._denoiser.work
+
+    def foresee(self, foresight: Foresight) -> None:
+        """Guess second steps as `foresight` does, from now on."""
+        self._denoiser.foresee(foresight)
 
     @classmethod
     def from_checkpoint(

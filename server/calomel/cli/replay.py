@@ -52,6 +52,9 @@ def replay(
         typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
     ] = None,
     prompts: Annotated[bool, typer.Option(help="With --samples: keep texts and prompts, too: for align.")] = False,
+    speculate: Annotated[
+        bool, typer.Option(help="Let the engine guess second steps; answers are the same without.")
+    ] = True,
     html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
@@ -76,6 +79,7 @@ def replay(
         limit_minutes=limit_minutes,
         samples=samples is not None,
         prompts=prompts,
+        speculate=speculate,
     )
     for path in (json, html, samples):
         if path is not None and not path.resolve().parent.is_dir():
