@@ -10,6 +10,8 @@ from calomel.bench import infill as bench_infill
 from calomel.bench import speed as bench_speed
 from calomel.bench.heldout import BenchDataError
 from calomel.bench.infill import InfillOptions
+from calomel.bench.peers import run as bench_peers
+from calomel.bench.peers.run import PeersOptions
 from calomel.bench.speed import SpeedOptions
 
 Run = Callable[..., Any]
@@ -85,3 +87,18 @@ def test_a_wrong_size_of_context_is_refused(run: Run, text: str) -> None:
     done = run("bench", "infill", "--context", text)
     assert done.status == 2
     assert repr(text) in done.err
+
+
+def test_parts_reach_the_bench_of_peers_in_its_order(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Bench()
+    monkeypatch.setattr(bench_peers, "run_peers", fake)
+    result = run("bench", "peers", "--part", "diffusion-gemma", "--part", "holes", "--quick")
+    assert (result.status, result.out) == (0, "# page\n")
+    assert fake.asked == [PeersOptions(quick=True, parts=("holes", "diffusion-gemma"))]
+
+
+def test_a_part_that_is_none_is_refused_by_name(run: Run) -> None:
+    result = run("bench", "peers", "--part", "hole")
+    assert result.status == 2
+    assert "no part 'hole'" in result.err
+    assert "holes, half-billion, diffusion-gemma" in result.err
