@@ -88,4 +88,4 @@ def foreseeable(job: Job) -> bool:
         return False
     if len(job.candidates) > 1 or policy.verified or policy.reveal is None or job.revises:
         return False
-    return diffusion.block == 1 and not diffusion.logit_shift and diffusion.sub_block is None
+    return diffusion.block == 1 and diffusion.sub_block is None

@@ -311,8 +311,8 @@ class Job:
                 )
             )
         for state in () if self.canvas_steps else self.foreseen:
-            read = [column for column, token in enumerate(state) if token == self.diffusion.mask_token_id]
-            pieces.append(Piece(state, buffer, start, causal=False, read=read))
+            read = [first + column for column, token in enumerate(state) if token == self.diffusion.mask_token_id]
+            pieces.append(Piece([*head, *state], buffer, start, causal=False, read=read, first=first))
         return pieces
 
     @property
