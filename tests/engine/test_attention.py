@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from calomel.engine import ModelConfig, Transformer
-from calomel.engine.attention import flash_varlen
 from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.flash import flash_varlen
 from calomel.engine.forward import Piece, forward
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]

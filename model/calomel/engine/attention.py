@@ -3,17 +3,16 @@
 A forward concatenates segments. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every segment begins at a block and attends to itself block by block.
-The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when it is installed, but
-for segments of several blocks, whose mask it has no form of.
+The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when there is one, but for
+segments of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -21,8 +20,7 @@ from torch.nn import functional as F
 
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.config import ModelConfig
-
-FlashVarlen = Callable[..., Tensor]
+from calomel.engine.flash import FlashVarlen
 
 # Rows of the largest canvases; a mask of a prefill chunk has megabytes.
 _REMEMBERED_ROWS: Final = 72
@@ -182,17 +180,6 @@ def _mask(
 
 # Behind a context that fills the window, canvases of one length have one mask, whatever the request.
 _remembered_mask = functools.lru_cache(maxsize=64)(_mask)
-
-
-@functools.cache
-def flash_varlen() -> FlashVarlen | None:
-    """flash-attn's varlen function where it is installed and CUDA is there, else None."""
-    if not torch.cuda.is_available():
-        return None
-    try:
-        return cast("FlashVarlen", importlib.import_module("flash_attn").flash_attn_varlen_func)
-    except (ImportError, AttributeError):
-        return None
 
 
 def _flat_keys(segments: Sequence[Segment], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from calomel.engine.alone import alone
-from calomel.engine.attention import flash_varlen
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.cache import PrefixCache
 from calomel.engine.canvas import Board
 from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows, decide
+from calomel.engine.flash import flash_varlen
 from calomel.engine.foresight import Foresight
 from calomel.engine.forward import Piece, forward
 from calomel.engine.handle import Handle

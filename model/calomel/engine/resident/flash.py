@@ -8,9 +8,7 @@ and the copy of flash-attn 2 in PyTorch itself (2.12 and newer). Each attends to
 from __future__ import annotations
 
 import functools
-import importlib
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -18,11 +16,10 @@ import torch
 from torch import Tensor
 
 from calomel.engine.config import ModelConfig
+from calomel.engine.flash import HOPPER, bounds, first, installed
 from calomel.engine.resident.arena import PAGE, Arena
 from calomel.engine.resident.attention import Attending, Places
 from calomel.engine.resident.shape import StepShape, most_keys
-
-_HOPPER: Final = 9
 
 
 class PagedKernel(Protocol):
@@ -93,39 +90,29 @@ def paged_kernel(device: torch.device, dtype: torch.dtype) -> PagedKernel | None
 
 
 def _flash_3(major: int) -> PagedKernel | None:
-    found = _function("flash_attn_interface", "flash_attn_with_kvcache", ("cache_seqlens", "page_table"))
-    return _WithCache(found, "page_table") if found is not None and major == _HOPPER else None
+    found = installed("flash_attn_interface", "flash_attn_with_kvcache", ("cache_seqlens", "page_table"))
+    return _WithCache(found, "page_table") if found is not None and major == HOPPER else None
 
 
 def _flash_4(major: int) -> PagedKernel | None:
-    found = _function("flash_attn.cute", "flash_attn_varlen_func", ("seqused_k", "page_table"))
+    found = installed("flash_attn.cute", "flash_attn_varlen_func", ("seqused_k", "page_table"))
     # On Hopper it reads no pages yet.
-    return _Cute(found) if found is not None and major > _HOPPER else None
+    return _Cute(found) if found is not None and major > HOPPER else None
 
 
 def _flash_2(major: int) -> PagedKernel | None:
     del major
-    found = _function("flash_attn", "flash_attn_with_kvcache", ("cache_seqlens", "block_table"))
+    found = installed("flash_attn", "flash_attn_with_kvcache", ("cache_seqlens", "block_table"))
     return None if found is None else _WithCache(found, "block_table")
 
 
 def _torch(major: int) -> PagedKernel | None:
     del major
-    found = _function("torch.nn.attention.varlen", "varlen_attn", ("seqused_k", "block_table"))
+    found = installed("torch.nn.attention.varlen", "varlen_attn", ("seqused_k", "block_table"))
     return None if found is None else _Varlen(found)
 
 
 _KERNELS: Final = (_flash_3, _flash_4, _flash_2, _torch)
-
-
-def _function(module: str, name: str, parameters: Sequence[str]) -> Callable[..., Any] | None:
-    """The function `name` of `module`, if it is there and has `parameters`."""
-    try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
-        known = inspect.signature(found).parameters
-    except (ImportError, AttributeError, OSError, ValueError):  # OSError: built against another torch
-        return None
-    return found if all(parameter in known for parameter in parameters) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,7 @@ class _WithCache:
     def __call__(self, q: Tensor, keys: Tensor, values: Tensor, keyed: Keyed, *, causal: bool, past: int) -> Tensor:
         window = (past, 0 if causal else -1)
         where = {"cache_seqlens": keyed.lengths, self.table: keyed.pages}
-        return _first(self.call(q, keys, values, causal=causal, window_size=window, **where))
+        return first(self.call(q, keys, values, causal=causal, window_size=window, **where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +135,9 @@ class _Cute:
     call: Callable[..., Any]
 
     def __call__(self, q: Tensor, keys: Tensor, values: Tensor, keyed: Keyed, *, causal: bool, past: int) -> Tensor:
-        window = (None if past < 0 else past, 0 if causal and past >= 0 else None)
+        window = bounds(past, causal=causal)
         where = {"seqused_k": keyed.lengths, "page_table": keyed.pages}
-        return _first(self.call(q, keys, values, causal=causal, window_size=window, **where))
+        return first(self.call(q, keys, values, causal=causal, window_size=window, **where))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +162,4 @@ class _Varlen:
             seqused_k=keyed.lengths,
             block_table=keyed.pages,
         )
-        return _first(out).reshape(q.shape)
-
-
-def _first(result: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """Some releases return what the softmax was divided by, too."""
-    if isinstance(result, tuple):
-        return result[0]
-    return result
+        return first(out).reshape(q.shape)
