@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.fields import FieldError
 from calomel.suggest.wire import (
@@ -28,6 +30,34 @@ def test_drafts_reach_the_other_side() -> None:
     assert decode_request(encode_request(EDIT)) == EDIT
     fill = CompleteRequest("fill", PromptParts(prefix="a"), drafts=(Draft("b", "continuation"),))
     assert decode_request(encode_request(fill)) == fill
+
+
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), min_size=4, max_size=4),
+    counts=st.tuples(st.integers(0, 3), st.integers(0, 3)),
+    line=st.integers(0, 9),
+)
+def test_whatever_stands_around_comes_to_the_other_side_as_it_is(
+    texts: list[str], counts: tuple[int, int], line: int
+) -> None:
+    excerpts = [Excerpt(texts[number % 4], line + number, texts[(number + 1) % 4]) for number in range(4)]
+    parts = PromptParts(
+        related=tuple(excerpts[: counts[0]]),
+        far=tuple(excerpts[: counts[1]]),
+        edits=(Hunk(texts[0], line, texts[1], texts[2]),),
+        path=texts[3],
+        prefix=texts[0],
+        suffix=texts[1],
+    )
+    question = CompleteRequest("fill", parts, drafts=(Draft(texts[2], "made"),))
+
+    assert decode_request(encode_request(question)) == question
+
+
+def test_an_excerpt_that_is_no_valid_unicode_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(FieldError, match="not valid Unicode"):
+            encode_request(CompleteRequest("fill", PromptParts(related=(Excerpt("a", 0, "\ud83d"),))))
 
 
 def test_a_question_of_an_older_editors_side_has_no_drafts() -> None:

@@ -45,6 +45,8 @@ class ExactCounter:
         self._tokenizer = tokenizer
         self._renderer = ContextRenderer(tokenizer)
         self._counted = lru_cache(maxsize=_REMEMBERED)(lambda text: len(tokenizer.encode(text)))
+        # A front is counted several times a keystroke, and stays.
+        self._standing = lru_cache(maxsize=_REMEMBERED)(self._renderer.excerpts_tokens)
 
     def text(self, text: str) -> int:
         """Tokens of a text. Lines before the last are remembered: typing changes the last one."""
@@ -58,7 +60,7 @@ class ExactCounter:
 
     def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
         """Tokens of excerpts, with the headings that they need."""
-        return self._renderer.excerpts_tokens(excerpts)
+        return self._standing(tuple(excerpts))
 
     def edits(self, hunks: Sequence[Hunk]) -> int:
         """Tokens of a stream of edits with its headings."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, get_args
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
@@ -43,6 +44,8 @@ MAX_DRAFTS: Final = 16
 MAX_DRAFT_CHARACTERS: Final = 8192
 # An excerpt has a heading of some ten tokens, so more of them would be headings alone; the body's size bounds the rest.
 MAX_EXCERPTS: Final = 1024
+# Those of a prompt of 32K tokens are the same from one keystroke to the next.
+_REMEMBERED: Final = 256
 # PATH_MAX of Linux.
 MAX_PATH_CHARACTERS: Final = 4096
 # Nobody waits ten minutes for a suggestion.
@@ -70,28 +73,28 @@ class ProtocolError(FieldError):
 def encode_request(request: CompleteRequest) -> bytes:
     """A request as a JSON document. Raises FieldError where a text is not valid Unicode."""
     parts = request.parts
-    return _dump(
-        {
-            "kind": request.kind,
-            "parts": {
-                "related": [_excerpt(excerpt) for excerpt in parts.related],
-                "far": [_excerpt(excerpt) for excerpt in parts.far],
-                "edits": [_hunk(hunk) for hunk in parts.edits],
-                "path": parts.path,
-                "prefix": parts.prefix,
-                "suffix": parts.suffix,
-                "region": None if parts.region is None else {"text": parts.region.text, "cursor": parts.region.cursor},
-            },
-            "max_tokens": request.max_tokens,
-            "min_tokens": request.min_tokens,
-            "stop": list(request.stop),
-            "max_context": request.max_context,
-            "deadline": request.deadline,
-            "background": request.background,
-            "drafts": [{"text": draft.text, "maker": draft.maker} for draft in request.drafts],
-            "own": request.own,
-        }
-    )
+    others = {
+        "edits": [_hunk(hunk) for hunk in parts.edits],
+        "path": parts.path,
+        "prefix": parts.prefix,
+        "suffix": parts.suffix,
+        "region": None if parts.region is None else {"text": parts.region.text, "cursor": parts.region.cursor},
+    }
+    question = {
+        "protocol": PROTOCOL_VERSION,
+        "kind": request.kind,
+        "max_tokens": request.max_tokens,
+        "min_tokens": request.min_tokens,
+        "stop": list(request.stop),
+        "max_context": request.max_context,
+        "deadline": request.deadline,
+        "background": request.background,
+        "drafts": [{"text": draft.text, "maker": draft.maker} for draft in request.drafts],
+        "own": request.own,
+    }
+    related, far = (",".join(map(_excerpt, excerpts)) for excerpts in (parts.related, parts.far))
+    inner = f'{{"related":[{related}],"far":[{far}],{_json(others)[1:]}'
+    return _bytes(f'{_json(question)[:-1]},"parts":{inner}}}')
 
 
 def decode_request(data: bytes | str) -> CompleteRequest:
@@ -199,9 +202,16 @@ def decode_info(data: bytes | str) -> ModelInfo:
 
 
 def _dump(values: Mapping[str, Any]) -> bytes:
-    document = {"protocol": PROTOCOL_VERSION, **values}
+    return _bytes(_json({"protocol": PROTOCOL_VERSION, **values}))
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _bytes(text: str) -> bytes:
     try:
-        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return text.encode()
     except UnicodeEncodeError:
         # Its message and its attributes would carry the text along.
         raise FieldError("", "a text is not valid Unicode") from None
@@ -214,8 +224,9 @@ def _open(data: bytes | str) -> Fields:
     return fields
 
 
-def _excerpt(excerpt: Excerpt) -> dict[str, Any]:
-    return {"path": excerpt.path, "start_line": excerpt.start_line, "text": excerpt.text}
+@lru_cache(maxsize=_REMEMBERED)
+def _excerpt(excerpt: Excerpt) -> str:
+    return _json({"path": excerpt.path, "start_line": excerpt.start_line, "text": excerpt.text})
 
 
 def _read_excerpt(value: Any, path: str) -> Excerpt:
