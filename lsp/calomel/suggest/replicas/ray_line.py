@@ -139,15 +139,15 @@ class RayLine:
 
     def close(self) -> None:
         """See `Line.close`."""
-        if self._ray is None:
-            return
-        with contextlib.suppress(Exception):
-            if self._address is None:
-                self._serve.shutdown()
-            else:
-                self._serve.delete(self._name)
-        with contextlib.suppress(Exception):
-            self._ray.shutdown()
+        # Where Ray has not started, asking Ray Serve to end would start another.
+        if self._ray is not None and self._ray.is_initialized():
+            with contextlib.suppress(Exception):
+                if self._address is None:
+                    self._serve.shutdown()
+                else:
+                    self._serve.delete(self._name)
+            with contextlib.suppress(Exception):
+                self._ray.shutdown()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -176,7 +176,7 @@ class RayLine:
                 from ray import serve
         except ImportError as error:
             raise ReplicasError("replicas need Ray Serve: pip install 'calomel[cluster]'") from error
-        for name in ("ray", "ray.serve"):
+        for name in ("ray", "ray.serve", "ray._private.worker"):
             logging.getLogger(name).setLevel(logging.ERROR)
         self._ray, self._serve = ray, serve
         return ray, serve
