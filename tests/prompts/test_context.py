@@ -76,6 +76,26 @@ def test_what_does_not_fit_is_left_out_from_the_least_useful_on(
     assert len(renderer.render(parts, bare).context) <= bare
 
 
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from(["a.py", "b.py"]), st.integers(0, 3), st.booleans()), max_size=8),
+    room=st.integers(0, 120),
+)
+def test_as_many_of_the_last_excerpts_are_taken_as_fit_with_the_headings_that_they_need(
+    renderer: ContextRenderer, sizes: list[tuple[str, int, bool]], room: int
+) -> None:
+    excerpts: list[Excerpt] = []
+    for path, lines, goes_on in sizes:
+        last = excerpts[-1] if excerpts and goes_on else Excerpt(path, 100 * len(excerpts), "")
+        start = last.start_line + last.text.count("\n")
+        excerpts.append(Excerpt(last.path, start, "x = 1\n" * lines))
+    firsts = range(len(excerpts) + 1)
+    expected = next(first for first in firsts if renderer.excerpts_tokens(excerpts[first:]) <= room)
+
+    assert renderer._last_excerpts(excerpts, room) == [
+        token for piece in renderer._pieces(excerpts[expected:]) for token in piece
+    ]
+
+
 @given(TEXTS)
 def test_no_text_forges_a_marker(tokenizer: Tokenizer, renderer: ContextRenderer, text: str) -> None:
     parts = PromptParts((Excerpt(text, 0, text),), (Excerpt("a", 0, text),), (Hunk(text, 0, text, text),), "a", "", "")

@@ -73,16 +73,19 @@ class ContextRenderer:
 
     def _last_excerpts(self, excerpts: Sequence[Excerpt], room: int) -> list[int]:
         """The last excerpts that fit, in their order."""
-        first = len(excerpts)
-        while first and room > 0:
-            excerpt = excerpts[first - 1]
-            room -= len(self._excerpt(excerpt))
-            if first < len(excerpts) and _continues(excerpt, excerpts[first]):
-                room += len(self._heading(excerpt.path))
+        kept: list[tuple[int, ...]] = []
+        behind: Excerpt | None = None
+        for excerpt in reversed(excerpts):
+            ids = self._excerpt(excerpt)
+            heading = len(self._heading(excerpt.path)) if behind and _continues(excerpt, behind) else 0
+            room -= len(ids) - heading
             if room < 0:
                 break
-            first -= 1
-        return list(chain.from_iterable(self._pieces(excerpts[first:])))
+            if heading:
+                kept[-1] = kept[-1][heading:]
+            kept.append(ids)
+            behind = excerpt
+        return list(chain.from_iterable(reversed(kept)))
 
     def _pieces(self, excerpts: Sequence[Excerpt]) -> list[tuple[int, ...]]:
         """The ids of each; one that goes on where the last one ends needs no heading."""
