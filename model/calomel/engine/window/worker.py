@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from calomel.engine.alone import alone
-from calomel.engine.attention import flash_varlen
 from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows
 from calomel.engine.denoise import StepReport
 from calomel.engine.errors import DeadlineExceededError
+from calomel.engine.flash import flash_varlen
 from calomel.engine.handle import Handle
 from calomel.engine.length import LengthBias, best_length, score_lengths
 from calomel.engine.request import Request
