@@ -16,6 +16,8 @@ from calomel.workspace.situation import Situation
 
 # An accepted suggestion reaches the document within this time, or it never does.
 _EXPECTED_SECONDS: Final = 3.0
+# Characters that are compared at once: a file of thousands of lines has a secret or two.
+_STRETCH: Final = 512
 
 
 class Listener(Protocol):
@@ -198,11 +200,15 @@ class Workspace:
 def masked_spans(text: str, masked: str) -> tuple[tuple[int, int], ...]:
     """Where two texts of one length differ, as spans; gaps of one equal character are bridged."""
     spans: list[tuple[int, int]] = []
-    for at, (one, other) in enumerate(zip(text, masked, strict=True)):
-        if one == other:
+    for start in range(0, len(text), _STRETCH):
+        ours, others = text[start : start + _STRETCH], masked[start : start + _STRETCH]
+        if ours == others:
             continue
-        if spans and at - spans[-1][1] <= 1:
-            spans[-1] = (spans[-1][0], at + 1)
-        else:
-            spans.append((at, at + 1))
+        for at, (one, other) in enumerate(zip(ours, others, strict=True), start):
+            if one == other:
+                continue
+            if spans and at - spans[-1][1] <= 1:
+                spans[-1] = (spans[-1][0], at + 1)
+            else:
+                spans.append((at, at + 1))
     return tuple(spans)
