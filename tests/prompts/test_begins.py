@@ -36,6 +36,17 @@ def test_what_does_not_fit_is_not_taken_in() -> None:
     assert walk.forced() == ()
 
 
+def test_something_may_have_to_come_behind_the_text() -> None:
+    walk = Begins("ab", PIECES, more=True).begin()
+    assert walk.advance([2]) == 1
+    assert not walk.may_end()
+    assert walk.advance([6]) == 1
+    assert walk.may_end()
+    longer = Begins("ab", PIECES, more=True).begin()
+    assert longer.advance([3]) == 1
+    assert longer.may_end()
+
+
 @given(st.text("abcx!", min_size=1, max_size=5))
 def test_what_fits_is_what_a_look_at_every_token_finds(text: str) -> None:
     wanted = text.encode()

@@ -16,6 +16,7 @@ from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import Draft
 from calomel.suggest.errands import Errands
+from calomel.suggest.half_word import NOTHING_OWED, HalfWord
 from calomel.suggest.stop import cut_at_stop
 
 if TYPE_CHECKING:
@@ -75,9 +76,24 @@ class Drafted:
 
 
 async def judge_drafts(
-    errands: Errands, filling: Request, drafts: Sequence[Draft], stop: Sequence[str], tokenizer: TextTokenizer
+    errands: Errands,
+    filling: Request,
+    drafts: Sequence[Draft],
+    stop: Sequence[str],
+    tokenizer: TextTokenizer,
+    judging: Request | None = None,
+    half: HalfWord = NOTHING_OWED,
 ) -> Drafted:
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
+
+    Args:
+        errands: run them.
+        filling: the model's own answer.
+        drafts: likeliest first.
+        stop: they end before the first of these.
+        tokenizer: of the model.
+        judging: the same question as the drafts answer it; None for `filling`.
+        half: what the model's own answer owes, and drafts do not.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
@@ -88,7 +104,8 @@ async def judge_drafts(
         ids = tuple(tokenizer.encode(text)[:DRAFT_TOKENS])
         if ids:
             likely.append((replace(draft, text=tokenizer.decode(ids)), ids))
-    given = [replace(filling, given=ids) for _, ids in likely]
+    asked = judging or filling
+    given = [replace(asked, given=ids) for _, ids in likely]
     filled, *results = await errands.run([filling, *given])
     if filled is None:
         filled = await errands.need(filling)  # says what was wrong
@@ -98,10 +115,12 @@ async def judge_drafts(
         if result is not None and (cut := cut_draft(draft, ids, result, tokenizer)).text.strip()
     ]
     rival = max((draft.expected for draft in judged), default=0.0)
-    own = expected_characters(tokenizer.decode(filled.ids), filled.log_probs)
+    text = half.rest(tokenizer.decode(filled.ids))
+    own = expected_characters(text, filled.log_probs[half.tokens(filled.ids, tokenizer) :])
     if not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, tuple(judged), None, None)
-    judged_own, keep = await errands.run([replace(filling, given=ids) for ids in (filled.ids, ())])
+    own_ids = tuple(tokenizer.encode(text)) if half.text else filled.ids
+    judged_own, keep = await errands.run([replace(asked, given=ids) for ids in (own_ids, ())])
     return Drafted(filled, tuple(judged), _whole(judged_own), _whole(keep))
 
 

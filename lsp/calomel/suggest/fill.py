@@ -22,6 +22,7 @@ from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.drafted import Drafted, judge_drafts
 from calomel.suggest.ending import Ending, Reading, ending, plain_ending
 from calomel.suggest.errands import Errands
+from calomel.suggest.half_word import NOTHING_OWED, STEPS, HalfWord
 from calomel.suggest.manner import Manner
 from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
@@ -44,6 +45,8 @@ DEFAULT_CANVAS: Final = 16
 DEFAULT_CONTEXT: Final = 2048
 
 
+# Answers from the word's beginning on; off until the calibrator is fitted to their probabilities.
+WHOLE_WORD: Final = False
 # Tokens of contexts that stay encoded: some twenty files of one person's.
 DEFAULT_CACHE: Final = 65_536
 
@@ -68,6 +71,10 @@ class FillRequest:
         deadline: seconds from now after which what is known is the answer; None for no bound.
         parts: everything around the hole; takes the place of prefix, suffix and path.
         constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
+        whole_word: the model is asked from the beginning of the word that the cursor stands in, and its answer goes on
+            with what is there of it. A checkpoint of our own alone, and not with a constraint.
+        recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
+            model's own; not with a temperature, penalties, a `policy` or a constraint.
     """
 
     prefix: str
@@ -85,6 +92,8 @@ class FillRequest:
     deadline: float | None = None
     parts: PromptParts | None = None
     constraint: Constraint | None = None
+    whole_word: bool = WHOLE_WORD
+    recall: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +173,17 @@ class Filler:
             kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
             return self._finish(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
         async with Errands(self.engine) as errands:
-            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer)
+            # Drafts go on with the text as it is.
+            plain = replace(request, whole_word=False)
+            judging = self._request(plain, self._prompt(plain)) if request.whole_word else wanted
+            half = self._half_word(request)
+            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, judging, half)
         return self._finish(request, prompt, drafted.filled, began), drafted
+
+    def judging(self, request: FillRequest, ids: Sequence[int]) -> Request:
+        """Asks for the likelihood of `ids` in the hole, as the text before it goes on."""
+        plain = replace(request, whole_word=False)
+        return replace(self._request(plain, self._prompt(plain)), given=tuple(ids), until=None)
 
     async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
@@ -191,7 +209,8 @@ class Filler:
                     yield item
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
-                    yield replace(text, text=cut_at_stop(self.manner.renderer.shown(text.text), request.stop)[0])
+                    shown = self._half_word(request).rest(self.manner.renderer.shown(text.text))
+                    yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
     async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
         began = time.monotonic()
@@ -226,34 +245,62 @@ class Filler:
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        return self.manner.renderer.render(parts, min(request.max_context, positions - request.max_tokens))
+        owed = self._half_word(request).text
+        if owed:
+            parts = replace(parts, prefix=parts.prefix.removesuffix(owed))
+        room = positions - request.max_tokens - len(owed.encode())
+        return self.manner.renderer.render(parts, min(request.max_context, room))
+
+    def _half_word(self, request: FillRequest) -> HalfWord:
+        """What the answer owes: nothing, unless it is asked from a word's beginning on."""
+        fits = request.whole_word and request.constraint is None and isinstance(self.tokenizer, Tokenizer)
+        if not fits or self.manner.ended is not None:
+            return NOTHING_OWED
+        prefix = request.prefix if request.parts is None else request.parts.prefix
+        return HalfWord.before(prefix, self.tokenizer, request.stop)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
         manner = self.manner
         longest = self.engine.config.diffusion.max_canvas
-        lengths = request.canvas_lengths or manner.lengths(longest, request.max_tokens)
+        half = self._half_word(request)
+        tokens, least, steps, constraint = request.max_tokens, request.min_tokens, manner.max_steps, request.constraint
+        if half.text:
+            tokens, least, steps = tokens + len(self.tokenizer.encode(half.text)), 0, max(manner.max_steps, STEPS)
+            constraint = half.constraint(self.tokenizer, more=request.min_tokens > 0)
+        lengths = request.canvas_lengths or manner.lengths(longest, tokens)
         return Request(
             context=prompt.context,
-            max_new_tokens=request.max_tokens,
-            min_new_tokens=request.min_tokens,
+            max_new_tokens=tokens,
+            min_new_tokens=least,
             canvas_lengths=lengths,
             sampling=request.sampling or manner.sampling or SamplingParams(),
             policy=request.policy or manner.policy,
-            max_steps=request.max_steps or (manner.max_steps if request.constraint is None else max(lengths)),
+            max_steps=request.max_steps or (steps if request.constraint is None else max(lengths)),
             priority=Priority.INTERACTIVE if request.priority is None else request.priority,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
             until=self.until("hole", request.stop),
-            constraint=request.constraint,
+            constraint=constraint,
             suffix=prompt.suffix,
         )
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
-        text, stopped = cut_at_stop(self.manner.renderer.read(result.ids), request.stop)
+        half = self._half_word(request)
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids)), request.stop)
         over = self.manner.ended is not None and self.manner.ended(result.ids)
+        # What is there already is no news, however unlikely the model finds it.
+        owed = half.tokens(result.ids, self.tokenizer)
+        if owed:
+            result = replace(
+                result,
+                ids=result.ids[owed:],
+                log_probs=result.log_probs[owed:],
+                entropies=result.entropies[owed:],
+                flips=result.flips[owed:],
+            )
         scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
         return Fill(
             text=text,
@@ -273,10 +320,11 @@ class Filler:
         """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
         count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
         # A canvas has room for the end token too, so for one token more than the answer may have.
-        ids = state.ids[: min(count, request.max_tokens)]
+        half = self._half_word(request)
+        ids = state.ids[: min(count, request.max_tokens + len(self.tokenizer.encode(half.text)))]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
-        text, stopped = cut_at_stop(self.manner.renderer.read(ids, whole=False), request.stop)
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(ids, whole=False)), request.stop)
         return text if stopped else settled(text, request.stop)
 
 

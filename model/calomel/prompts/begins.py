@@ -44,38 +44,43 @@ class Pieces:
 
 
 class Begins:
-    """Answers that begin with `text`; a `calomel.engine.Constraint`."""
+    """Answers that begin with `text`; a `calomel.engine.Constraint`. With `more`, they may not end right behind it."""
 
-    def __init__(self, text: str, pieces: Pieces) -> None:
+    def __init__(self, text: str, pieces: Pieces, *, more: bool = False) -> None:
         self._text = encodable(text).encode()
         self._pieces = pieces
+        self._more = more
 
     def begin(self) -> BeginsWalk:
         """A walk at the beginning of an answer."""
-        return BeginsWalk(self._text, self._pieces)
+        return BeginsWalk(self._text, self._pieces, more=self._more)
 
 
 class BeginsWalk:
     """One way through the text; behind it everything is allowed."""
 
-    def __init__(self, text: bytes, pieces: Pieces) -> None:
+    def __init__(self, text: bytes, pieces: Pieces, *, more: bool = False) -> None:
         self._left = text
         self._pieces = pieces
+        # Whether something has to come behind the text before the answer may end.
+        self._more = more
 
     def advance(self, tokens: Sequence[int]) -> int:
         """Take in the longest beginning of `tokens` that is allowed, and return its length."""
         for count, token in enumerate(tokens):
             if not self._left:
+                self._more = False
                 return len(tokens)
             piece = self._pieces.by_id[token] if 0 <= token < len(self._pieces.by_id) else b""
             if not piece or not (piece.startswith(self._left) or self._left.startswith(piece)):
                 return count
+            self._more = self._more and len(piece) <= len(self._left)
             self._left = self._left[len(piece) :]
         return len(tokens)
 
     def may_end(self) -> bool:
-        """Whether the text is there."""
-        return not self._left
+        """Whether the text is there, and what has to come behind it."""
+        return not self._left and not self._more
 
     def allowed(self) -> bytes:
         """The tokens that may come next, one bit each, the lowest first."""

@@ -13,7 +13,6 @@ from calomel.bench.decoding.variants import Order, Variant
 from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
 from calomel.bench.model import TokenizerMeasure, checkpoint_folder
-from calomel.prompts.begins import Begins, Pieces, cut_back
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.fill import DEFAULT_CONTEXT, Filler, FillRequest
 
@@ -48,31 +47,26 @@ class ModelAsker:
         self._model = model
         self._filler = filler
         self._tokenizer = tokenizer
-        self._pieces = Pieces.of(tokenizer)
         self._fillers: dict[Order, Filler] = {"shipped": filler}
 
     def ask(self, variant: Variant, hole: Hole) -> tuple[str, int]:
         """Raises the engine's errors."""
-        prefix = hole.prefix
-        if variant.from_boundary:
-            prefix = prefix[: cut_back(prefix, self._tokenizer)]
-        owed = hole.prefix[len(prefix) :]
         request = FillRequest(
-            prefix=prefix,
+            prefix=hole.prefix,
             suffix=hole.suffix,
             path=hole.path,
-            max_tokens=hole.max_tokens + (self.measure.count(owed) if owed else 0),
+            max_tokens=hole.max_tokens,
             min_tokens=variant.min_tokens,
             policy=variant.policy,
             max_steps=variant.max_steps,
             canvas_lengths=variant.canvases,
             max_context=variant.context or DEFAULT_CONTEXT,
             stop=("\n",) if variant.one_line else (),
-            constraint=Begins(owed, self._pieces) if owed else None,
+            whole_word=variant.from_boundary,
         )
         self._model.bias = variant.end_bias
         fill = self._filler_of(variant.order).fill(request)
-        return fill.text.removeprefix(owed), fill.forwards
+        return fill.text, fill.forwards
 
     def likelihood(self, hole: Hole, text: str) -> tuple[float, int]:
         """Of an answer behind the shipped prompt."""

@@ -66,7 +66,7 @@ def choices(answered: Answers) -> dict[str, Answered]:
     """The likeliest of several answers, by its sum and by its mean; forwards are those of all and one to read each."""
     found: dict[str, Answered] = {}
     for name, parts in CHOICES.items():
-        if not all(part in answered for part in parts):
+        if any(part not in answered or answered[part].log_prob is None for part in parts):
             continue
         texts = [answered[part] for part in parts]
         forwards = sum(text.forwards for text in texts) + len({text.text for text in texts})

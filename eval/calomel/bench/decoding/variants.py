@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from calomel.suggest.fill import WHOLE_WORD
+
 Order = Literal["shipped", "no_far_suffix", "no_suffix", "prefix_first"]
 
 LEFT_TO_RIGHT: Final = "left_to_right"
@@ -24,8 +26,8 @@ class Variant:
         end_bias: added to the end token's logit, in every forward.
         order: of the parts of the prompt.
         one_line: the answer ends before the first line end.
-        from_boundary: the prefix is cut back to where its last word begins, and the answer has to begin with what was
-            cut off; so no token is split by the cursor.
+        from_boundary: the prompt ends where the prefix's last word begins, and the answer has to begin with what is
+            there of it; so no token is split by the cursor.
     """
 
     name: str
@@ -37,12 +39,12 @@ class Variant:
     end_bias: float = 0.0
     order: Order = "shipped"
     one_line: bool = False
-    from_boundary: bool = False
+    from_boundary: bool = WHOLE_WORD
 
 
 SHIPPED: Final = Variant("shipped")
 CAUSAL: Final = Variant("left to right", LEFT_TO_RIGHT)
-FROM_BOUNDARY: Final = Variant("from the word's beginning", from_boundary=True, max_steps=6)
+FROM_BOUNDARY: Final = Variant("from the word's beginning", from_boundary=True)
 CANVAS_8: Final = Variant("canvas of 8", canvases=(8,))
 
 # Grouped by what they change; those of one order stand together, so that its prompt is in the cache.
@@ -65,14 +67,15 @@ VARIANTS: Final = (
     Variant("end token +1", end_bias=1.0),
     Variant("end token +2", end_bias=2.0),
     Variant("one line", one_line=True),
+    Variant("from the cursor", from_boundary=False),
     FROM_BOUNDARY,
-    Variant("from the word's beginning, 2 steps", from_boundary=True),
-    Variant("from the word's beginning, 4 steps", from_boundary=True, max_steps=4),
+    Variant("from the word's beginning, 2 steps", from_boundary=True, max_steps=2),
+    Variant("from the word's beginning, 6 steps", from_boundary=True, max_steps=6),
     Variant("from the word's beginning, threshold 0.9, 8 steps", "threshold:0.9", 8, from_boundary=True),
-    Variant("from the word's beginning, canvas of 8", canvases=(8,), from_boundary=True, max_steps=4),
-    Variant("from the word's beginning, one line", from_boundary=True, max_steps=4, one_line=True),
-    Variant("from the word's beginning, end token -1", from_boundary=True, max_steps=4, end_bias=-1.0),
-    Variant("from the word's beginning, end token +1", from_boundary=True, max_steps=4, end_bias=1.0),
+    Variant("from the word's beginning, canvas of 8", canvases=(8,), from_boundary=True),
+    Variant("from the word's beginning, one line", from_boundary=True, one_line=True),
+    Variant("from the word's beginning, end token -1", from_boundary=True, end_bias=-1.0),
+    Variant("from the word's beginning, end token +1", from_boundary=True, end_bias=1.0),
     Variant("from the word's beginning, left to right", LEFT_TO_RIGHT, from_boundary=True),
     Variant("context of 512", context=512),
     Variant("context of 512, left to right", LEFT_TO_RIGHT, context=512),

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.completer import Draft
+from calomel.suggest.fill import Fill, Filler, FillRequest, open_filler
+from calomel.suggest.half_word import HalfWord
+from calomel.weights import nano_path
+
+PREFIX = "def average(numbers):\n    total = sum(numbers)\n    if not numbers:\n        retu"
+SUFFIX = "\n    return total / len(numbers)\n"
+
+
+@pytest.fixture(scope="module")
+def filler() -> Iterator[Filler]:
+    """The shipped model."""
+    opened = open_filler(threads=1)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(Path(nano_path()) / "tokenizer.json")
+
+
+def test_the_half_word_is_what_stands_before_the_cursor(tokenizer: Tokenizer) -> None:
+    assert HalfWord.before(PREFIX, tokenizer).text == "retu"
+    assert HalfWord.before("x = tot", tokenizer).text == " tot"
+    assert HalfWord.before("x = 1\n    ", tokenizer).text == ""
+    assert HalfWord.before("x = " + "a" * 100, tokenizer).text == ""
+
+
+def test_nothing_is_owed_where_a_stop_string_could_begin_in_it(tokenizer: Tokenizer) -> None:
+    assert HalfWord.before("x = tot", tokenizer, ("\n",)).text == " tot"
+    assert HalfWord.before("x = tot", tokenizer, ("tal",)).text == ""
+    assert HalfWord.before("x = tot", tokenizer, ("o",)).text == ""
+
+
+def test_what_is_owed_is_no_part_of_the_answer(tokenizer: Tokenizer) -> None:
+    half = HalfWord(" tot")
+    assert half.rest(" total") == "al"
+    assert half.rest(" to") == ""
+    ids = [*tokenizer.encode(" t"), *tokenizer.encode("otal + 1")]
+    said = half.tokens(ids, tokenizer)
+    assert tokenizer.decode(ids[said:]).endswith(" + 1")
+    assert " tot".startswith(tokenizer.decode(ids[:said]))
+    assert half.tokens([], tokenizer) == 0
+    assert HalfWord().tokens(ids, tokenizer) == 0
+
+
+def test_the_answer_goes_on_with_the_half_word(filler: Filler) -> None:
+    fill = filler.fill(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True, min_tokens=1))
+    assert fill.text.startswith("rn")
+    assert fill.completion_tokens <= 9
+    assert 0.0 < fill.confidence <= 1.0
+    assert len(fill.result.ids) == len(fill.result.log_probs) == len(fill.result.entropies)
+
+
+def test_the_prompt_is_that_of_the_words_beginning(filler: Filler) -> None:
+    first = filler.fill(FillRequest(PREFIX, SUFFIX, "b.py", max_tokens=8, whole_word=True))
+    # One letter more of the same word: nothing of the prompt is new but what is never kept.
+    second = filler.fill(FillRequest(PREFIX + "r", SUFFIX, "b.py", max_tokens=8, whole_word=True))
+    assert second.prompt_tokens == first.prompt_tokens
+    assert second.cached_tokens >= first.prompt_tokens - 20
+
+
+def test_streamed_pieces_are_the_answer(filler: Filler) -> None:
+    request = FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=24, whole_word=True, min_tokens=1)
+
+    async def pieces() -> tuple[list[str], Fill]:
+        items = [item async for item in filler.stream(request)]
+        last = items.pop()
+        assert isinstance(last, Fill)
+        return [item for item in items if isinstance(item, str)], last
+
+    streamed, fill = asyncio.run(pieces())
+    assert "".join(streamed) == fill.text
+
+
+def test_drafts_are_judged_as_they_stand(filler: Filler) -> None:
+    plain = FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8)
+    draft = Draft("rn 0.0", "found")
+    _, without = asyncio.run(filler.adraft(plain, [draft]))
+    fill, drafted = asyncio.run(filler.adraft(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True),
+                                              [draft]))  # fmt: skip
+    assert [each.text for each in drafted.drafts] == [each.text for each in without.drafts]
+    assert [each.log_prob for each in drafted.drafts] == pytest.approx([each.log_prob for each in without.drafts], 1e-3)
+    assert fill.text == filler.fill(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True)).text
+
+
+def test_a_cursor_behind_white_space_changes_nothing(filler: Filler) -> None:
+    prefix = PREFIX[: PREFIX.rindex("\n") + 1] + "        "
+    asked = FillRequest(prefix, SUFFIX, "a.py", max_tokens=8)
+    assert filler.fill(asked).result.ids == filler.fill(FillRequest(prefix, SUFFIX, "a.py", max_tokens=8,
+                                                                     whole_word=True)).result.ids  # fmt: skip
