@@ -13,7 +13,10 @@ from calomel.bench.model import LEFT_TO_RIGHT, OpenModel
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way to decode: a policy, None for the shipped default, and its bound on steps, None for the default."""
+    """A way to decode: a policy, and its bound on steps, None for the default.
+
+    Without a policy it is the shipped way, which repeats what stands elsewhere where that is likelier right.
+    """
 
     name: str
     policy: str | None = None
@@ -87,7 +90,11 @@ class ModelAnswerer:
         """Fill, and cut behind the first line where the hole is a single line by definition."""
         started = self._clock()
         fill = self._model.fill(
-            hole, policy=contender.policy, max_steps=contender.max_steps, max_tokens=hole.max_tokens
+            hole,
+            policy=contender.policy,
+            max_steps=contender.max_steps,
+            max_tokens=hole.max_tokens,
+            recall=contender.policy is None,
         )
         milliseconds = (self._clock() - started) * 1e3
         text, kept = fill.text, fill.completion_tokens + (fill.result.end_log_prob is not None)

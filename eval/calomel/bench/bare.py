@@ -108,7 +108,8 @@ class BareEngine:
     @staticmethod
     def _request(place: Place, keys: int) -> FillRequest:
         body = place.request(keys)
-        return FillRequest(str(body["prompt"]), str(body["suffix"]), max_tokens=ANSWER_TOKENS, min_tokens=ANSWER_TOKENS)
+        texts = str(body["prompt"]), str(body["suffix"])
+        return FillRequest(*texts, max_tokens=ANSWER_TOKENS, min_tokens=ANSWER_TOKENS, recall=False)
 
     def forwards(self, shapes: Sequence[StepReport], context: int, sample: int = SAMPLE) -> float:
         """Seconds that bare forwards of these shapes take, from a sample evenly spread over them.

@@ -80,8 +80,9 @@ class OpenModel:
         max_steps: int | None,
         max_tokens: int,
         max_context: int = DEFAULT_CONTEXT,
+        recall: bool = False,
     ) -> Fill:
-        """Fill `hole` greedily; raises the engine's errors."""
+        """Fill `hole` greedily, by default with the model's own answer; raises the engine's errors."""
         return self.filler.fill(
             FillRequest(
                 prefix=hole.prefix,
@@ -91,6 +92,7 @@ class OpenModel:
                 policy=policy,
                 max_steps=max_steps,
                 max_context=max_context,
+                recall=recall,
             )
         )
 

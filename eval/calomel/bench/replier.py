@@ -63,6 +63,7 @@ class ModelReplier:
                 policy=contender.policy,
                 max_steps=contender.max_steps,
                 max_context=budget,
+                recall=False,
             )
         )
         return Reply(fill.text, fill.prompt_tokens, fill.cached_tokens, fill.seconds)

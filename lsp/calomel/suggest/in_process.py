@@ -167,6 +167,7 @@ def _fill_request(request: CompleteRequest) -> FillRequest:
         max_context=request.max_context,
         priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
         deadline=request.deadline,
+        recall=False,  # an editor recalls from all that is open, and sends drafts
     )
 
 

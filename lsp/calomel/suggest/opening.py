@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from calomel.suggest.fill import Filler
 from calomel.suggest.manner import Manner
+from calomel.suggest.recall_worth import RecallWorth, RecallWorthError, read_worth
+from calomel.suggest.recalling import RecallingFiller
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine
@@ -39,7 +41,9 @@ def open_folder(
         from calomel.prompts.tokenizer import Tokenizer
 
         own = Tokenizer.from_file(folder / "tokenizer.json")
-        return Filler(_engine(folder, options, (upstream, replicas), family.config(raw, folder), own, ()), own)
+        shape, worth = family.config(raw, folder), _worth(folder)
+        engine = _engine(folder, options, (upstream, replicas), shape, own, ())
+        return Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
     from calomel.prompts.styles.choose import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)
@@ -55,6 +59,15 @@ def open_folder(
     ends = [control[name] for name in family.prompts.ends if name in control]
     engine = _engine(folder, options, (upstream, replicas), shape, published.tokenizer, ends)
     return Filler(engine, published.tokenizer, fill, edits)
+
+
+def _worth(folder: Path) -> RecallWorth | None:
+    from calomel.engine import CheckpointError
+
+    try:
+        return read_worth(folder)
+    except RecallWorthError as error:
+        raise CheckpointError(str(error)) from error
 
 
 def _engine(

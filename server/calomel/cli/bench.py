@@ -11,6 +11,7 @@ from typing import Annotated, Literal, cast
 import typer
 
 from calomel.cli.bench_curve import curve
+from calomel.cli.bench_recall import recall
 from calomel.cli.bench_server import load, replicas, soak
 from calomel.cli.bench_window import window
 from calomel.cli.device import check_device
@@ -23,6 +24,7 @@ bench.command()(replicas)
 bench.command()(soak)
 bench.command()(window)
 bench.command()(curve)
+bench.command()(recall)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 

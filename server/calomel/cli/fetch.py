@@ -28,6 +28,7 @@ WANTED: Final = (
     "merges.txt",
     "chat_template.jinja",
     "calibrator.json",
+    "recall.json",
     "LICENSE*",
     "README.md",
     "MODEL_CARD.md",

@@ -63,6 +63,7 @@ class ModelAsker:
             max_context=variant.context or DEFAULT_CONTEXT,
             stop=("\n",) if variant.one_line else (),
             whole_word=variant.from_boundary,
+            recall=False,
         )
         self._model.bias = variant.end_bias
         fill = self._filler_of(variant.order).fill(request)

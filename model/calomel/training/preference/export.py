@@ -14,7 +14,7 @@ from calomel.engine.checkpoint import CONFIG_FILE, save_checkpoint
 from calomel.engine.transformer import Transformer
 
 # The model card stays behind: its figures are of other weights.
-_COPIED: Final = ("tokenizer.json", "calibrator.json", "NOTICE", "LICENSE")
+_COPIED: Final = ("tokenizer.json", "calibrator.json", "recall.json", "NOTICE", "LICENSE")
 
 
 def export(model: Transformer, source: Path, folder: Path, seed: int) -> None:

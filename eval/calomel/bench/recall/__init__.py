@@ -1,0 +1,1 @@
+"""What repeating what stands elsewhere is worth beside a model's own answers."""

@@ -1,0 +1,140 @@
+"""What stood elsewhere between the same text before a hole and the same text behind it.
+
+Code repeats itself: a quarter of the rests of lines in held-out files stand word for word somewhere above or below. The
+longest text before the hole that occurs again is found in the prompt's own files, and what follows there, up to where
+it goes on as it does behind the hole, is a draft of the answer. How much such a draft is worth beside the model's own
+answer is a matter of the model, see `calomel.suggest.recall_worth`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+# The longest match is looked for with so many of the last characters, then fewer. Three stand everywhere.
+_BEGINNINGS: Final = (64, 32, 16, 8, 4)
+# A longer match says nothing more.
+LONGEST_MATCH: Final = 160
+# Nothing longer is recalled.
+_LONGEST: Final = 400
+# Of each source, the last ones before the hole and the first ones behind it.
+_PLACES: Final = 24
+# Behind the hole, so many characters that agree tell its end from an earlier one that looks alike.
+_SURE: Final = 8
+LONGEST_BEHIND: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A draft of what to put into a hole.
+
+    Attributes:
+        text: of the hole, not empty.
+        before: so many characters before the hole agree, at most `LONGEST_MATCH`.
+        behind: so many characters behind it agree, at most `LONGEST_BEHIND`.
+        places: so many places were compared whose text agrees about as far.
+        agreeing: so many of them have this text.
+    """
+
+    text: str
+    before: int
+    behind: int
+    places: int
+    agreeing: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    text: str
+    before: int
+    behind: int
+
+
+def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> Recalled | None:
+    """The likeliest draft for the hole between `prefix` and `suffix`, from these and from `others`; None without one.
+
+    Of places that agree equally far before the hole, the one that agrees further behind it wins, then the text that
+    most of them have, then the nearest. Costs a few searches through the texts: some 0.2 ms for an ordinary file.
+    """
+    line, end, _ = suffix.partition("\n")
+    goal = line + end
+    for size in _BEGINNINGS:
+        if len(prefix) < size:
+            continue
+        found = list(_places(prefix, suffix, others, size, goal))
+        if found:
+            return _likeliest(found)
+    return None
+
+
+def _likeliest(found: Sequence[_Place]) -> Recalled | None:
+    votes = Counter(place.text for place in found)
+    best = max(found, key=lambda place: (place.before, place.behind, votes[place.text]))
+    if not best.text.strip():
+        return None
+    return Recalled(best.text, best.before, best.behind, len(found), votes[best.text])
+
+
+def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
+    """Where the last `size` characters of `prefix` stand, and what is between there and `goal`; the nearest first."""
+    tail = prefix[-size:]
+    for source, nearest_last in ((prefix, True), (suffix, False), *((other, True) for other in others)):
+        for start in _occurrences(source, tail, nearest_last=nearest_last):
+            at = start + size
+            if source is prefix and at == len(prefix):
+                continue
+            stop, behind = _end(source, at, suffix, goal)
+            if stop >= 0:
+                yield _Place(
+                    source[at:stop], size + _agreeing_before(source, start, prefix, len(prefix) - size), behind
+                )
+
+
+def _occurrences(source: str, text: str, *, nearest_last: bool) -> Iterator[int]:
+    at = len(source) if nearest_last else -1
+    for _ in range(_PLACES):
+        at = source.rfind(text, 0, at + len(text) - 1) if nearest_last else source.find(text, at + 1)
+        if at < 0:
+            return
+        yield at
+
+
+def _agreeing_before(source: str, at: int, prefix: str, end: int) -> int:
+    """How many characters before `at` are those of `prefix` before `end`."""
+    count = 0
+    most = min(at, end, LONGEST_MATCH)
+    while count < most and source[at - count - 1] == prefix[end - count - 1]:
+        count += 1
+    return count
+
+
+def _end(source: str, at: int, suffix: str, goal: str) -> tuple[int, int]:
+    """Where the text of the hole ends in `source`, and how many characters agree behind it; -1 where it does not.
+
+    It ends where `goal`, the rest of the hole's last line, stands first; further on where so much of the suffix follows
+    that it is no chance.
+    """
+    limit = at + _LONGEST
+    if not goal:
+        stop = source.find("\n", at, limit)
+        return (stop, 0)
+    first = stop = source.find(goal, at, limit)
+    if first < 0:
+        return -1, 0
+    behind = _agreeing(source, first, suffix)
+    best, most = first, behind
+    while stop >= 0 and most < len(goal) + _SURE:
+        stop = source.find(goal, stop + 1, limit)
+        if stop >= 0 and (count := _agreeing(source, stop, suffix)) >= max(len(goal) + _SURE, most + 1):
+            best, most = stop, count
+    return best, most
+
+
+def _agreeing(source: str, at: int, suffix: str) -> int:
+    count = 0
+    most = min(len(source) - at, len(suffix), LONGEST_BEHIND)
+    while count < most and source[at + count] == suffix[count]:
+        count += 1
+    return count

@@ -1,0 +1,143 @@
+"""A filler that repeats what stands elsewhere where that is likelier right than the model's own answer.
+
+Code that repeats itself is found by searching and need not be denoised: the model reads what is recalled in one
+forward, next to the first step of its own answer, and the likelier one of both is the answer. Where so much agrees
+around the hole that the model's own answer would hardly be the better one, there is no other forward.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from calomel.prompts.parts import PromptParts
+from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.errands import Errands
+from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.recall import Recalled, recall
+from calomel.suggest.recall_worth import RecallWorth
+from calomel.suggest.stop import cut_at_stop
+
+if TYPE_CHECKING:
+    from calomel.engine import AnyEngine, Request, Result, SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A recalled text and its token ids, and whether the model's own answer is not needed beside it."""
+
+    found: Recalled
+    ids: tuple[int, ...]
+    sure: bool
+
+
+class RecallingFiller(Filler):
+    """A `Filler` over a checkpoint of our own with a causal mode, and with numbers for what recalling is worth.
+
+    Args:
+        engine: any.
+        tokenizer: of its checkpoint.
+        worth: of a recalled text beside the model's own.
+    """
+
+    def __init__(self, engine: AnyEngine, tokenizer: TextTokenizer, worth: RecallWorth) -> None:
+        super().__init__(engine, tokenizer)
+        self._worth = worth
+
+    def fill(self, request: FillRequest) -> Fill:
+        """Fill the hole; blocks. Raises the engine's errors."""
+        began = time.monotonic()
+        draft = self._draft(request)
+        if draft is None:
+            return super().fill(request)
+        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+
+        try:
+            judged, *own = [handle.result() for handle in self.engine.submit_all(self._asked(request, draft))]
+        except DeadlineExceededError:  # what is known of the model's own by then is the answer
+            return super().fill(request)
+        return self._better(request, draft, judged, own[0] if own else None, began)
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task cancels the engine's requests."""
+        began = time.monotonic()
+        draft = self._draft(request)
+        if draft is None:
+            return await super().afill(request)
+        async with Errands(self.engine) as errands:
+            results = await errands.run(self._asked(request, draft))
+        judged, own = results[0], results[1] if len(results) > 1 else None
+        if judged is None:  # the deadline, as above
+            return await super().afill(request)
+        return self._better(request, draft, judged, own, began)
+
+    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
+        """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
+        if self._draft(request) is None:
+            async for piece in super().stream(request):
+                yield piece
+            return
+        fill = await self.afill(request)
+        if fill.text:
+            yield fill.text
+        yield fill
+
+    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
+        """Yield the model's own answer behind every step, then the `Fill`, which may have a recalled text instead."""
+        draft = self._draft(request)
+        async with aclosing(super().canvases(request)) as items:
+            async for item in items:
+                if isinstance(item, CanvasText) or draft is None:
+                    yield item
+                    continue
+                judged = await self.engine.submit(self.judging(request, draft.ids)).wait()
+                yield self._better(request, draft, judged, item.result, time.monotonic() - item.seconds)
+
+    def _draft(self, request: FillRequest) -> _Draft | None:
+        """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
+        told = request.policy is not None or _drawn(request.sampling) or request.constraint is not None
+        if told or not request.recall:
+            return None
+        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
+        others = [excerpt.text for excerpt in (*parts.related, *parts.far)]
+        found = recall(parts.prefix, parts.suffix, others)
+        if found is None:
+            return None
+        found = replace(found, text=cut_at_stop(found.text, request.stop)[0])
+        ids = tuple(self.tokenizer.encode(found.text))
+        if not max(1, request.min_tokens) <= len(ids) <= request.max_tokens:
+            return None
+        return _Draft(found, ids, self._worth.is_sure(found, len(ids)))
+
+    def _asked(self, request: FillRequest, draft: _Draft) -> tuple[Request, ...]:
+        """The model's judgement of the draft, and where that may matter its own answer."""
+        judged = self.judging(request, draft.ids)
+        return (judged,) if draft.sure else (judged, self._request(request, self._prompt(request)))
+
+    def _better(self, request: FillRequest, draft: _Draft, judged: Result, own: Result | None, began: float) -> Fill:
+        """The likelier one of both as the answer."""
+        probability = self._worth.of_draft(draft.found, judged.log_probs, judged.end_log_prob)
+        if own is not None and self._worth.of_own(own.log_probs, own.end_log_prob) > probability:
+            return self._finish(request, self._prompt(request), own, began)
+        return Fill(
+            text=draft.found.text,
+            finish_reason="stop",
+            confidence=probability,
+            prompt_tokens=judged.cached_tokens + judged.computed_tokens,
+            completion_tokens=len(draft.ids),
+            cached_tokens=judged.cached_tokens,
+            steps=0 if own is None else own.steps,
+            forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
+            seconds=time.monotonic() - began,
+            result=judged,
+            trimmed=self._prompt(request).cut,
+        )
+
+
+def _drawn(sampling: SamplingParams | None) -> bool:
+    """Whether tokens are to be drawn, or to differ from those before."""
+    return sampling is not None and (sampling.temperature > 0 or sampling.penalised)
