@@ -104,6 +104,9 @@ def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
     as_right_as(flat, cases, "llamacpp", "transformers")
     assert flat["vs_llamacpp"] == pytest.approx(500 / 4000)
     assert flat["vs_llamacpp_as_right_as_transformers"] == pytest.approx(500 / 1000)
+    assert flat["processor_vs_llamacpp_as_right_as_transformers"] == pytest.approx(1500 / 3000)
+    page = ratio_table(flat, ["ours", "transformers", "llamacpp"]).to_markdown()
+    assert "| llamacpp as right as transformers | 0.50 | 0.50 | - |" in page
 
 
 @pytest.mark.parametrize(

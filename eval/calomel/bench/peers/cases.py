@@ -84,12 +84,15 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
 
 
 def as_right_as(flat: dict[str, Value], cases: Sequence[Case], twin: str, model: str) -> None:
-    """Add `vs_TWIN_as_right_as_MODEL`: ours over `twin`, had that as many characters right as `model` had."""
-    mine = flat["ms_per_character_ours"]
+    """Add `vs_TWIN_as_right_as_MODEL`: ours over `twin`, had that as many characters right as `model` had.
+
+    And the same of processor time, `processor_vs_TWIN_as_right_as_MODEL`.
+    """
     most = max(sum(case.characters[name] for case in cases) for name in (twin, model))
-    took = sum(times_of(cases, twin))
-    known = isinstance(mine, float) and most > 0 and took > 0
-    flat[f"vs_{twin}_as_right_as_{model}"] = mine * most / took if known else None  # type: ignore[operator]
+    for kind, times in (("", times_of(cases, twin)), ("processor_", _processor_sides(cases, twin)[0])):
+        mine = flat[f"{kind}ms_per_character_ours"]
+        known = isinstance(mine, float) and most > 0 and sum(times) > 0
+        flat[f"{kind}vs_{twin}_as_right_as_{model}"] = mine * most / sum(times) if known else None  # type: ignore[operator]
 
 
 def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
@@ -129,7 +132,7 @@ def ratio_table(flat: dict[str, Value], names: Sequence[str]) -> Table:
         for name in names[1:]
     ]
     rows += [
-        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), "-", "-")
+        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), _bounded(flat, f"processor_{key}"), "-")
         for key in flat
         if key.startswith("vs_") and "_as_right_as_" in key
     ]
