@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from tests.suggest.replicas.here import HereLine
@@ -37,7 +38,7 @@ def replicated(engines: list[Filler], single: Filler) -> Iterator[Open]:
     shape = find(folder).config(read_config(folder), folder)
     with ExitStack() as stack:
 
-        def start(count: int = 2, **more: float) -> tuple[Filler, HereLine]:
+        def start(count: int = 2, **more: Any) -> tuple[Filler, HereLine]:
             line = HereLine(engines[:count])
             engine = ReplicatedEngine(line, shape, count, **more)
             stack.callback(engine.close)

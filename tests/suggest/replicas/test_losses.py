@@ -28,7 +28,7 @@ WATCHED = Request(**{**{name: getattr(LONG, name) for name in LONG.__slots__}, "
 
 
 def with_fields(request: Request, **more: object) -> Request:
-    return Request(**{**{name: getattr(request, name) for name in request.__slots__}, **more})  # type: ignore[arg-type]
+    return Request(**{**{name: getattr(request, name) for name in request.__slots__}, **more})
 
 
 def engine_of(filler: Filler) -> ReplicatedEngine:

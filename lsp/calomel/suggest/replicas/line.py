@@ -58,7 +58,12 @@ class Line(Protocol):
         """Drop one of the requests that were sent together. Nothing happens when it is over, or its replica gone."""
 
     async def look(self) -> Sequence[ReplicaLook]:
-        """The replicas that are up."""
+        """The replicas that are up.
+
+        Raises:
+            LineLostError: there is none.
+            TimeoutError: one of them is too busy to say how it is.
+        """
 
     def close(self) -> None:
         """End the replicas."""

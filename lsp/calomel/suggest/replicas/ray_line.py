@@ -23,7 +23,7 @@ from calomel.suggest.replicas.served import ServedReplica
 from calomel.suggest.replicas.wire import Data, Message
 
 # Sessions go round a ring of replicas, so that another one takes over those of a lost one, and none of the others move.
-_ROUTER: Final = "ray.serve.experimental.consistent_hash_router:ConsistentHashRouter"
+_ROUTER: Final = "calomel.suggest.replicas.router:SessionRouter"
 # Ray's smallest: a request is some hundred kilobytes, and goes from process to process without it.
 _OBJECT_STORE: Final = 80 * 1024 * 1024
 # The queue is the engine's own: it knows who is in a hurry.
@@ -34,8 +34,6 @@ _STARTS: Final = 3
 _SETTINGS: Final = {
     # No report to Ray's makers.
     "RAY_USAGE_STATS_ENABLED": "0",
-    # A probe of a busy machine takes longer than the default of a tenth of a second.
-    "RAY_SERVE_QUEUE_LENGTH_RESPONSE_DEADLINE_S": "1.0",
 }
 _ALONE: Final = {
     # Every port of Ray's listens on 127.0.0.1, as on systems where it has no clusters.
@@ -127,14 +125,9 @@ class RayLine:
             await self._to("drop", session).remote(call, at)
 
     async def look(self) -> Sequence[ReplicaLook]:
-        """See `Line.look`. Raises LineLostError when nobody answers."""
-        try:
-            with self._losing():
-                found = await self._handle.broadcast("about").results_async(
-                    timeout_s=_LOOK_SECONDS, return_exceptions=True
-                )
-        except TimeoutError:
-            raise LineLostError from None
+        """See `Line.look`."""
+        with self._losing():
+            found = await self._handle.broadcast("about").results_async(timeout_s=_LOOK_SECONDS, return_exceptions=True)
         return [ReplicaLook(**each) for each in found if isinstance(each, Mapping)]
 
     def close(self) -> None:

@@ -58,6 +58,9 @@ class Watch:
             up = tuple(sorted(await self._line.look(), key=lambda look: look.id))
         except LineLostError:
             up = ()
+        except TimeoutError:
+            # As they were: on a busy machine a look takes long.
+            return
         before = {look.id for look in self.up}
         self.up = up
         ids = {look.id for look in up}
