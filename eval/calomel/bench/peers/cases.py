@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from calomel.bench.peers.contenders import Contender
+from calomel.bench.peers.contenders import ALONE, Contender
 from calomel.bench.peers.moments import Moment, accepted
 from calomel.bench.progress import Progress
 from calomel.bench.report import Table, Value, number_cell, put_interval
@@ -64,7 +64,10 @@ def measure(
 
 
 def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
-    """Every figure: time for an accepted character and exact match of each, and the first one's over the others'."""
+    """Every figure: time for an accepted character and exact match of each, and the first one's over the others'.
+
+    Those of the model alone over the others' too, with `alone_` in front.
+    """
     flat: dict[str, Value] = {"n": len(cases)}
     for name in names:
         put_interval(flat, f"ms_per_character_{name}", ratio_of_sums(*_sides(cases, name)))
@@ -80,6 +83,11 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
         both = _processor_sides(cases, names[0]), _processor_sides(cases, name)
         put_interval(flat, f"processor_vs_{name}", ratio_of_ratios(*both))
         put_interval(flat, f"time_vs_{name}", ratio_of_sums(times_of(cases, names[0]), times_of(cases, name)))
+    for name in names[2:] if ALONE in names else ():
+        put_interval(flat, f"alone_vs_{name}", ratio_of_ratios(_sides(cases, ALONE), _sides(cases, name)))
+        both = _processor_sides(cases, ALONE), _processor_sides(cases, name)
+        put_interval(flat, f"alone_processor_vs_{name}", ratio_of_ratios(*both))
+        put_interval(flat, f"alone_time_vs_{name}", ratio_of_sums(times_of(cases, ALONE), times_of(cases, name)))
     return flat
 
 
@@ -130,6 +138,14 @@ def ratio_table(flat: dict[str, Value], names: Sequence[str]) -> Table:
             *(_bounded(flat, f"{kind}_{name}") for kind in ("vs", "processor_vs", "time_vs")),
         )
         for name in names[1:]
+    ]
+    rows += [
+        (
+            f"{name.replace('_', ' ')}, model alone",
+            *(_bounded(flat, f"alone_{kind}_{name}") for kind in ("vs", "processor_vs", "time_vs")),
+        )
+        for name in names
+        if f"alone_vs_{name}" in flat
     ]
     rows += [
         (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), _bounded(flat, f"processor_{key}"), "-")

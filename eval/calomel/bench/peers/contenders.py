@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from calomel.bench.model import LEFT_TO_RIGHT, OpenModel
 from calomel.bench.peers.moments import Moment
@@ -15,6 +15,8 @@ from calomel.suggest.fill import FillRequest, own_renderer
 from calomel.suggest.stop import cut_at_stop
 
 LINE_END = ("\n",)
+# The model's own answers, which is what other engines give.
+ALONE: Final = "ours_model_alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,15 @@ class Contender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Our engine through the filler of every door, with `policy`; None for the shipped one."""
+    """Our engine through the filler of every door, with `policy`; None for the shipped one.
+
+    With `recall`, what stands elsewhere between the same text may be the answer.
+    """
 
     model: OpenModel
     name: str = "ours"
     policy: str | None = None
+    recall: bool = True
 
     def fill(self, moment: Moment, context: int) -> Answer:
         """See `Contender`."""
@@ -61,6 +67,7 @@ class Ours:
             stop=LINE_END,
             policy=self.policy,
             parts=moment.parts,
+            recall=self.recall,
         )
         filled = self.model.filler.fill(asked)
         return Answer(filled.text, filled.prompt_tokens, filled.prompt_tokens - filled.cached_tokens)
@@ -93,8 +100,9 @@ class Theirs:
 
 
 def ours(model: OpenModel) -> tuple[Ours, ...]:
-    """Our engine, with the shipped policy, and left to right where the weights can do that."""
-    return (Ours(model), Ours(model, "ours_left_to_right", LEFT_TO_RIGHT)) if model.verifiable else (Ours(model),)
+    """Our engine: as the doors ask it, without recalled text, and left to right where the weights can do that."""
+    found = (Ours(model), Ours(model, ALONE, recall=False))
+    return (*found, Ours(model, "ours_left_to_right", LEFT_TO_RIGHT)) if model.verifiable else found
 
 
 def theirs(model: OpenModel, peer: Peer) -> Theirs:

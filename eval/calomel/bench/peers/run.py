@@ -53,6 +53,11 @@ NOTES: Final[dict[Part, tuple[str, ...]]] = {
             " cache, and reads what is new behind it. Each is asked one keystroke earlier, untimed; timed is"
             " rendering and tokenizing the prompt, what is new of it, and the answer up to its end or its line's."
         ),
+        (
+            "`ours` is what every door does: the model's answer, or text that stands elsewhere between the same"
+            " neighbours where that is likelier right (docs/recall.md). `ours model alone` has the model's answers"
+            " only, as the peers do."
+        ),
         "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",
         (
             "transformers runs its own class of these weights, in a loop that is shorter than `generate`. llama.cpp"
