@@ -130,7 +130,8 @@ def run_failures(options: FailuresOptions) -> Report:
     if left_out:
         notes.append(f"Replayed questions left out, since what was wanted is not known: {left_out}.")
     failures = ranked(verdicts)
-    report = Report("bench failures", flat, tuple(tables), tuple(notes), provenance, _details(failures))
+    name = "bench failures quick" if options.quick else "bench failures"
+    report = Report(name, flat, tuple(tables), tuple(notes), provenance, _details(failures))
     _write(options, report, failures)
     return report
 
