@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 # Compiled against the torch and the CUDA of the machine it runs on.
 UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
-WANTED_BY_ONE = {"huggingface-hub": "hub", "transformers": "families"}
+WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "transformers": "families"}
 
 
 def project() -> dict[str, Any]:

@@ -30,7 +30,7 @@ _OBJECT_STORE: Final = 80 * 1024 * 1024
 _AT_ONCE: Final = 100_000
 _LOOK_SECONDS: Final = 5.0
 # Ray gives its own processes half a minute, which on a machine with much to do is not always enough.
-_STARTS: Final = 3
+_STARTS: Final = 5
 _SETTINGS: Final = {
     # No report to Ray's makers.
     "RAY_USAGE_STATS_ENABLED": "0",
