@@ -15,7 +15,8 @@ from calomel.bench.model import LEFT_TO_RIGHT, OpenModel
 class Contender:
     """A way to decode: a policy, and its bound on steps, None for the default.
 
-    Without a policy it is the shipped way, which repeats what stands elsewhere where that is likelier right.
+    Without a policy it is the shipped way: from the beginning of the cursor's word on, or what stands elsewhere where
+    that is likelier right. Policies are compared on the bare prompt.
     """
 
     name: str
@@ -94,7 +95,7 @@ class ModelAnswerer:
             policy=contender.policy,
             max_steps=contender.max_steps,
             max_tokens=hole.max_tokens,
-            recall=contender.policy is None,
+            as_doors=contender.policy is None,
         )
         milliseconds = (self._clock() - started) * 1e3
         text, kept = fill.text, fill.completion_tokens + (fill.result.end_log_prob is not None)

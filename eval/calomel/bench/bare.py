@@ -109,7 +109,7 @@ class BareEngine:
     def _request(place: Place, keys: int) -> FillRequest:
         body = place.request(keys)
         texts = str(body["prompt"]), str(body["suffix"])
-        return FillRequest(*texts, max_tokens=ANSWER_TOKENS, min_tokens=ANSWER_TOKENS, recall=False)
+        return FillRequest(*texts, max_tokens=ANSWER_TOKENS, min_tokens=ANSWER_TOKENS, recall=False, whole_word=False)
 
     def forwards(self, shapes: Sequence[StepReport], context: int, sample: int = SAMPLE) -> float:
         """Seconds that bare forwards of these shapes take, from a sample evenly spread over them.
@@ -137,7 +137,7 @@ class BareEngine:
     ) -> float:
         import torch
 
-        from calomel.engine.attention import flash_varlen
+        from calomel.engine.flash import flash_varlen
         from calomel.engine.forward import forward
 
         torch.set_num_threads(threads)

@@ -49,6 +49,8 @@ class LeftToRight:
                 max_tokens=request.max_tokens,
                 max_context=request.max_context,
                 policy=POLICY,
+                recall=False,
+                whole_word=False,
             )
         )
         candidate = await self._judged(request, fill.text, fill.finish_reason == "stop")

@@ -80,9 +80,12 @@ class OpenModel:
         max_steps: int | None,
         max_tokens: int,
         max_context: int = DEFAULT_CONTEXT,
-        recall: bool = False,
+        as_doors: bool = False,
     ) -> Fill:
-        """Fill `hole` greedily, by default with the model's own answer; raises the engine's errors."""
+        """Fill `hole` greedily; raises the engine's errors.
+
+        With `as_doors` from the beginning of the cursor's word on, and with recalled text; else on the bare prompt.
+        """
         return self.filler.fill(
             FillRequest(
                 prefix=hole.prefix,
@@ -92,7 +95,8 @@ class OpenModel:
                 policy=policy,
                 max_steps=max_steps,
                 max_context=max_context,
-                recall=recall,
+                recall=as_doors,
+                whole_word=as_doors,
             )
         )
 

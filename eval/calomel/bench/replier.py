@@ -64,6 +64,7 @@ class ModelReplier:
                 max_steps=contender.max_steps,
                 max_context=budget,
                 recall=False,
+                whole_word=False,
             )
         )
         return Reply(fill.text, fill.prompt_tokens, fill.cached_tokens, fill.seconds)

@@ -45,8 +45,6 @@ DEFAULT_CANVAS: Final = 16
 DEFAULT_CONTEXT: Final = 2048
 
 
-# Answers from the word's beginning on; off until the calibrator is fitted to their probabilities.
-WHOLE_WORD: Final = False
 # Tokens of contexts that stay encoded: some twenty files of one person's.
 DEFAULT_CACHE: Final = 65_536
 
@@ -92,7 +90,7 @@ class FillRequest:
     deadline: float | None = None
     parts: PromptParts | None = None
     constraint: Constraint | None = None
-    whole_word: bool = WHOLE_WORD
+    whole_word: bool = True
     recall: bool = True
 
 
@@ -134,12 +132,14 @@ class Filler:
     Attributes:
         manner: how it fills a hole.
         whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
+        constrains: whether the engine takes constraints.
     """
 
     def __init__(
         self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
     ) -> None:
         self.engine = engine
+        self.constrains = True
         self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
@@ -253,7 +253,8 @@ class Filler:
 
     def _half_word(self, request: FillRequest) -> HalfWord:
         """What the answer owes: nothing, unless it is asked from a word's beginning on."""
-        fits = request.whole_word and request.constraint is None and isinstance(self.tokenizer, Tokenizer)
+        asked = request.whole_word and self.constrains and request.constraint is None
+        fits = asked and isinstance(self.tokenizer, Tokenizer)
         if not fits or self.manner.ended is not None:
             return NOTHING_OWED
         prefix = request.prefix if request.parts is None else request.parts.prefix
@@ -289,17 +290,18 @@ class Filler:
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         half = self._half_word(request)
-        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids)), request.stop)
         over = self.manner.ended is not None and self.manner.ended(result.ids)
         # What is there already is no news, however unlikely the model finds it.
         owed = half.tokens(result.ids, self.tokenizer)
-        if owed:
+        told = slice(owed, owed + request.max_tokens)
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: told.stop])), request.stop)
+        if owed or len(result.ids) > told.stop:
             result = replace(
                 result,
-                ids=result.ids[owed:],
-                log_probs=result.log_probs[owed:],
-                entropies=result.entropies[owed:],
-                flips=result.flips[owed:],
+                ids=result.ids[told],
+                log_probs=result.log_probs[told],
+                entropies=result.entropies[told],
+                flips=result.flips[told],
             )
         scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
         return Fill(
@@ -321,7 +323,8 @@ class Filler:
         count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
         # A canvas has room for the end token too, so for one token more than the answer may have.
         half = self._half_word(request)
-        ids = state.ids[: min(count, request.max_tokens + len(self.tokenizer.encode(half.text)))]
+        ids = state.ids[:count]
+        ids = ids[: half.tokens(ids, self.tokenizer) + request.max_tokens]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
         text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(ids, whole=False)), request.stop)

@@ -43,7 +43,9 @@ def open_folder(
         own = Tokenizer.from_file(folder / "tokenizer.json")
         shape, worth = family.config(raw, folder), _worth(folder)
         engine = _engine(folder, options, (upstream, replicas), shape, own, ())
-        return Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
+        filler = Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
+        filler.constrains = upstream is None
+        return filler
     from calomel.prompts.styles.choose import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)

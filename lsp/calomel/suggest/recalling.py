@@ -60,7 +60,7 @@ class RecallingFiller(Filler):
             judged, *own = [handle.result() for handle in self.engine.submit_all(self._asked(request, draft))]
         except DeadlineExceededError:  # what is known of the model's own by then is the answer
             return super().fill(request)
-        return self._better(request, draft, judged, own[0] if own else None, began)
+        return self._better(request, draft, judged, self._own(request, own[0] if own else None, began), began)
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
@@ -73,7 +73,7 @@ class RecallingFiller(Filler):
         judged, own = results[0], results[1] if len(results) > 1 else None
         if judged is None:  # the deadline, as above
             return await super().afill(request)
-        return self._better(request, draft, judged, own, began)
+        return self._better(request, draft, judged, self._own(request, own, began), began)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
@@ -95,7 +95,7 @@ class RecallingFiller(Filler):
                     yield item
                     continue
                 judged = await self.engine.submit(self.judging(request, draft.ids)).wait()
-                yield self._better(request, draft, judged, item.result, time.monotonic() - item.seconds)
+                yield self._better(request, draft, judged, item, time.monotonic() - item.seconds)
 
     def _draft(self, request: FillRequest) -> _Draft | None:
         """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
@@ -118,11 +118,14 @@ class RecallingFiller(Filler):
         judged = self.judging(request, draft.ids)
         return (judged,) if draft.sure else (judged, self._request(request, self._prompt(request)))
 
-    def _better(self, request: FillRequest, draft: _Draft, judged: Result, own: Result | None, began: float) -> Fill:
+    def _own(self, request: FillRequest, result: Result | None, began: float) -> Fill | None:
+        return None if result is None else self._finish(request, self._prompt(request), result, began)
+
+    def _better(self, request: FillRequest, draft: _Draft, judged: Result, own: Fill | None, began: float) -> Fill:
         """The likelier one of both as the answer."""
         probability = self._worth.of_draft(draft.found, judged.log_probs, judged.end_log_prob)
-        if own is not None and self._worth.of_own(own.log_probs, own.end_log_prob) > probability:
-            return self._finish(request, self._prompt(request), own, began)
+        if own is not None and self._worth.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
+            return own
         return Fill(
             text=draft.found.text,
             finish_reason="stop",

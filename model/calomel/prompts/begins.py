@@ -47,13 +47,13 @@ class Begins:
     """Answers that begin with `text`; a `calomel.engine.Constraint`. With `more`, they may not end right behind it."""
 
     def __init__(self, text: str, pieces: Pieces, *, more: bool = False) -> None:
-        self._text = encodable(text).encode()
+        self.text = text
+        self.more = more
         self._pieces = pieces
-        self._more = more
 
     def begin(self) -> BeginsWalk:
         """A walk at the beginning of an answer."""
-        return BeginsWalk(self._text, self._pieces, more=self._more)
+        return BeginsWalk(encodable(self.text).encode(), self._pieces, more=self.more)
 
 
 class BeginsWalk:

@@ -11,7 +11,7 @@ from calomel.bench.decoding.asker import open_asker
 from calomel.bench.decoding.orders import Ordered
 from calomel.bench.decoding.records import Answered, answers, begun, choices
 from calomel.bench.decoding.run import DecodingOptions, chosen, measure_decoding, run_decoding
-from calomel.bench.decoding.variants import CHOICES, FROM_BOUNDARY, SHIPPED, VARIANTS, Variant
+from calomel.bench.decoding.variants import CHOICES, SHIPPED, VARIANTS, Variant
 from calomel.bench.heldout import HeldoutFile
 from calomel.bench.holes import KINDS, REST_OF_LINE, Hole
 from calomel.bench.model import PlainMeasure, open_model
@@ -118,7 +118,7 @@ def test_shipped_is_what_every_door_does(checkpoint: Path, heldout: Path) -> Non
 
 def test_an_answer_from_the_words_beginning_goes_on_with_the_word(checkpoint: Path) -> None:
     with open_asker(checkpoint, threads=1) as asker:
-        text, forwards = asker.ask(FROM_BOUNDARY, HOLE)
+        text, forwards = asker.ask(SHIPPED, HOLE)
         assert forwards > 0
         assert not text.startswith("num")
         assert not matches(HOLE, text)

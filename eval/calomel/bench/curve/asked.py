@@ -143,7 +143,15 @@ class Typing:
         parts = builder.build(situation, budget).parts
         built = time.perf_counter()
         fill = self._filler.fill(
-            FillRequest(prefix="", parts=parts, max_tokens=MAX_TOKENS, max_context=budget, stop=STOP, recall=False)
+            FillRequest(
+                prefix="",
+                parts=parts,
+                max_tokens=MAX_TOKENS,
+                max_context=budget,
+                stop=STOP,
+                recall=False,
+                whole_word=False,
+            )
         )
         ended, spent = time.perf_counter(), time.process_time() - cpu
         steps: Sequence[StepReport] = tuple(self._steps)

@@ -33,8 +33,9 @@ NOTES = (
         " exact matches are too few to."
     ),
     (
-        "`From the word's beginning`: the prefix ends before the word that the cursor stands in, and the answer has to"
-        " begin with what was left out, so that no token is cut by the cursor."
+        "The shipped way asks from the word's beginning: the prefix ends before the word that the cursor stands in,"
+        " and the answer has to begin with what was left out, so that no token is cut by the cursor. Recalled text is"
+        " left out here."
     ),
     (
         "Choices ask several variants and take the answer that the causal mode thinks likelier; `if one knew` is what"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from calomel.suggest.fill import WHOLE_WORD
-
 Order = Literal["shipped", "no_far_suffix", "no_suffix", "prefix_first"]
 
 LEFT_TO_RIGHT: Final = "left_to_right"
@@ -39,12 +37,12 @@ class Variant:
     end_bias: float = 0.0
     order: Order = "shipped"
     one_line: bool = False
-    from_boundary: bool = WHOLE_WORD
+    from_boundary: bool = True
 
 
 SHIPPED: Final = Variant("shipped")
 CAUSAL: Final = Variant("left to right", LEFT_TO_RIGHT)
-FROM_BOUNDARY: Final = Variant("from the word's beginning", from_boundary=True)
+FROM_CURSOR: Final = Variant("from the cursor", from_boundary=False)
 CANVAS_8: Final = Variant("canvas of 8", canvases=(8,))
 
 # Grouped by what they change; those of one order stand together, so that its prompt is in the cache.
@@ -55,7 +53,8 @@ VARIANTS: Final = (
     Variant("canvas of 32", canvases=(32,)),
     Variant("canvas of 8, 16 or 32 (probe)", canvases=(8, 16, 32)),
     Variant("1 step", max_steps=1),
-    Variant("4 steps", max_steps=4),
+    Variant("2 steps", max_steps=2),
+    Variant("6 steps", max_steps=6),
     Variant("8 steps", max_steps=8),
     Variant("threshold 0.9, 8 steps", "threshold:0.9", 8),
     Variant("one token a step", "fixed:1", 16),
@@ -67,16 +66,9 @@ VARIANTS: Final = (
     Variant("end token +1", end_bias=1.0),
     Variant("end token +2", end_bias=2.0),
     Variant("one line", one_line=True),
-    Variant("from the cursor", from_boundary=False),
-    FROM_BOUNDARY,
-    Variant("from the word's beginning, 2 steps", from_boundary=True, max_steps=2),
-    Variant("from the word's beginning, 6 steps", from_boundary=True, max_steps=6),
-    Variant("from the word's beginning, threshold 0.9, 8 steps", "threshold:0.9", 8, from_boundary=True),
-    Variant("from the word's beginning, canvas of 8", canvases=(8,), from_boundary=True),
-    Variant("from the word's beginning, one line", from_boundary=True, one_line=True),
-    Variant("from the word's beginning, end token -1", from_boundary=True, end_bias=-1.0),
-    Variant("from the word's beginning, end token +1", from_boundary=True, end_bias=1.0),
-    Variant("from the word's beginning, left to right", LEFT_TO_RIGHT, from_boundary=True),
+    FROM_CURSOR,
+    Variant("from the cursor, left to right", LEFT_TO_RIGHT, from_boundary=False),
+    Variant("from the cursor, one line", from_boundary=False, one_line=True),
     Variant("context of 512", context=512),
     Variant("context of 512, left to right", LEFT_TO_RIGHT, context=512),
     Variant("no far suffix", order="no_far_suffix"),
@@ -87,6 +79,6 @@ VARIANTS: Final = (
 # Of several answers the one that the causal mode thinks likeliest, over all its tokens and the end, or a token of them.
 CHOICES: Final = {
     "shipped or left to right": (SHIPPED.name, CAUSAL.name),
-    "shipped or from the word's beginning": (SHIPPED.name, FROM_BOUNDARY.name),
-    "any of the four": (SHIPPED.name, CANVAS_8.name, CAUSAL.name, FROM_BOUNDARY.name),
+    "shipped or from the cursor": (SHIPPED.name, FROM_CURSOR.name),
+    "any of the four": (SHIPPED.name, CANVAS_8.name, CAUSAL.name, FROM_CURSOR.name),
 }

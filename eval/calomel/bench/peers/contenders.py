@@ -49,13 +49,13 @@ class Contender(Protocol):
 class Ours:
     """Our engine through the filler of every door, with `policy`; None for the shipped one.
 
-    With `recall`, what stands elsewhere between the same text may be the answer.
+    As the doors ask it, or for what the bare prompt gives, which is what peers are given.
     """
 
     model: OpenModel
     name: str = "ours"
     policy: str | None = None
-    recall: bool = True
+    as_doors: bool = True
 
     def fill(self, moment: Moment, context: int) -> Answer:
         """See `Contender`."""
@@ -67,7 +67,8 @@ class Ours:
             stop=LINE_END,
             policy=self.policy,
             parts=moment.parts,
-            recall=self.recall,
+            recall=self.as_doors,
+            whole_word=self.as_doors,
         )
         filled = self.model.filler.fill(asked)
         return Answer(filled.text, filled.prompt_tokens, filled.prompt_tokens - filled.cached_tokens)
@@ -100,9 +101,9 @@ class Theirs:
 
 
 def ours(model: OpenModel) -> tuple[Ours, ...]:
-    """Our engine: as the doors ask it, without recalled text, and left to right where the weights can do that."""
-    found = (Ours(model), Ours(model, ALONE, recall=False))
-    return (*found, Ours(model, "ours_left_to_right", LEFT_TO_RIGHT)) if model.verifiable else found
+    """Our engine: as the doors ask it, on the bare prompt, and left to right where the weights can do that."""
+    found = (Ours(model), Ours(model, ALONE, as_doors=False))
+    return (*found, Ours(model, "ours_left_to_right", LEFT_TO_RIGHT, as_doors=False)) if model.verifiable else found
 
 
 def theirs(model: OpenModel, peer: Peer) -> Theirs:

@@ -54,9 +54,9 @@ NOTES: Final[dict[Part, tuple[str, ...]]] = {
             " rendering and tokenizing the prompt, what is new of it, and the answer up to its end or its line's."
         ),
         (
-            "`ours` is what every door does: the model's answer, or text that stands elsewhere between the same"
-            " neighbours where that is likelier right (docs/recall.md). `ours model alone` has the model's answers"
-            " only, as the peers do."
+            "`ours` is what every door over HTTP does: the model's answer, from the beginning of the cursor's word on,"
+            " or text that stands elsewhere between the same neighbours where that is likelier right (docs/recall.md)."
+            " `ours model alone` answers the bare prompt, as the peers do."
         ),
         "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",
         (

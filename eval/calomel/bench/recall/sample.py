@@ -39,7 +39,7 @@ def sample(model: OpenModel, hole: Hole, max_context: int) -> RecallSample:
         path=hole.path,
         max_tokens=hole.max_tokens,
         max_context=max_context,
-        recall=False,
+        recall=False,  # of the doors' way to ask, this alone is left out
     )
     fill = model.filler.fill(asked)
     group = hole.path or hole.key

@@ -11,12 +11,16 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
+from calomel.engine.constraint import Constraint
 from calomel.engine.errors import EngineError, InvalidRequestError, RequestFailedError
 from calomel.engine.request import Priority, Request, SamplingParams
 from calomel.engine.result import CanvasState, Result
 from calomel.prompts.answer_form import AnswerForm
+from calomel.prompts.begins import Begins
 from calomel.prompts.grammar import GrammarCompiler, GrammarConstraint
+from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.ending import READINGS, Ending, Patience, Reading
+from calomel.suggest.half_word import HalfWord
 
 Data = dict[str, Any]
 Kind = Literal["state", "result", "error"]
@@ -29,6 +33,10 @@ _TOKENS: Final = frozenset({"context", "given", "guess", "suffix"})
 
 class Model(Protocol):
     """What reading a request needs of the model; `calomel.suggest.fill.Filler` is one."""
+
+    @property
+    def tokenizer(self) -> TextTokenizer:
+        """Of its checkpoint."""
 
     @property
     def grammars(self) -> GrammarCompiler:
@@ -63,7 +71,7 @@ def read_request(data: Data, model: Model, deadline: float | None) -> Request:
     if "until" in read:
         read["until"] = _read_until(read["until"], model)
     if "constraint" in read:
-        read["constraint"] = model.grammars.compile(AnswerForm(read["constraint"]))
+        read["constraint"] = _read_constraint(read["constraint"], model)
     return Request(**read, deadline=deadline)
 
 
@@ -131,10 +139,18 @@ def _read_until(value: Data, model: Model) -> Ending | Patience | None:
     return model.until(reading, value["stop"])
 
 
-def _constraint(value: object) -> str:
+def _constraint(value: object) -> Data:
     if isinstance(value, GrammarConstraint):
-        return value.form.grammar
+        return {"grammar": value.form.grammar}
+    if isinstance(value, Begins):
+        return {"begins": value.text, "more": value.more}
     raise InvalidRequestError("constraint is an object, which a replica cannot be sent; use a grammar")
+
+
+def _read_constraint(value: Data, model: Model) -> Constraint:
+    if "begins" in value:
+        return HalfWord(value["begins"]).constraint(model.tokenizer, more=value["more"])
+    return model.grammars.compile(AnswerForm(value["grammar"]))
 
 
 _WRITERS: Final[dict[str, Callable[[Any], Any]]] = {
