@@ -73,7 +73,17 @@ def asked(context: tuple[int, ...], policy: str) -> list[Request]:
     ]
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.3", "factor:1", "entropy_bound:1", "entropy_within:0.5", "fixed:3"])
+@pytest.mark.parametrize(
+    ("config", "policy"),
+    [
+        (False, "threshold:0.3"),
+        (True, "entropy_bound:1"),
+        (False, "factor:1"),
+        (True, "entropy_within:0.5"),
+        (False, "fixed:3"),
+    ],
+    indirect=["config"],
+)
 def test_every_policy_gives_the_same_answers_however_seldom_the_host_looks(
     ending: Transformer, start: Start, context: tuple[int, ...], policy: str
 ) -> None:
@@ -111,7 +121,8 @@ def test_what_is_not_done_on_the_device_is_done_beside_it(
     assert {id(request) for request in taken} == {id(request) for request in there}
 
 
-@pytest.mark.parametrize("look", [1, 4])
+@pytest.mark.parametrize("config", [False], ids=["plain"], indirect=True)
+@pytest.mark.parametrize("look", [4])
 def test_who_watches_sees_every_step(
     ending: Transformer, start: Start, context: tuple[int, ...], taken: list[Request], look: int
 ) -> None:
@@ -126,7 +137,8 @@ def test_who_watches_sees_every_step(
     assert taken
 
 
-@pytest.mark.parametrize("look", [1, 4])
+@pytest.mark.parametrize("config", [False], ids=["plain"], indirect=True)
+@pytest.mark.parametrize("look", [4])
 def test_an_answer_that_is_over_ends_at_the_same_token(
     ending: Transformer, start: Start, context: tuple[int, ...], taken: list[Request], look: int
 ) -> None:
@@ -139,6 +151,7 @@ def test_an_answer_that_is_over_ends_at_the_same_token(
     assert taken
 
 
+@pytest.mark.parametrize("config", [False], ids=["plain"], indirect=True)
 def test_a_request_that_finds_no_room_in_the_arena_is_served_without(
     model: Transformer, start: Start, context: tuple[int, ...], taken: list[Request]
 ) -> None:
@@ -167,6 +180,7 @@ def test_a_keystroke_finds_the_arena_as_the_answer_before_left_it(
     assert {id(request) for request in taken} == {id(request) for request in requests}
 
 
+@pytest.mark.parametrize("config", [False], ids=["plain"], indirect=True)
 def test_an_answer_that_outgrows_the_arena_goes_on_without(
     model: Transformer, start: Start, context: tuple[int, ...], taken: list[Request]
 ) -> None:
