@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import ModelConfig, Transformer
+from calomel.engine import DiffusionConfig, ModelConfig, Transformer
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.flash import flash_varlen
-from calomel.engine.forward import Piece, forward
+from calomel.engine.forward import Piece, attention_multiplications, forward
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]
 
@@ -215,3 +215,24 @@ def test_a_buffer_keeps_what_is_committed_when_it_grows(model: Transformer, cont
 
     assert buffer.capacity >= 500
     assert torch.equal(buffer.keys[:, :61], keys)
+
+
+def test_the_work_of_attention_is_what_rows_see() -> None:
+    config = ModelConfig(
+        vocab_size=64,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=3,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=8,
+        max_position_embeddings=64,
+        diffusion=DiffusionConfig(mask_token_id=1, end_token_id=0),
+        sliding_window=4,
+        layer_types=("sliding_attention", "full_attention", "sliding_attention"),
+    )
+    buffer = KeyValueBuffer(config, 40, dtype=torch.float32, device=torch.device("cpu"))
+    pieces = [Piece([5, 6], buffer, 20, causal=True), Piece([1] * 3, buffer, 0, causal=False)]
+
+    # Two rows behind 20 tokens see 22 keys, or 6 in a window; three rows at the beginning 3 in every layer.
+    assert attention_multiplications(config, pieces) == 2 * 2 * 8 * (2 * (22 + 2 * 6) + 3 * (3 + 2 * 3))

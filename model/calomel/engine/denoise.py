@@ -22,7 +22,7 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows, decide
 from calomel.engine.flash import flash_varlen
 from calomel.engine.foresight import Foresight
-from calomel.engine.forward import Piece, forward
+from calomel.engine.forward import Piece, attention_multiplications, forward
 from calomel.engine.handle import Handle
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
@@ -36,8 +36,9 @@ from calomel.engine.transformer import Transformer
 from calomel.engine.work import Work
 
 # Multiplications of a forward from which on several threads are faster than one: with passive waiting a thread is woken
-# for every operation. A 24-row step of a model of 6M parameters took 20 ms on one thread and 27 ms on two.
-_PARALLEL_WORK: Final = 1_000_000_000
+# for every operation. Steps of a model of 6M parameters, on one thread and on two: 24 rows behind 2K tokens, 0.2
+# billion, 20 and 27 ms; 35 rows behind 8K tokens, 0.6 billion, 50 and 45 ms.
+_PARALLEL_WORK: Final = 500_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ class Denoiser:
         if not pieces:
             return
         rows = sum(len(piece.ids) for piece in pieces)
-        self._use_threads(rows)
+        self._use_threads(rows, attention_multiplications(self._model.config, pieces))
         began = time.perf_counter()
         logits = forward(self._model, pieces, self._flash)
         seconds = time.perf_counter() - began
@@ -207,8 +208,9 @@ class Denoiser:
         if self._observe is not None:
             self._observe(report)
 
-    def _use_threads(self, rows: int) -> None:
-        torch.set_num_threads(self._threads if rows * self._parameters >= _PARALLEL_WORK else 1)
+    def _use_threads(self, rows: int, attention: int = 0) -> None:
+        work = rows * self._parameters + attention
+        torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else 1)
 
     def _begin_answer(self, job: Job) -> None:
         if not job.prefill_left and job.prefilled is None:

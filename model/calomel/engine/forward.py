@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from calomel.engine.attention import FlashVarlen, Segment, SegmentAttention
+from calomel.engine.attention import Segment, SegmentAttention
 from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.config import ModelConfig
+from calomel.engine.flash import FlashVarlen
 from calomel.engine.transformer import Transformer
 
 
@@ -58,3 +61,17 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | No
     if len(read) < len(positions):
         hidden = hidden[torch.tensor(read, dtype=torch.int64, device=device)]
     return model.logits(hidden)
+
+
+def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> int:
+    """How many multiplications the attention of `pieces` takes: two for each number of a key that a row sees."""
+    windows = Counter(config.window(layer) for layer in range(config.num_hidden_layers))
+    width = 2 * config.num_attention_heads * config.head_dim
+    seen = 0
+    for piece in pieces:
+        rows = len(piece.ids)
+        keys = piece.context + rows + piece.behind
+        seen += rows * sum(
+            layers * (keys if window is None else min(keys, window + rows)) for window, layers in windows.items()
+        )
+    return seen * width
