@@ -9,8 +9,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.attention import FlashVarlen
-
 
 @dataclass(slots=True, eq=False)
 class Kept:
