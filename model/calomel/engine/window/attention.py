@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from calomel.engine.flash import FlashVarlen
+
 
 @dataclass(slots=True, eq=False)
 class Kept:
