@@ -270,7 +270,7 @@ def test_the_probe_is_the_first_step_of_the_chosen_canvas(
                 direct = engine.submit(request).result(60)
 
                 assert probed.ids == direct.ids
-                assert probed.forwards == direct.forwards
+                assert probed.steps == direct.steps
                 assert direct.length_scores == ()
         assert lengths
 

@@ -14,6 +14,7 @@ from calomel.cli.bench_curve import curve
 from calomel.cli.bench_recall import recall
 from calomel.cli.bench_server import load, replicas, soak
 from calomel.cli.bench_speculation import speculation
+from calomel.cli.bench_steps import steps
 from calomel.cli.bench_window import window
 from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
@@ -27,6 +28,7 @@ bench.command()(window)
 bench.command()(curve)
 bench.command()(recall)
 bench.command()(speculation)
+bench.command()(steps)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
 
