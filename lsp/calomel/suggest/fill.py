@@ -103,7 +103,8 @@ class Fill:
     Attributes:
         text: what to insert; prefix + text + suffix is byte-exact.
         finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
-        confidence: geometric mean of the tokens' probabilities when they were revealed, end token included; 0 to 1.
+        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, the end token's
+            too if it ended the answer; 0 to 1. Of a recalled text the probability that it is right.
         seconds: from the request to the answer.
         result: the engine's own account.
         trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
@@ -305,13 +306,16 @@ class Filler:
                 entropies=result.entropies[told],
                 flips=result.flips[told],
             )
-        scores = [*result.log_probs, *([] if result.end_log_prob is None else [result.end_log_prob])]
+        kept = len(self.tokenizer.encode(text)) if stopped else len(result.ids)
+        scores = list(result.log_probs[:kept])
+        if result.end_log_prob is not None and not stopped:
+            scores.append(result.end_log_prob)
         return Fill(
             text=text,
             finish_reason="stop" if stopped or over else result.finish_reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
-            completion_tokens=len(self.tokenizer.encode(text)) if stopped else len(result.ids),
+            completion_tokens=kept,
             cached_tokens=result.cached_tokens,
             steps=result.steps,
             forwards=result.forwards,
