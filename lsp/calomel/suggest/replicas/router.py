@@ -8,7 +8,7 @@ from typing import Any
 from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 
 
-class SessionRouter(ConsistentHashRouter):
+class SessionRouter(ConsistentHashRouter):  # type: ignore[misc]  # Ray is not checked
     """A ring of replicas, which asks nobody how busy he is.
 
     Ray Serve's own probes a replica before it sends it something, and sends nothing while a busy one does not answer in
