@@ -82,5 +82,6 @@ def _parts(name: str, model: nn.Module, count: int) -> tuple[int, ...]:
         return (count // 2, count // 2)
     if name.endswith("qkv_proj"):
         attention: Any = model.get_submodule(name.rpartition(".")[0])
-        return (attention.q_size, attention.kv_size, attention.kv_size)
+        heads = (attention.q_heads, attention.kv_heads, attention.kv_heads)
+        return tuple(each * attention.head_dim for each in heads)
     return (count,)

@@ -107,11 +107,13 @@ def test_an_answer_survives_the_journal() -> None:
 def test_shipped_is_what_every_door_does(checkpoint: Path, heldout: Path) -> None:
     hole = Hole("h", REST_OF_LINE, "python", "a.py", "def average(num", "\n    return 0\n", "bers):", max_tokens=8)
     with open_asker(checkpoint, threads=1) as asker, open_model(checkpoint, threads=1) as model:
-        expected = model.fill(hole, policy=None, max_steps=None, max_tokens=8).text
+        expected = model.fill(hole, policy=None, max_steps=None, max_tokens=8, as_doors=True).text
         assert asker.ask(SHIPPED, hole)[0] == expected
         # A model that ends at once says nothing, and one that never ends says all it may.
-        assert asker.ask(Variant("ended", "left_to_right", end_bias=1e4), hole) == ("", 1)
-        assert asker.ask(Variant("endless", "left_to_right", end_bias=-1e4), hole)[1] == 8
+        ended = Variant("ended", "left_to_right", end_bias=1e4, from_boundary=False)
+        assert asker.ask(ended, hole) == ("", 1)
+        endless = Variant("endless", "left_to_right", end_bias=-1e4, from_boundary=False)
+        assert asker.ask(endless, hole)[1] == 8
         # The bias of one variant is gone with the next.
         assert asker.ask(SHIPPED, hole)[0] == expected
 
