@@ -31,7 +31,14 @@ def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(filler: Fill
         for stop in ("\n", " ", "("):
             # Thresholds that reveal little at a time give an answer many chances to end.
             request = FillRequest(
-                hole.prefix, hole.suffix, hole.path, 24, policy="threshold:0.3", max_steps=6, max_context=256
+                hole.prefix,
+                hole.suffix,
+                hole.path,
+                24,
+                policy="threshold:0.3",
+                max_steps=6,
+                max_context=256,
+                whole_word=False,
             )
             whole = filler.fill(request)
             ended = filler.fill(
@@ -44,6 +51,7 @@ def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(filler: Fill
                     policy="threshold:0.3",
                     max_steps=6,
                     max_context=256,
+                    whole_word=False,
                 )
             )
             assert ended.text == cut_at_stop(whole.text, (stop,))[0]
