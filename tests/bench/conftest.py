@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 import zstandard
 
 from calomel.bench.heldout import HeldoutFile
 from calomel.bench.progress import Progress
+from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
+from calomel.training.tokenizer import train_tokenizer
 
 PYTHON = '''def average(numbers: list[float]) -> float:
     """The arithmetic mean of numbers, zero for none of them."""
@@ -77,3 +80,24 @@ def clock() -> Callable[[], float]:
     """Advances one second a look."""
     now = iter(range(10**6))
     return lambda: float(next(now))
+
+
+@pytest.fixture
+def checkpoint(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
+    """A tiny model with random weights: what it answers is nonsense, but everything around it is real."""
+    folder = tmp_path / "checkpoint"
+    tokenizer = train_tokenizer([file.text for file in files], folder / "tokenizer.json", vocab_size=400)
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=8,
+        max_position_embeddings=1024,
+        diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end),
+    )
+    torch.manual_seed(7)
+    save_checkpoint(Transformer(config), folder)
+    return folder

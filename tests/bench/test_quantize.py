@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.bench.test_real_model import checkpoint as checkpoint  # noqa: PLC0414  (a fixture)
 
 from calomel.bench.heldout import HeldoutFile
 from calomel.bench.infill import InfillOptions, run_infill

@@ -194,10 +194,10 @@ class Filler:
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
-        sent = ""
+        sent, half = "", self._half_word(request)
         async with aclosing(self._watch(request)) as items:
             async for item in items:
-                text = item.text if isinstance(item, Fill) else self._settled(request, item)
+                text = item.text if isinstance(item, Fill) else self._settled(request, item, half)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
@@ -206,13 +206,14 @@ class Filler:
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
+        half = self._half_word(request)
         async with aclosing(self._watch(request)) as items:
             async for item in items:
                 if isinstance(item, Fill):
                     yield item
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
-                    shown = self._half_word(request).rest(self.manner.renderer.shown(text.text))
+                    shown = half.rest(self.manner.renderer.shown(text.text))
                     yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
     async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
@@ -324,11 +325,10 @@ class Filler:
             trimmed=prompt.cut,
         )
 
-    def _settled(self, request: FillRequest, state: CanvasState) -> str:
+    def _settled(self, request: FillRequest, state: CanvasState, half: HalfWord) -> str:
         """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
         count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
         # A canvas has room for the end token too, so for one token more than the answer may have.
-        half = self._half_word(request)
         ids = state.ids[:count]
         ids = ids[: half.tokens(ids, self.tokenizer) + request.max_tokens]
         if self.tokenizer.end in ids:

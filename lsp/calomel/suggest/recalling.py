@@ -13,6 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from calomel.prompts.fim import FimTokens
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.canvas_text import CanvasText
@@ -56,11 +57,16 @@ class RecallingFiller(Filler):
             return super().fill(request)
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
+        prompt = self._prompt(request)
+        judging, *handles = self.engine.submit_all(self._asked(request, draft, prompt))
+        own = [self._finish(request, prompt, handle.result(), began) for handle in handles]
         try:
-            judged, *own = [handle.result() for handle in self.engine.submit_all(self._asked(request, draft))]
-        except DeadlineExceededError:  # what is known of the model's own by then is the answer
-            return super().fill(request)
-        return self._better(request, draft, judged, self._own(request, own[0] if own else None, began), began)
+            judged = judging.result()
+        except DeadlineExceededError:
+            if own:  # what is known of it by then
+                return own[0]
+            raise
+        return self._better(draft, judged, own[0] if own else None, prompt, began)
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
@@ -68,12 +74,19 @@ class RecallingFiller(Filler):
         draft = self._draft(request)
         if draft is None:
             return await super().afill(request)
+        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+
+        prompt = self._prompt(request)
         async with Errands(self.engine) as errands:
-            results = await errands.run(self._asked(request, draft))
-        judged, own = results[0], results[1] if len(results) > 1 else None
-        if judged is None:  # the deadline, as above
-            return await super().afill(request)
-        return self._better(request, draft, judged, self._own(request, own, began), began)
+            judging, *handles = errands.send(self._asked(request, draft, prompt))
+            own = [self._finish(request, prompt, await handle.wait(), began) for handle in handles]
+            try:
+                judged = await judging.wait()
+            except DeadlineExceededError:
+                if own:
+                    return own[0]
+                raise
+        return self._better(draft, judged, own[0] if own else None, prompt, began)
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
@@ -95,7 +108,8 @@ class RecallingFiller(Filler):
                     yield item
                     continue
                 judged = await self.engine.submit(self.judging(request, draft.ids)).wait()
-                yield self._better(request, draft, judged, item, time.monotonic() - item.seconds)
+                own = None if draft.sure else item
+                yield self._better(draft, judged, own, self._prompt(request), time.monotonic() - item.seconds)
 
     def _draft(self, request: FillRequest) -> _Draft | None:
         """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
@@ -113,15 +127,12 @@ class RecallingFiller(Filler):
             return None
         return _Draft(found, ids, self._worth.is_sure(found, len(ids)))
 
-    def _asked(self, request: FillRequest, draft: _Draft) -> tuple[Request, ...]:
-        """The model's judgement of the draft, and where that may matter its own answer."""
+    def _asked(self, request: FillRequest, draft: _Draft, prompt: FimTokens) -> tuple[Request, ...]:
+        """The model's judgement of the draft, and where that may matter its own answer to `prompt`."""
         judged = self.judging(request, draft.ids)
-        return (judged,) if draft.sure else (judged, self._request(request, self._prompt(request)))
+        return (judged,) if draft.sure else (judged, self._request(request, prompt))
 
-    def _own(self, request: FillRequest, result: Result | None, began: float) -> Fill | None:
-        return None if result is None else self._finish(request, self._prompt(request), result, began)
-
-    def _better(self, request: FillRequest, draft: _Draft, judged: Result, own: Fill | None, began: float) -> Fill:
+    def _better(self, draft: _Draft, judged: Result, own: Fill | None, prompt: FimTokens, began: float) -> Fill:
         """The likelier one of both as the answer."""
         probability = self._worth.of_draft(draft.found, judged.log_probs, judged.end_log_prob)
         if own is not None and self._worth.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
@@ -137,7 +148,7 @@ class RecallingFiller(Filler):
             forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
             seconds=time.monotonic() - began,
             result=judged,
-            trimmed=self._prompt(request).cut,
+            trimmed=prompt.cut,
         )
 
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
 import typer
 
 from calomel.cli.bench_curve import curve
+from calomel.cli.bench_failures import decoding, failures
+from calomel.cli.bench_options import (
+    Device,
+    Json,
+    MaxSteps,
+    Model,
+    Policy,
+    Quantize,
+    Quick,
+    Results,
+    Resume,
+    Seed,
+    Threads,
+    bench_errors_reported,
+)
 from calomel.cli.bench_recall import recall
 from calomel.cli.bench_server import load, replicas, soak
 from calomel.cli.bench_speculation import speculation
 from calomel.cli.bench_steps import steps
 from calomel.cli.bench_window import window
-from calomel.cli.device import check_device
-from calomel.cli.errors import CommandError, InputError, engine_errors_reported
+from calomel.cli.errors import CommandError, InputError
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -26,23 +38,13 @@ bench.command()(replicas)
 bench.command()(soak)
 bench.command()(window)
 bench.command()(curve)
+bench.command()(failures)
+bench.command()(decoding)
 bench.command()(recall)
 bench.command()(speculation)
 bench.command()(steps)
 
 _LEAST_CONTEXT, _MOST_CONTEXT = 512, 32_768
-
-Model = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
-Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the shipped one.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Denoising steps a canvas, at most.")]
-Seed = Annotated[int, typer.Option(help="Decides which holes are cut.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
-Quantize = Annotated[str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")]
-Resume = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
-Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
-Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
 
 
 @bench.command()
@@ -71,7 +73,7 @@ def infill(
     results: Results = None,
 ) -> None:
     """Quality: fill held-out holes, next to left-to-right decoding."""
-    with _errors_reported(device):
+    with bench_errors_reported(device):
         from calomel.bench.infill import InfillOptions, run_infill
 
         options = InfillOptions(
@@ -111,7 +113,7 @@ def quantize_bench(
     results: Results = None,
 ) -> None:
     """Weights in eight bits: exact matches, memory and time beside the weights as they are."""
-    with _errors_reported(device):
+    with bench_errors_reported(device):
         from calomel.bench.quantize import QuantizeOptions, run_quantize
 
         options = QuantizeOptions(
@@ -148,7 +150,7 @@ def speed(
     results: Results = None,
 ) -> None:
     """Speed: cold and warm, by size of context and length of answer."""
-    with _errors_reported(device):
+    with bench_errors_reported(device):
         from calomel.bench.speed import ANSWERS, CONTEXTS, SpeedOptions, run_speed
 
         options = SpeedOptions(
@@ -223,7 +225,7 @@ def peers(
     results: Results = None,
 ) -> None:
     """Other engines: the same weights left to right in transformers and llama.cpp, and two more races, beside ours."""
-    with _errors_reported("cpu"):
+    with bench_errors_reported("cpu"):
         from calomel.bench.peers.run import PARTS, PeersOptions, run_peers
 
         unknown = [name for name in part or () if name not in PARTS]
@@ -240,84 +242,6 @@ def peers(
             results=results,
         )
         print(run_peers(options).to_markdown())
-
-
-@bench.command()
-def failures(
-    samples: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE...", help="What `calomel replay --samples --prompts` wrote.")
-    ] = None,
-    model: Model = None,
-    device: Device = "cpu",
-    threads: Threads = None,
-    holes_per_kind: Annotated[int | None, typer.Option(min=0, help="Held-out holes of each kind; 0: none.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Moments of held-out edits; 0: none.")] = None,
-    listing: Annotated[
-        Path | None, typer.Option("--list", help="Write the hundred most valuable failures, with texts, to this file.")
-    ] = None,
-    seed: Seed = 1,
-    quick: Quick = False,
-    resume: Resume = True,
-    json: Json = None,
-    results: Results = None,
-) -> None:
-    """What goes wrong: failures on held-out holes and edits, and in replays, by kind and by what they cost."""
-    with _errors_reported(device):
-        from calomel.bench.cases import SuiteError
-        from calomel.bench.failures.run import FailuresOptions, listed, run_failures
-
-        options = FailuresOptions(
-            model=model,
-            device=device,
-            threads=threads,
-            holes_per_kind=holes_per_kind,
-            edits=limit,
-            samples=tuple(samples or ()),
-            seed=seed,
-            quick=quick,
-            resume=resume,
-            listing=listing,
-            json=json,
-            results=results,
-        )
-        try:
-            report = run_failures(options)
-        except OSError as error:
-            raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
-        except SuiteError as error:
-            raise CommandError(str(error)) from error
-        print(report.to_markdown())
-        print(listed(report))
-
-
-@bench.command()
-def decoding(
-    model: Model = None,
-    device: Device = "cpu",
-    threads: Threads = None,
-    holes: Annotated[int | None, typer.Option(min=8, help="Held-out holes, most of them rests of lines.")] = None,
-    seed: Seed = 1,
-    quick: Quick = False,
-    resume: Resume = True,
-    json: Json = None,
-    results: Results = None,
-) -> None:
-    """The same weights decoded in many ways: canvases, steps, ends, orders of the prompt."""
-    with _errors_reported(device):
-        from calomel.bench.decoding.run import DecodingOptions, run_decoding
-
-        options = DecodingOptions(
-            model=model,
-            device=device,
-            threads=threads,
-            holes=holes,
-            seed=seed,
-            quick=quick,
-            resume=resume,
-            json=json,
-            results=results,
-        )
-        print(run_decoding(options).to_markdown())
 
 
 @bench.command()
@@ -349,7 +273,7 @@ def edits(
     results: Results = None,
 ) -> None:
     """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
-    with _errors_reported(device):
+    with bench_errors_reported(device):
         from calomel.bench.cases import SuiteError
         from calomel.bench.edits import EditsOptions, run_edits
         from calomel.bench.held_edits import HeldOptions, run_held_edits
@@ -451,17 +375,3 @@ def _size(text: str) -> int:
     if not _LEAST_CONTEXT <= size <= _MOST_CONTEXT:
         raise InputError(f"--context {text!r} is no size between {_LEAST_CONTEXT} and 32K, such as 2K, 8K or 4096")
     return size
-
-
-@contextmanager
-def _errors_reported(device: str) -> Iterator[None]:
-    check_device(device)
-    with engine_errors_reported():
-        from calomel.bench.heldout import BenchDataError
-
-        try:
-            yield
-        except BenchDataError as error:
-            raise CommandError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 
 from calomel.bench.answer import matches
 from calomel.bench.decoding.asker import open_asker
@@ -16,7 +15,6 @@ from calomel.bench.heldout import HeldoutFile
 from calomel.bench.holes import KINDS, REST_OF_LINE, Hole
 from calomel.bench.model import PlainMeasure, open_model
 from calomel.bench.progress import Progress
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
@@ -37,27 +35,6 @@ class Scripted:
     def likelihood(self, hole: Hole, text: str) -> tuple[float, int]:
         self.scored.append(text)
         return (-float(len(text)), len(text))
-
-
-@pytest.fixture
-def checkpoint(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
-    """A tiny model with random weights, that ends nowhere by itself."""
-    folder = tmp_path / "checkpoint"
-    tokenizer = train_tokenizer([file.text for file in files], folder / "tokenizer.json", vocab_size=400)
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=1024,
-        diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end),
-    )
-    torch.manual_seed(7)
-    save_checkpoint(Transformer(config), folder)
-    return folder
 
 
 def test_most_holes_are_rests_of_lines_and_every_kind_is_early(files: tuple[HeldoutFile, ...]) -> None:

@@ -4,34 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import torch
 from tests.bench.stories_made import line, rename, write_stories
 
 from calomel.bench.failures.run import FailuresOptions, listed, run_failures
-from calomel.bench.heldout import HeldoutFile
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
-from calomel.training.tokenizer import train_tokenizer
-
-
-@pytest.fixture
-def checkpoint(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
-    """A tiny model with random weights."""
-    folder = tmp_path / "checkpoint"
-    tokenizer = train_tokenizer([file.text for file in files], folder / "tokenizer.json", vocab_size=400)
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=1024,
-        diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end),
-    )
-    torch.manual_seed(7)
-    save_checkpoint(Transformer(config), folder)
-    return folder
 
 
 @pytest.mark.slow

@@ -21,13 +21,12 @@ def made(count: int) -> list[RecallSample]:
     """Recalled texts that are right where much agrees, own answers where the model is sure."""
     rng = random.Random(3)
     samples = []
-    for number in range(count):
+    for _ in range(count):
         agrees, confident = rng.random() < 0.5, rng.random() < 0.3
         found = Recalled("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
         own, said = [-0.2 if confident else -4.0], [-3.0]
         samples.append(
             RecallSample(
-                f"file {number}",
                 own_features(own, -0.1),
                 own_right=rng.random() < (0.5 if confident else 0.05),
                 prior=prior_features(found, 1),

@@ -88,7 +88,7 @@ def run_recall(options: RecallOptions) -> Report:
         report = Report(
             "bench recall quick" if options.quick else "bench recall",
             {"quick": options.quick, "weights": model.weights_hash, "seed": options.seed, **_flat(answers)},
-            (_table(answers, [hole.row for hole in holes]),),
+            (_table(answers),),
             NOTES,
             provenance,
         )
@@ -136,9 +136,9 @@ def _flat(answers: Sequence[tuple[_Answered, _Answered]]) -> dict[str, Value]:
     return flat
 
 
-def _table(answers: Sequence[tuple[_Answered, _Answered]], rows: Sequence[str]) -> Table:
+def _table(answers: Sequence[tuple[_Answered, _Answered]]) -> Table:
     lines = []
-    for row in dict.fromkeys(rows):
+    for row in dict.fromkeys(plain.hole.row for plain, _ in answers):
         part = _of(answers, row)
         forwards = ratio_of_sums([b.forwards for _, b in part], [a.forwards for a, _ in part])
         spent = ratio_of_sums([b.milliseconds for _, b in part], [a.milliseconds for a, _ in part])

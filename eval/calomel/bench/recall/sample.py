@@ -16,14 +16,12 @@ class RecallSample:
     """What is known of a hole.
 
     Attributes:
-        group: samples of one group are alike: the file.
         own: features of the model's own answer; `own_right` whether it is the truth.
         prior: features of the recalled text without the model; None where nothing is recalled that fits.
         draft: the same with what the model says of it.
         draft_right: whether the recalled text is the truth.
     """
 
-    group: str
     own: dict[str, float]
     own_right: bool
     prior: dict[str, float] | None = None
@@ -42,9 +40,8 @@ def sample(model: OpenModel, hole: Hole, max_context: int) -> RecallSample:
         recall=False,  # of the doors' way to ask, this alone is left out
     )
     fill = model.filler.fill(asked)
-    group = hole.path or hole.key
     own = own_features(fill.result.log_probs, fill.result.end_log_prob)
-    bare = RecallSample(group, own, right(fill.text, hole))
+    bare = RecallSample(own, right(fill.text, hole))
     found = recall(hole.prefix, hole.suffix)
     ids = () if found is None else tuple(model.tokenizer.encode(found.text))
     if found is None or not 1 <= len(ids) <= hole.max_tokens:

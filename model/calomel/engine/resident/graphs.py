@@ -62,7 +62,7 @@ class Graphs:
     def _record(self, capture: Capture, key: Hashable, step: Step) -> Step:
         try:
             recorded = capture(step)
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:
             log.warning("steps are not captured as CUDA graphs, and run without: %s", str(error).partition("\n")[0])
             self._capture = None
             return step
