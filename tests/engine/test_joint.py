@@ -20,7 +20,7 @@ def choice(tokens: list[int], probabilities: list[float]) -> Choice:
 
 def advance(board: Board, found: Choice, policy: Joint) -> tuple[list[int], bool]:
     columns = range(len(found.token))
-    reading = Reading([0], columns, [0] * len(columns), columns, [policy], [False], [True], None, [policy.edit])
+    reading = Reading([0], columns, [0] * len(columns), columns, [policy], [False], [True], edits=[policy.edit])
     (snapshot,) = board.advance(found, reading)
     return snapshot.ids, snapshot.revised
 

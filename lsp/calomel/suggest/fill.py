@@ -66,6 +66,7 @@ class FillRequest:
         policy: a reveal policy of the engine; None for the default.
         max_steps: denoising steps per canvas; None for the default.
         canvas_lengths: candidate canvas lengths; None for the default.
+        overlap: see `calomel.engine.Request`.
         max_context: tokens of prompt at most.
         priority: None for interactive.
         deadline: seconds from now after which what is known is the answer; None for no bound.
@@ -86,6 +87,7 @@ class FillRequest:
     policy: str | None = None
     max_steps: int | None = None
     canvas_lengths: tuple[int, ...] | None = None
+    overlap: int = 0
     max_context: int = DEFAULT_CONTEXT
     priority: Priority | None = None
     min_tokens: int = 0
@@ -280,6 +282,7 @@ class Filler:
             max_new_tokens=tokens,
             min_new_tokens=least,
             canvas_lengths=lengths,
+            overlap=request.overlap,
             sampling=request.sampling or manner.sampling or SamplingParams(),
             policy=request.policy or manner.policy,
             max_steps=request.max_steps or (steps if request.constraint is None else max(lengths)),

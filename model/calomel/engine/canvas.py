@@ -31,6 +31,7 @@ class Reading:
         last: whether a canvas has its last step, which reveals everything.
         revise: whether revealed positions may change.
         stops: of each canvas, the position from which on nothing is revealed yet; None where everything may be.
+        early: of each canvas, so many positions are decided for themselves; None where there are no such.
         edits: of each canvas, the probability above which a revealed position changes; None where any will do.
     """
 
@@ -42,6 +43,7 @@ class Reading:
     last: Sequence[bool]
     revise: Sequence[bool]
     stops: Sequence[int] | None = None
+    early: Sequence[int] | None = None
     edits: Sequence[float] | None = None
 
 
@@ -115,6 +117,20 @@ class Board:
         self.ids[slot, start:stop].masked_fill_(hidden, self.mask_token_id)
         self.revealed[slot, start:stop].masked_fill_(hidden, value=False)
 
+    def shift(self, slot: int, count: int) -> None:
+        """Drop the first `count` positions of a canvas; as many masked ones come behind it."""
+        for state, empty in (
+            (self.ids, self.mask_token_id),
+            (self.revealed, False),
+            (self.frozen, False),
+            (self.best, -1),
+            (self.flips, 0),
+            (self.log_probs, 0),
+            (self.entropies, 0),
+        ):
+            state[slot] = state[slot].roll(-count)
+            state[slot, -count:] = empty
+
     def advance(self, choice: Choice, reading: Reading) -> list[Snapshot]:
         """Reveal and revise, by one step, the canvases of `reading`; one host synchronisation."""
         width = self.ids.shape[1]
@@ -132,7 +148,14 @@ class Board:
         if reading.stops is not None:
             columns = torch.arange(width, device=self.device)
             candidates &= columns < torch.tensor(reading.stops, device=self.device)[:, None]
-        chosen = _select(reading, found.log_prob.exp(), found.entropy, candidates)
+        confidence = found.log_prob.exp()
+        if reading.early is None:
+            chosen = _select(reading, confidence, found.entropy, candidates)
+        else:
+            first = torch.arange(width, device=self.device) < torch.tensor(reading.early, device=self.device)[:, None]
+            parts = (candidates & first, candidates & ~first)
+            one, other = (_select(reading, confidence, found.entropy, part) & part for part in parts)
+            chosen = one | other
         changeable = read
         if not all(reading.revise):
             changeable = changeable & torch.tensor(reading.revise, device=self.device)[:, None]

@@ -49,6 +49,7 @@ class Job:
         candidates: canvas lengths of the next canvas forward; one, unless the length probe is to choose.
         canvas_length: of the first canvas, as asked for or as the probe chose.
         length: positions of the current canvas (of the longest candidate); `masked` are those not known.
+        first: so many positions of it are those of a canvas beside which the next one has begun; 0 for one alone.
         masked_first: so many were not known when it began.
         whole_steps: so many steps of the canvas found nothing masked in it.
         opening: the next forward decides the first position of the canvas, and nothing else.
@@ -76,6 +77,7 @@ class Job:
     prefill_rows: int = 0
     candidates: tuple[int, ...] = ()
     length: int = 0
+    first: int = 0
     canvas_length: int = 0
     masked: list[int] = field(default_factory=list)
     masked_first: int = 0
@@ -220,7 +222,7 @@ class Job:
         """The step reveals positions before this one: up to the end of the first sub-block that has masked ones."""
         run = self.diffusion.sub_block
         if run is None or not self.masked or self.last_step:
-            return self.length
+            return self.first if self.first and self.last_step else self.length
         head = len(self.head)
         return min(self.length, (head + self.masked[0]) // run * run + run - head)
 
@@ -243,6 +245,14 @@ class Job:
             return policy.at(self.canvas_steps, self.masked_first, self.diffusion.block)
         return policy
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether the next canvas may begin beside this one: nothing but what is masked in it depends on its end."""
+        request, diffusion = self.request, self.diffusion
+        if not request.overlap or request.frozen or request.constraint is not None or self.revises:
+            return False
+        return diffusion.block == 1 and diffusion.sub_block is None and not self.policy.verified
+
     def fitting(self, length: int) -> int:
         """The canvas length nearest to `length` that the answer has room for; with blocks, it ends with a block."""
         longest = self.room if self.policy.verified else self.room + 1  # one more for the end token
@@ -256,6 +266,7 @@ class Job:
     def begin_canvas(self, board: Board) -> None:
         """Set up the next canvas, or the next verification where nothing is drafted."""
         self.known, self.canvas_steps, self.whole_steps, self.draft, self.front = None, 0, 0, None, 0
+        self.first = 0
         self.canvas_ids, self.canvas_revealed = [], []
         if self.request.given is not None:
             self.draft = list(self.request.given)

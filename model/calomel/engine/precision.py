@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 
 
+@cache
 def native_bfloat16() -> bool:
     """True when the CPU multiplies bfloat16 in hardware; where it does not, bfloat16 is several times slower."""
     capabilities = torch.cpu.get_capabilities()

@@ -130,10 +130,11 @@ class Progress:
         policies, last = [job.reveal for job in jobs], [job.last_step for job in jobs]
         slots, revised = [job.slot for job in jobs], [job.revises for job in jobs]
         stops = [job.reach for job in jobs] if self._diffusion.sub_block else None
+        early = [job.first for job in jobs] if any(job.first for job in jobs) else None
         edits = [-1.0 if job.joint is None else job.joint.edit for job in jobs] if any(revised) else None
         for job in jobs:
             job.canvas_steps += 1
-        reading = Reading(slots, rows, canvas, column, policies, last, revised, stops, edits)
+        reading = Reading(slots, rows, canvas, column, policies, last, revised, stops, early, edits)
         snapshots = self._board.advance(choice, reading)
         for job, snapshot, first, is_last in zip(jobs, snapshots, firsts, last, strict=True):
             with alone(job):
@@ -207,12 +208,46 @@ class Progress:
             if self._is_over(job):
                 self._take_canvas(job, job.masked[0])
                 self._finish(job, "stop")
+            elif job.overlaps:
+                self._overlap(job, ended)
             return
         if job.policy.verified:
             job.draft = [token for token in job.canvas_ids if token != end][: job.room - 1]
             return
         self._take_canvas(job, job.length)
         self._go_on(job)
+
+    def _overlap(self, job: Job, ended: int | None) -> None:
+        """Begin the next canvas beside one that has little left, or go on with it alone when that is whole."""
+        if job.first:
+            if ended is not None and ended < job.first:
+                job.first = 0
+            elif job.masked[0] >= job.first:
+                self._drop_first(job)
+        if job.first or job.handle.done or ended is not None or len(job.masked) > job.request.overlap:
+            return
+        room = min(job.canvas_length, self._diffusion.max_canvas - job.length, job.room - job.length + 1)
+        if room > 1:  # one is for the end token
+            job.first = job.length
+            job.masked += range(job.length, job.length + room)
+            job.canvas_ids = job.canvas_ids + [self._diffusion.mask_token_id] * room
+            job.canvas_revealed = job.canvas_revealed + [False] * room
+            job.length += room
+            job.candidates = (job.length,)
+
+    def _drop_first(self, job: Job) -> None:
+        """The first of two canvases goes into the answer; what the second one has had beside it counts as a step."""
+        ids, revealed, first = job.canvas_ids[job.first :], job.canvas_revealed[job.first :], job.first
+        self._take_canvas(job, first)
+        if job.request.until is not None and job.request.until(job.answer):
+            self._finish(job, "stop")
+            return
+        self._board.shift(job.slot, first)
+        job.canvas_ids, job.canvas_revealed = ids, revealed
+        job.length, job.first, job.canvas_steps, job.foreseen = len(ids), 0, 1, ()
+        job.candidates = (job.length,)
+        job.masked = [column - first for column in job.masked]
+        job.masked_first = len(job.masked)
 
     def _is_over(self, job: Job) -> bool:
         """Whether what is revealed without a gap ends the answer: nobody asks what is masked behind it."""

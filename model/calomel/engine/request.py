@@ -97,6 +97,8 @@ class Request:
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
+        overlap: while no more positions of a canvas are masked than these, and its end is not found, the next one is
+            denoised beside it, in the same forwards. 0: one behind the other.
         suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
         session: requests of the same name have much of their contexts in common, such as those of one workspace. Where
             there are several engines, the same one answers them.
@@ -119,6 +121,7 @@ class Request:
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None
+    overlap: int = 0
     suffix: tuple[int, ...] = ()
     session: str = ""
 
@@ -197,6 +200,8 @@ def _check_canvas(request: Request, config: Shape) -> None:
             raise InvalidCanvasError(f"canvas length {length} is outside of 1..{longest}")
     if request.max_steps < 1:
         raise InvalidCanvasError(f"max_steps is {request.max_steps}; it must be at least 1")
+    if request.overlap < 0:
+        raise InvalidCanvasError(f"overlap is {request.overlap}; it must be at least 0")
     for position, token in request.frozen.items():
         if not 0 <= position < request.max_new_tokens:
             raise InvalidCanvasError(f"frozen position {position} is outside of 0..{request.max_new_tokens - 1}")

@@ -12,6 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from calomel.engine.precision import native_bfloat16
+
 # Quintic Newton-Schulz coefficients of the Muon reference implementation.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
 _ITERATIONS: Final = 5
@@ -45,7 +47,7 @@ class Muon(torch.optim.Optimizer):
 
 def orthogonalise(matrix: Tensor) -> Tensor:
     """The nearest semi-orthogonal matrix, roughly, scaled by sqrt(max(1, rows / columns)); matrix [R, C]."""
-    x = matrix.to(torch.bfloat16 if matrix.is_cuda else torch.float32)
+    x = matrix.to(torch.bfloat16 if matrix.is_cuda or native_bfloat16() else torch.float32)
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
     x = x / (x.norm() + 1e-7)
@@ -73,7 +75,7 @@ def make_optimizers(
                 matrices.append((parameter, _parts(name, model, parameter.shape[0])))
             else:
                 others.append(parameter)
-    adam = torch.optim.AdamW(others, lr=adam_lr, betas=(0.9, 0.95), weight_decay=0.0, eps=1e-10)
+    adam = torch.optim.AdamW(others, lr=adam_lr, betas=(0.9, 0.95), weight_decay=0.0, eps=1e-10, fused=True)
     return Muon(matrices, lr=muon_lr, weight_decay=weight_decay), adam
 
 

@@ -22,6 +22,7 @@ from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.precision import native_bfloat16
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.allocator import keep_freed_memory
 from calomel.training.attention import branch_structure
 from calomel.training.batch import Batch, batches, row_count
 from calomel.training.branch import GROUPS
@@ -77,6 +78,8 @@ class _Run:
     def __init__(
         self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device, ranks: Ranks
     ) -> None:
+        if device.type == "cpu":
+            keep_freed_memory()
         if config.threads:
             torch.set_num_threads(config.threads)
         torch.manual_seed(config.seed)

@@ -24,6 +24,7 @@ from calomel.cli.bench_options import (
     Threads,
     bench_errors_reported,
 )
+from calomel.cli.bench_overlap import overlap
 from calomel.cli.bench_recall import recall
 from calomel.cli.bench_server import load, replicas, soak
 from calomel.cli.bench_speculation import speculation
@@ -40,6 +41,7 @@ bench.command()(window)
 bench.command()(curve)
 bench.command()(failures)
 bench.command()(decoding)
+bench.command()(overlap)
 bench.command()(recall)
 bench.command()(speculation)
 bench.command()(steps)

@@ -69,7 +69,12 @@ class Resident:
         buffer, request = job.buffer, job.request
         if job.prefill_rows or job.draft is not None or job.opening or len(job.candidates) != 1 or not job.masked_first:
             return False
-        if job.diffusion.block > 1 or request.constraint is not None or request.sampling.temperature > 0:
+        if (
+            job.diffusion.block > 1
+            or job.overlaps
+            or request.constraint is not None
+            or request.sampling.temperature > 0
+        ):
             return False
         if request.sampling.penalised or job.policy.verified or not isinstance(job.policy.reveal, _POLICIES):
             return False
