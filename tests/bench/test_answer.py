@@ -12,7 +12,8 @@ from calomel.bench.holes import REST_OF_LINE, Hole
 from calomel.bench.model import OpenModel, PlainMeasure
 from calomel.engine import Engine, Result
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
 
 
 def hole(answer: str, suffix: str = "", *, first_line_only: bool = False) -> Hole:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from calomel.cli.main import main
-from calomel.suggest import fill as suggest_fill
+from calomel.suggest import filler as suggest_filler
 from calomel.suggest.fill import Fill, FillRequest
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def filler(monkeypatch: pytest.MonkeyPatch) -> FakeFiller:
         fake.opened.append(options)
         return fake
 
-    monkeypatch.setattr(suggest_fill, "open_filler", open_filler)
+    monkeypatch.setattr(suggest_filler, "open_filler", open_filler)
     return fake
 
 

@@ -16,7 +16,8 @@ from calomel.context.counter import ExactCounter
 from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import Filler, FillRequest
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import Filler
 from calomel.workspace.situation import Situation
 
 POSITIONS = 32_768

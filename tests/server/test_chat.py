@@ -18,7 +18,7 @@ from starlette.testclient import TestClient
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.fill import Filler, open_filler
+from calomel.suggest.filler import Filler, open_filler
 from calomel.training.tokenizer import train_tokenizer
 
 TOKEN = "test-token-0123456789"

@@ -42,8 +42,8 @@ def open_filler(model, device, threads, **more):
 class Any:
     def __init__(self, **fields): pass
 
-import calomel.suggest.fill
-calomel.suggest.fill.open_filler = open_filler
+import calomel.suggest.filler
+calomel.suggest.filler.open_filler = open_filler
 sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve

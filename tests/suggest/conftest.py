@@ -10,7 +10,7 @@ import torch
 
 from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import Filler
+from calomel.suggest.filler import Filler
 from calomel.training.tokenizer import train_tokenizer
 
 

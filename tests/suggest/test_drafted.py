@@ -13,7 +13,8 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
 from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
-from calomel.suggest.fill import Filler, FillRequest, own_renderer
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")

@@ -9,7 +9,8 @@ import pytest
 from calomel.bench.heldout import read_heldout
 from calomel.bench.holes import SEVERAL_LINES, make_holes
 from calomel.bench.model import TokenizerMeasure
-from calomel.suggest.fill import Filler, FillRequest, open_filler
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import Filler, open_filler
 from calomel.suggest.stop import cut_at_stop
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from calomel.engine import EngineError, RequestCancelledError
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
 
 REQUEST = FillRequest(
     prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n", path="a.py", max_tokens=24

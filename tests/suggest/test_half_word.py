@@ -8,7 +8,8 @@ import pytest
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import Draft
-from calomel.suggest.fill import Fill, Filler, FillRequest, open_filler
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler, open_filler
 from calomel.suggest.half_word import HalfWord
 from calomel.weights import nano_path
 

@@ -12,7 +12,8 @@ from calomel.engine import CheckpointError
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.text_tokenizer import TokenizerError
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.fill import Fill, Filler, FillRequest, open_filler, own_renderer
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler, open_filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
 from calomel.suggest.model_info import describe
 from calomel.suggest.wire import decode_answer, encode_answer

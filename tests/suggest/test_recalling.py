@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from calomel.engine import CheckpointError, SamplingParams
-from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
 from calomel.suggest.opening import _worth
 from calomel.suggest.recall import recall
 from calomel.suggest.recall_worth import DRAFT, OWN, PRIOR, RecallWorth, RecallWorthError, read_worth

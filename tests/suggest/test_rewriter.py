@@ -12,7 +12,7 @@ from torch import Tensor
 from calomel.engine import DeadlineExceededError, Engine, ModelConfig, Request, RequestCancelledError, Transformer
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
-from calomel.suggest.fill import Filler, own_renderer
+from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
 from calomel.suggest.rewriter import PATIENCE, Rewriter
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.places import ANSWER_TOKENS, Place
-from calomel.suggest.fill import DEFAULT_CANVAS, Filler, FillRequest
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import DEFAULT_CANVAS, Filler
 
 if TYPE_CHECKING:
     from calomel.engine import Engine

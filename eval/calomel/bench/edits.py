@@ -106,7 +106,7 @@ def recorded_replies(cases: Sequence[Case], folder: Path) -> list[tuple[Case, tu
 
 async def _model_report(options: EditsOptions, cases: tuple[Case, ...], problems: tuple[str, ...]) -> Report:
     from calomel.bench.left_to_right import LeftToRight
-    from calomel.suggest.fill import Filler
+    from calomel.suggest.filler import Filler
     from calomel.suggest.in_process import open_completer
 
     completer = open_completer(options.model, options.device, options.threads)

@@ -121,7 +121,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
 
 async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[Row], ModelInfo]:
     from calomel.bench.left_to_right import LeftToRight
-    from calomel.suggest.fill import Filler
+    from calomel.suggest.filler import Filler
     from calomel.suggest.in_process import open_completer
 
     completer = open_completer(options.model, options.device, options.threads)

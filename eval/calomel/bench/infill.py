@@ -25,7 +25,7 @@ from calomel.bench.model import PlainMeasure, open_model
 from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Table, Value
 from calomel.bench.summary import flat_keys, language_table, quality_table, sweep
-from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
+from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.suggest.manner import Manner
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from calomel.prompts.context import ContextRenderer
 from calomel.prompts.parts import EditRegion
 from calomel.suggest.completer import CANVAS, Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo, Timings
 from calomel.suggest.errands import Errands
-from calomel.suggest.fill import Filler, FillRequest, own_renderer
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS
 from calomel.suggest.judge import Judge
 

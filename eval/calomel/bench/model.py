@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
-from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, Filler, FillRequest, open_filler
+from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, FillRequest
+from calomel.suggest.filler import Filler, open_filler
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.

@@ -133,7 +133,7 @@ def run_replicas(options: ReplicasOptions) -> Report:
         ServedError: the server does not start.
         BenchDataError: the held-out files are absent or damaged.
     """
-    from calomel.suggest.fill import open_filler
+    from calomel.suggest.filler import open_filler
 
     provenance = describe_run()
     progress = Progress()

@@ -26,7 +26,7 @@ from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Value
 from calomel.bench.rounds import Ask, measure_rounds, plan_rounds
 from calomel.bench.timings import OURS, Timing, flat_timings, timing_table
-from calomel.suggest.fill import DEFAULT_MAX_STEPS, DEFAULT_POLICY
+from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 CONTEXTS = (512, 2048, 8192, 32768)
 ANSWERS = (8, 32, 128)

@@ -80,7 +80,7 @@ class _Prepared:
 
 
 class Model(Protocol):
-    """What is needed of `calomel.suggest.fill.Filler`."""
+    """What is needed of `calomel.suggest.filler.Filler`."""
 
     @property
     def engine(self) -> AnyEngine:

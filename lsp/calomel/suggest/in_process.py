@@ -43,7 +43,7 @@ _REFUSED = frozenset(
 
 
 class Fills(Protocol):
-    """What a route needs of `calomel.suggest.fill.Filler`."""
+    """What a route needs of `calomel.suggest.filler.Filler`."""
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the awaiting task cancels the work."""
@@ -143,9 +143,9 @@ class EngineCompleter:
 def open_completer(folder: Path | None = None, device: str = "cpu", threads: int | None = None) -> EngineCompleter:
     """Load the checkpoint folder (None: the shipped one) and answer from it; blocks for seconds.
 
-    Raises what `calomel.suggest.fill.open_filler` raises.
+    Raises what `calomel.suggest.filler.open_filler` raises.
     """
-    from calomel.suggest.fill import open_filler
+    from calomel.suggest.filler import open_filler
     from calomel.suggest.model_info import describe
 
     filler = open_filler(folder, device, threads)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calomel.suggest.fill import Filler
+from calomel.suggest.filler import Filler
 from calomel.suggest.manner import Manner
 from calomel.suggest.recall_worth import RecallWorth, RecallWorthError, read_worth
 from calomel.suggest.recalling import RecallingFiller

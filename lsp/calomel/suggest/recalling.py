@@ -18,7 +18,8 @@ from calomel.prompts.parts import PromptParts
 from calomel.prompts.text_tokenizer import TextTokenizer
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.errands import Errands
-from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
 from calomel.suggest.recall import Recalled, recall
 from calomel.suggest.recall_worth import RecallWorth
 from calomel.suggest.stop import cut_at_stop

@@ -155,7 +155,8 @@ def _situation(file: Path, text: str, offset: int, folder: Path | None) -> Situa
 def _prefill_rate(model: Path | None, device: str, parts: PromptParts, budget: int) -> float:
     """Tokens a second that the model reads on this device, from a cold start of the cache."""
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest, open_filler
+        from calomel.suggest.fill import FillRequest
+        from calomel.suggest.filler import open_filler
 
         check_device(device)
         with closing(open_filler(model, device)) as filler:

@@ -65,7 +65,7 @@ def demo(
     plain = plain or not out.is_terminal
     with engine_errors_reported():
         from calomel.cli.stage.watched_filler import WatchedFiller
-        from calomel.suggest.fill import open_filler
+        from calomel.suggest.filler import open_filler
         from calomel.suggest.model_info import describe
 
         check_device(device)

@@ -35,7 +35,8 @@ def fill(
     """Fill a hole in FILE and print it in context."""
     hole = Hole.in_file(file, at, to)
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest, open_filler
+        from calomel.suggest.fill import FillRequest
+        from calomel.suggest.filler import open_filler
 
         request = FillRequest(
             prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy, min_tokens=1

@@ -17,7 +17,8 @@ from calomel.cli.sample import Sample, bundled_samples
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from calomel.suggest.fill import Fill, Filler
+    from calomel.suggest.fill import Fill
+    from calomel.suggest.filler import Filler
 
 
 def tryout(
@@ -33,7 +34,8 @@ def tryout(
     samples = bundled_samples()
     out = Console(highlight=False, soft_wrap=True)
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest, open_filler
+        from calomel.suggest.fill import FillRequest
+        from calomel.suggest.filler import open_filler
 
         check_device(device)
         began = time.perf_counter()

@@ -41,7 +41,7 @@ RESTART_WINDOW: Final = 600.0
 
 
 class Filler(Protocol):
-    """What the door needs of `calomel.suggest.fill.Filler`."""
+    """What the door needs of `calomel.suggest.filler.Filler`."""
 
     @property
     def engine(self) -> AnyEngine:

@@ -63,7 +63,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
     def open_model() -> Filler:
         try:
-            from calomel.suggest.fill import open_filler
+            from calomel.suggest.filler import open_filler
 
             filler = open_filler(
                 settings.model,

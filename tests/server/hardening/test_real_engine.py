@@ -12,7 +12,7 @@ from tests.server.conftest import TOKEN, until
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.fill import Filler, open_filler
+from calomel.suggest.filler import Filler, open_filler
 from calomel.weights import nano_path
 
 pytestmark = [

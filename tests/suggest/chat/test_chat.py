@@ -32,7 +32,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.chat import Chat, Reply
 from calomel.suggest.chat_request import ChatRequest
-from calomel.suggest.fill import Filler
+from calomel.suggest.filler import Filler
 from calomel.training.tokenizer import train_tokenizer
 
 SOURCE = (

@@ -8,7 +8,7 @@ import pytest
 from tests.suggest.replicas.here import HereLine
 
 from calomel.families.table import find, read_config
-from calomel.suggest.fill import Filler, open_filler
+from calomel.suggest.filler import Filler, open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.weights import nano_path
 

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
-from calomel.suggest.fill import Filler
+from calomel.suggest.filler import Filler
 from calomel.suggest.replicas.errors import LineLostError
 from calomel.suggest.replicas.line import ReplicaLook
 from calomel.suggest.replicas.replica import Replica

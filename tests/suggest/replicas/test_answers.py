@@ -14,7 +14,8 @@ from calomel.prompts.answer_form import json_form, pattern_form
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.suggest.completer import CompleteRequest, Draft
 from calomel.suggest.ending import Ending, Patience
-from calomel.suggest.fill import Fill, Filler, FillRequest
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
 from calomel.suggest.replicas.wire import read_request, request_data
 
 PREFIX = "import json\n\n\ndef load(path):\n    with open("

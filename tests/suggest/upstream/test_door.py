@@ -22,7 +22,7 @@ from calomel.server.errors import StartError
 from calomel.server.run import serve
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.fill import open_filler
+from calomel.suggest.filler import open_filler
 from calomel.suggest.opening import open_folder
 from calomel.suggest.upstream.target import Upstream
 from calomel.suggest.wire import decode_answer, encode_request

@@ -18,7 +18,8 @@ from calomel.context.counter import ExactCounter
 from calomel.prompts.fim import FimTokens
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import Filler, FillRequest, own_manner, own_renderer
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import Filler, own_manner, own_renderer
 from calomel.workspace.analysis import analyse
 from calomel.workspace.situation import Situation
 

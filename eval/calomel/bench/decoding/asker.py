@@ -14,7 +14,8 @@ from calomel.bench.holes import Hole, TokenMeasure
 from calomel.bench.machine import weights_hash
 from calomel.bench.model import TokenizerMeasure, checkpoint_folder
 from calomel.prompts.parts import PromptParts
-from calomel.suggest.fill import DEFAULT_CONTEXT, Filler, FillRequest
+from calomel.suggest.fill import DEFAULT_CONTEXT, FillRequest
+from calomel.suggest.filler import Filler
 
 if TYPE_CHECKING:
     from calomel.bench.decoding.end_bias import BiasedEnd  # imports torch

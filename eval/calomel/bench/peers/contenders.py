@@ -11,7 +11,8 @@ from calomel.bench.peers.moments import Moment
 from calomel.bench.peers.peer import Peer
 from calomel.prompts.context import ContextRenderer
 from calomel.prompts.fim import read_answer
-from calomel.suggest.fill import FillRequest, own_renderer
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import own_renderer
 from calomel.suggest.stop import cut_at_stop
 
 LINE_END = ("\n",)

@@ -22,7 +22,7 @@ from calomel.bench.model import LEFT_TO_RIGHT
 from calomel.bench.peers.fastest import Maker, Offer, llamacpp_makers, transformers_makers
 from calomel.bench.peers.peer import Peer, PeerUnavailableError
 from calomel.bench.report import Table, Value, number_cell
-from calomel.suggest.fill import DEFAULT_CANVAS, DEFAULT_MAX_STEPS, DEFAULT_POLICY
+from calomel.suggest.filler import DEFAULT_CANVAS, DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, ModelConfig

@@ -21,7 +21,7 @@ from calomel.suggest.replicas.wire import (
 
 if TYPE_CHECKING:
     from calomel.engine import Handle, Request
-    from calomel.suggest.fill import Filler
+    from calomel.suggest.filler import Filler
 
 _STOPPED: Final = 70
 _WARM_UP: Final = "def add(a, b):\n    return "

@@ -32,7 +32,7 @@ _TOKENS: Final = frozenset({"context", "given", "guess", "suffix"})
 
 
 class Model(Protocol):
-    """What reading a request needs of the model; `calomel.suggest.fill.Filler` is one."""
+    """What reading a request needs of the model; `calomel.suggest.filler.Filler` is one."""
 
     @property
     def tokenizer(self) -> TextTokenizer:

@@ -14,7 +14,8 @@ from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft, Ki
 if TYPE_CHECKING:
     from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.drafted import Drafted
-    from calomel.suggest.fill import Fill, Filler, FillRequest
+    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.filler import Filler
 
 # With a threshold that takes more steps there is more to see; `calomel bench infill` fills as many holes with two.
 _POLICY = "threshold:0.9"

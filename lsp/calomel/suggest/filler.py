@@ -1,0 +1,322 @@
+"""From a hole in a text to its filling: the one way that command line, HTTP door and benches share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from calomel.prompts.context import ContextRenderer
+from calomel.prompts.fim import FimTokens
+from calomel.prompts.grammar import GrammarCompiler
+from calomel.prompts.parts import PromptParts
+from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.canvas_text import CanvasText, canvas_text
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
+from calomel.suggest.drafted import Drafted, judge_drafts
+from calomel.suggest.ending import Ending, Reading, ending, plain_ending
+from calomel.suggest.errands import Errands
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.half_word import NOTHING_OWED, STEPS, HalfWord
+from calomel.suggest.manner import Manner
+from calomel.suggest.rewriter import Rewriter
+from calomel.suggest.stop import cut_at_stop, settled
+
+if TYPE_CHECKING:
+    from calomel.engine import AnyEngine, CanvasState, Request, Result
+    from calomel.engine.quantize import Quantization
+    from calomel.prompts.styles.renderer import PromptRenderer
+    from calomel.suggest.upstream.target import Upstream
+
+
+# `calomel bench infill --policies` on 240 held-out holes: thresholds of 0.5 in 2, 0.7 in 4 and 0.9 in 8 steps fill as
+# many exactly, this one fastest. nano's canvases had 16 tokens in most training batches.
+DEFAULT_POLICY: Final = "threshold:0.5"
+DEFAULT_MAX_STEPS: Final = 2
+# With the row in front of it 16 rows, two heads of which fill a tile of 32 in PyTorch's attention kernel: behind 8K
+# tokens the 17 rows of a canvas of 16 take half as long again, and fill no more holes.
+DEFAULT_CANVAS: Final = 15
+# Tokens of contexts that stay encoded: some twenty files of one person's.
+DEFAULT_CACHE: Final = 65_536
+
+
+class Filler:
+    """Fills holes with one engine and its tokenizer. Safe to share between threads and tasks.
+
+    Args:
+        engine: any.
+        tokenizer: of its checkpoint.
+        manner: how it is asked to fill a hole; None for a checkpoint of our own.
+        edits: how it is asked to rewrite a region; None for a checkpoint of our own.
+
+    Attributes:
+        manner: how it fills a hole.
+        whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
+        constrains: whether the engine takes constraints.
+    """
+
+    def __init__(
+        self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
+    ) -> None:
+        self.engine = engine
+        self.constrains = True
+        self.whole = edits
+        self.tokenizer = tokenizer
+        self.grammars = GrammarCompiler(tokenizer)
+        self.manner = manner or own_manner(own_renderer(tokenizer))
+        self._rewriter = Rewriter(engine, tokenizer, self.manner.renderer if edits is None else edits)
+
+    def fill(self, request: FillRequest) -> Fill:
+        """Fill the hole; blocks. Raises the engine's errors."""
+        began = time.monotonic()
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt))
+        return self._finish(request, prompt, handle.result(), began)
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task cancels the engine's request."""
+        began = time.monotonic()
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt))
+        return self._finish(request, prompt, await handle.wait(), began)
+
+    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
+        """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests.
+
+        A checkpoint without a causal mode judges nothing.
+        """
+        began = time.monotonic()
+        prompt = self._prompt(request)
+        wanted = self._request(request, prompt)
+        if not self.engine.config.diffusion.verifiable:
+            filled = await self.engine.submit(wanted).wait()
+            kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
+            return self._finish(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
+        async with Errands(self.engine) as errands:
+            # Drafts go on with the text as it is.
+            plain = replace(request, whole_word=False)
+            judging = self._request(plain, self._prompt(plain)) if request.whole_word else wanted
+            half = self._half_word(request)
+            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, judging, half)
+        return self._finish(request, prompt, drafted.filled, began), drafted
+
+    def judging(self, request: FillRequest, ids: Sequence[int]) -> Request:
+        """Asks for the likelihood of `ids` in the hole, as the text before it goes on."""
+        plain = replace(request, whole_word=False)
+        return replace(self._request(plain, self._prompt(plain)), given=tuple(ids), until=None)
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
+        return await self._rewriter.rewrite(request)
+
+    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
+        """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
+        sent, half = "", self._half_word(request)
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                text = item.text if isinstance(item, Fill) else self._settled(request, item, half)
+                if text.startswith(sent) and len(text) > len(sent):
+                    yield text[len(sent) :]
+                    sent = text
+                if isinstance(item, Fill):
+                    yield item
+
+    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
+        """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
+        half = self._half_word(request)
+        async with aclosing(self._watch(request)) as items:
+            async for item in items:
+                if isinstance(item, Fill):
+                    yield item
+                else:
+                    text = canvas_text(item, self.tokenizer, request.max_tokens)
+                    shown = half.rest(self.manner.renderer.shown(text.text))
+                    yield replace(text, text=cut_at_stop(shown, request.stop)[0])
+
+    async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
+        began = time.monotonic()
+        prompt = self._prompt(request)
+        handle = self.engine.submit(self._request(request, prompt, record=True))
+        try:
+            async for state in handle.astates():
+                yield state
+            yield self._finish(request, prompt, await handle.wait(), began)
+        finally:
+            handle.cancel()
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self.engine.close()
+
+    def until(self, reading: Reading, stop: Sequence[str]) -> Ending | None:
+        """When an answer is over before its end token: asked as it grows, so that no more is made."""
+        if reading == "plain":
+            return plain_ending(self.tokenizer, stop)
+        return ending(reading, self.manner if reading == "hole" else self._rewriter.manner, stop)
+
+    def in_session(self, session: str) -> Self:
+        """The same, its requests in the name of a session; closing it does nothing."""
+        from calomel.engine.session import SessionEngine  # imports torch, which came with the engine
+
+        found = copy(self)
+        found.engine = SessionEngine(self.engine, session)
+        found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
+        return found
+
+    def _prompt(self, request: FillRequest) -> FimTokens:
+        positions = self.engine.config.max_position_embeddings
+        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
+        owed = self._half_word(request).text
+        if owed:
+            parts = replace(parts, prefix=parts.prefix.removesuffix(owed))
+        room = positions - request.max_tokens - len(owed.encode())
+        return self.manner.renderer.render(parts, min(request.max_context, room))
+
+    def _half_word(self, request: FillRequest) -> HalfWord:
+        """What the answer owes: nothing, unless it is asked from a word's beginning on."""
+        asked = request.whole_word and self.constrains and request.constraint is None
+        fits = asked and isinstance(self.tokenizer, Tokenizer)
+        if not fits or self.manner.ended is not None:
+            return NOTHING_OWED
+        prefix = request.prefix if request.parts is None else request.parts.prefix
+        return HalfWord.before(prefix, self.tokenizer, request.stop)
+
+    def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
+        from calomel.engine import Priority, Request, SamplingParams  # imports torch
+
+        manner = self.manner
+        longest = self.engine.config.diffusion.max_canvas
+        half = self._half_word(request)
+        tokens, least, steps, constraint = request.max_tokens, request.min_tokens, manner.max_steps, request.constraint
+        if half.text:
+            tokens, least, steps = tokens + len(self.tokenizer.encode(half.text)), 0, max(manner.max_steps, STEPS)
+            constraint = half.constraint(self.tokenizer, more=request.min_tokens > 0)
+        lengths = request.canvas_lengths or manner.lengths(longest, tokens)
+        return Request(
+            context=prompt.context,
+            max_new_tokens=tokens,
+            min_new_tokens=least,
+            canvas_lengths=lengths,
+            overlap=request.overlap,
+            sampling=request.sampling or manner.sampling or SamplingParams(),
+            policy=request.policy or manner.policy,
+            max_steps=request.max_steps or (steps if request.constraint is None else max(lengths)),
+            priority=Priority.INTERACTIVE if request.priority is None else request.priority,
+            deadline=None if request.deadline is None else time.monotonic() + request.deadline,
+            record_canvases=record,
+            reuse=prompt.reuse,
+            until=self.until("hole", request.stop),
+            constraint=constraint,
+            suffix=prompt.suffix,
+        )
+
+    def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
+        half = self._half_word(request)
+        over = self.manner.ended is not None and self.manner.ended(result.ids)
+        # What is there already is no news, however unlikely the model finds it.
+        owed = half.tokens(result.ids, self.tokenizer)
+        told = slice(owed, owed + request.max_tokens)
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: told.stop])), request.stop)
+        if owed or len(result.ids) > told.stop:
+            result = replace(
+                result,
+                ids=result.ids[told],
+                log_probs=result.log_probs[told],
+                entropies=result.entropies[told],
+                flips=result.flips[told],
+            )
+        kept = len(self.tokenizer.encode(text)) if stopped else len(result.ids)
+        scores = list(result.log_probs[:kept])
+        if result.end_log_prob is not None and not stopped:
+            scores.append(result.end_log_prob)
+        return Fill(
+            text=text,
+            finish_reason="stop" if stopped or over else result.finish_reason,
+            confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
+            prompt_tokens=result.cached_tokens + result.computed_tokens,
+            completion_tokens=kept,
+            cached_tokens=result.cached_tokens,
+            steps=result.steps,
+            forwards=result.forwards,
+            seconds=time.monotonic() - began,
+            result=result,
+            trimmed=prompt.cut,
+        )
+
+    def _settled(self, request: FillRequest, state: CanvasState, half: HalfWord) -> str:
+        """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
+        count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
+        # A canvas has room for the end token too, so for one token more than the answer may have.
+        ids = state.ids[:count]
+        ids = ids[: half.tokens(ids, self.tokenizer) + request.max_tokens]
+        if self.tokenizer.end in ids:
+            ids = ids[: ids.index(self.tokenizer.end)]
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(ids, whole=False)), request.stop)
+        return text if stopped else settled(text, request.stop)
+
+
+def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
+    """Of prompts for a checkpoint of our own. Raises TypeError for the tokenizer of another maker's."""
+    if not isinstance(tokenizer, Tokenizer):
+        raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
+    return ContextRenderer(tokenizer)
+
+
+def own_manner(renderer: PromptRenderer) -> Manner:
+    """How a checkpoint of our own is asked to fill a hole."""
+    return Manner(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
+
+
+def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    *,
+    cache_tokens: int = DEFAULT_CACHE,
+    spare_tokens: int | None = None,
+    dtype: str | None = None,
+    quantize: Quantization | None = None,
+    exact: bool = False,
+    upstream: Upstream | None = None,
+    replicas: int | None = None,
+) -> Filler:
+    """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
+
+    Args:
+        model: checkpoint folder.
+        device: `cpu`, `cuda` or `cuda:N`.
+        threads: of the engine; None for its own choice.
+        cache_tokens: of contexts that stay encoded.
+        spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
+        dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
+        quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
+        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
+        upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
+        replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
+
+    Raises:
+        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
+            message names what.
+        UpstreamError: the upstream cannot be used.
+        ReplicasError: the replicas cannot be started.
+    """
+    from calomel.families.family import OpenOptions  # imports torch
+    from calomel.suggest.opening import open_folder
+    from calomel.weights import nano_path
+
+    options = OpenOptions(
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        cache_tokens=cache_tokens,
+        spare_tokens=spare_tokens,
+        quantize=quantize,
+        exact=exact,
+    )
+    return open_folder(model or nano_path(), options, upstream, replicas)
