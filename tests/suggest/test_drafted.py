@@ -15,6 +15,7 @@ from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
 from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.filler import Filler, own_renderer
+from calomel.suggest.half_word import HalfWord
 from calomel.suggest.in_process import EngineCompleter
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
@@ -47,6 +48,19 @@ def test_a_draft_is_never_cut_inside_a_word(tokenizer: Tokenizer) -> None:
         assert cut.text in {"a", "a +", draft.text}
 
 
+def test_a_draft_in_a_word_begins_behind_what_is_there(tokenizer: Tokenizer) -> None:
+    half = HalfWord(" ret")
+    ids, owed = half.given("urn a", tokenizer)
+    said_of_all = [-3.0] * owed + [-0.01] * (len(ids) - owed)
+    judged = cut_draft(Draft("urn a", "continuation"), ids, said(said_of_all), tokenizer, half, owed)
+    assert judged.text == "urn a"
+    assert judged.log_probs == (-0.01,) * (len(ids) - owed)
+    short = cut_draft(
+        Draft("urn a", "continuation"), ids, said([-0.01] * (len(ids) - 1) + [-50.0]), tokenizer, half, owed
+    )
+    assert short.text == "urn"
+
+
 def test_belief_grows_with_likelihood_and_starts_from_what_mostly_happens() -> None:
     assert belief(-1e6) == pytest.approx(0.0)
     assert belief(-40.0) < belief(-20.0) < belief(-5.0) < belief(0.0)
@@ -67,9 +81,12 @@ async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> N
     fill, drafted = await filler.adraft(REQUEST, [draft])
     assert fill.text == filler.fill(REQUEST).text
     (judged,) = drafted.drafts
-    context = own_renderer(filler.tokenizer).render(PARTS, REQUEST.max_context).context
-    alone = filler.engine.submit(Request(context, given=tuple(filler.tokenizer.encode(draft.text)))).result(60)
-    assert judged.log_probs == pytest.approx(alone.log_probs[: len(judged.log_probs)], abs=1e-4)
+    # The space before the hole belongs to the draft's first token: it is read from there on.
+    before = replace(PARTS, prefix=PARTS.prefix.removesuffix(" "))
+    context = own_renderer(filler.tokenizer).render(before, REQUEST.max_context).context
+    ids, owed = HalfWord(" ").given("a + b", filler.tokenizer)
+    alone = filler.engine.submit(Request(context, given=ids)).result(60)
+    assert judged.log_probs == pytest.approx(alone.log_probs[owed : owed + len(judged.log_probs)], abs=1e-4)
     assert draft.text.startswith(judged.text)
 
 

@@ -81,7 +81,6 @@ async def judge_drafts(
     drafts: Sequence[Draft],
     stop: Sequence[str],
     tokenizer: TextTokenizer,
-    judging: Request | None = None,
     half: HalfWord = NOTHING_OWED,
 ) -> Drafted:
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
@@ -92,46 +91,55 @@ async def judge_drafts(
         drafts: likeliest first.
         stop: they end before the first of these.
         tokenizer: of the model.
-        judging: the same question as the drafts answer it; None for `filling`.
-        half: what the model's own answer owes, and drafts do not.
+        half: what the model's own answer owes; drafts go on behind it, and are judged from its beginning on, too.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
     """
-    likely: list[tuple[Draft, tuple[int, ...]]] = []
+    likely: list[tuple[Draft, tuple[int, ...], int]] = []
     for draft in drafts:
         text, _ = cut_at_stop(draft.text, stop)
-        ids = tuple(tokenizer.encode(text)[:DRAFT_TOKENS])
-        if ids:
-            likely.append((replace(draft, text=tokenizer.decode(ids)), ids))
-    asked = judging or filling
-    given = [replace(asked, given=ids) for _, ids in likely]
+        ids, owed = half.given(text, tokenizer)
+        if text:
+            ids = ids[: owed + DRAFT_TOKENS]
+            likely.append((replace(draft, text=half.rest(tokenizer.decode(ids))), ids, owed))
+    asked = replace(filling, constraint=None, until=None)
+    given = [replace(asked, given=ids) for _, ids, _ in likely]
     filled, *results = await errands.run([filling, *given])
     if filled is None:
         filled = await errands.need(filling)  # says what was wrong
     judged = [
         cut
-        for (draft, ids), result in zip(likely, results, strict=True)
-        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer)).text.strip()
+        for (draft, ids, owed), result in zip(likely, results, strict=True)
+        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer, half, owed)).text.strip()
     ]
     rival = max((draft.expected for draft in judged), default=0.0)
     text = half.rest(tokenizer.decode(filled.ids))
     own = expected_characters(text, filled.log_probs[half.tokens(filled.ids, tokenizer) :])
     if not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, tuple(judged), None, None)
-    own_ids = tuple(tokenizer.encode(text)) if half.text else filled.ids
-    judged_own, keep = await errands.run([replace(asked, given=ids) for ids in (own_ids, ())])
-    return Drafted(filled, tuple(judged), _whole(judged_own), _whole(keep))
+    nothing, _ = half.given("", tokenizer)
+    judged_own, keep = await errands.run([replace(asked, given=ids) for ids in (filled.ids, nothing)])
+    owed = half.tokens(filled.ids, tokenizer)
+    return Drafted(filled, tuple(judged), _whole(judged_own, owed), _whole(keep, len(nothing)))
 
 
-def cut_draft(draft: Draft, ids: Sequence[int], result: Result, tokenizer: TextTokenizer) -> JudgedDraft:
-    """The beginning of a draft that is expected to save most characters."""
-    _, words, _ = tokenizer.encode_with_words(draft.text)
-    ends = [count for count in range(1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]
+def cut_draft(
+    draft: Draft,
+    ids: Sequence[int],
+    result: Result,
+    tokenizer: TextTokenizer,
+    half: HalfWord = NOTHING_OWED,
+    owed: int = 0,
+) -> JudgedDraft:
+    """The beginning of a draft that is expected to save most characters; its ids are those behind the first `owed`."""
+    _, words, _ = tokenizer.encode_with_words(half.text + draft.text)
+    ends = [count for count in range(owed + 1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]
     beginnings = [
-        JudgedDraft(tokenizer.decode(ids[:count]), draft.maker, result.log_probs[:count], None) for count in ends
+        JudgedDraft(half.rest(tokenizer.decode(ids[:count])), draft.maker, result.log_probs[owed:count], None)
+        for count in ends
     ]
-    whole = JudgedDraft(draft.text, draft.maker, result.log_probs, result.end_log_prob)
+    whole = JudgedDraft(draft.text, draft.maker, result.log_probs[owed:], result.end_log_prob)
     return max([whole, *beginnings], key=lambda judged: judged.expected)
 
 
@@ -140,5 +148,5 @@ def expected_characters(text: str, log_probs: Sequence[float]) -> float:
     return len(text) * math.exp(sum(log_probs))
 
 
-def _whole(result: Result | None) -> float | None:
-    return None if result is None else sum(result.log_probs) + (result.end_log_prob or 0.0)
+def _whole(result: Result | None, owed: int) -> float | None:
+    return None if result is None else sum(result.log_probs[owed:]) + (result.end_log_prob or 0.0)

@@ -23,7 +23,7 @@ from calomel.suggest.drafted import Drafted, judge_drafts
 from calomel.suggest.ending import Ending, Reading, ending, plain_ending
 from calomel.suggest.errands import Errands
 from calomel.suggest.fill import Fill, FillRequest
-from calomel.suggest.half_word import NOTHING_OWED, STEPS, HalfWord
+from calomel.suggest.half_word import NOTHING_OWED, STEPS, HalfWord, told
 from calomel.suggest.manner import Manner
 from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
@@ -99,17 +99,15 @@ class Filler:
             kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
             return self._finish(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
         async with Errands(self.engine) as errands:
-            # Drafts go on with the text as it is.
-            plain = replace(request, whole_word=False)
-            judging = self._request(plain, self._prompt(plain)) if request.whole_word else wanted
             half = self._half_word(request)
-            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, judging, half)
+            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, half)
         return self._finish(request, prompt, drafted.filled, began), drafted
 
-    def judging(self, request: FillRequest, ids: Sequence[int]) -> Request:
-        """Asks for the likelihood of `ids` in the hole, as the text before it goes on."""
-        plain = replace(request, whole_word=False)
-        return replace(self._request(plain, self._prompt(plain)), given=tuple(ids), until=None)
+    def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
+        """Asks for the likelihood of `text` in the hole; so many leading tokens say what is there already."""
+        ids, owed = self._half_word(request).given(text, self.tokenizer)
+        asked = self._request(request, prompt or self._prompt(request))
+        return replace(asked, given=ids, constraint=None, until=None), owed
 
     async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
@@ -221,16 +219,9 @@ class Filler:
         over = self.manner.ended is not None and self.manner.ended(result.ids)
         # What is there already is no news, however unlikely the model finds it.
         owed = half.tokens(result.ids, self.tokenizer)
-        told = slice(owed, owed + request.max_tokens)
-        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: told.stop])), request.stop)
-        if owed or len(result.ids) > told.stop:
-            result = replace(
-                result,
-                ids=result.ids[told],
-                log_probs=result.log_probs[told],
-                entropies=result.entropies[told],
-                flips=result.flips[told],
-            )
+        said = slice(owed, owed + request.max_tokens)
+        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: said.stop])), request.stop)
+        result = told(result, said)
         kept = len(self.tokenizer.encode(text)) if stopped else len(result.ids)
         scores = list(result.log_probs[:kept])
         if result.end_log_prob is not None and not stopped:

@@ -7,12 +7,15 @@ what the person typed of it, the same weights fill many more holes (`calomel ben
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from calomel.prompts.begins import Begins, Pieces, cut_back
 from calomel.prompts.text_tokenizer import TextTokenizer, encodable
+
+if TYPE_CHECKING:
+    from calomel.engine import Result
 
 # A longer word is none: of a data blob the cursor's half is no use.
 _LONGEST: Final = 64
@@ -57,8 +60,26 @@ class HalfWord:
                 return count
         return len(ids)
 
+    def given(self, text: str, tokenizer: TextTokenizer) -> tuple[tuple[int, ...], int]:
+        """The tokens of an answer that goes on with `text`, and how many of them say nothing but what was owed."""
+        ids = tuple(tokenizer.encode(self.text + text))
+        return ids, self.tokens(ids, tokenizer)
+
 
 NOTHING_OWED: Final = HalfWord()
+
+
+def told(result: Result, said: slice) -> Result:
+    """A result of those of its tokens alone that say more than what was owed."""
+    if said.start == 0 and len(result.ids) <= said.stop:
+        return result
+    return replace(
+        result,
+        ids=result.ids[said],
+        log_probs=result.log_probs[said],
+        entropies=result.entropies[said],
+        flips=result.flips[said],
+    )
 
 
 @lru_cache(maxsize=4)

@@ -168,7 +168,6 @@ def _fill_request(request: CompleteRequest) -> FillRequest:
         priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
         deadline=request.deadline,
         recall=False,  # an editor recalls from all that is open, and sends drafts
-        whole_word=False,  # its calibrator was fitted to the probabilities of answers from the cursor on
     )
 
 

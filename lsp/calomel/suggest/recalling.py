@@ -20,6 +20,7 @@ from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.errands import Errands
 from calomel.suggest.fill import Fill, FillRequest
 from calomel.suggest.filler import Filler
+from calomel.suggest.half_word import told
 from calomel.suggest.recall import Recalled, recall
 from calomel.suggest.recall_worth import RecallWorth
 from calomel.suggest.stop import cut_at_stop
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """A recalled text and its token ids, and whether the model's own answer is not needed beside it."""
+    """A recalled text, how many tokens it has, and whether the model's own answer is not needed beside it."""
 
     found: Recalled
-    ids: tuple[int, ...]
+    tokens: int
     sure: bool
 
 
@@ -59,10 +60,11 @@ class RecallingFiller(Filler):
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
         prompt = self._prompt(request)
-        judging, *handles = self.engine.submit_all(self._asked(request, draft, prompt))
+        asked, owed = self._asked(request, draft, prompt)
+        judging, *handles = self.engine.submit_all(asked)
         own = [self._finish(request, prompt, handle.result(), began) for handle in handles]
         try:
-            judged = judging.result()
+            judged = _behind(judging.result(), owed)
         except DeadlineExceededError:
             if own:  # what is known of it by then
                 return own[0]
@@ -78,11 +80,12 @@ class RecallingFiller(Filler):
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
         prompt = self._prompt(request)
+        asked, owed = self._asked(request, draft, prompt)
         async with Errands(self.engine) as errands:
-            judging, *handles = errands.send(self._asked(request, draft, prompt))
+            judging, *handles = errands.send(asked)
             own = [self._finish(request, prompt, await handle.wait(), began) for handle in handles]
             try:
-                judged = await judging.wait()
+                judged = _behind(await judging.wait(), owed)
             except DeadlineExceededError:
                 if own:
                     return own[0]
@@ -108,9 +111,11 @@ class RecallingFiller(Filler):
                 if isinstance(item, CanvasText) or draft is None:
                     yield item
                     continue
-                judged = await self.engine.submit(self.judging(request, draft.ids)).wait()
+                prompt = self._prompt(request)
+                asked, owed = self.judging(request, draft.found.text, prompt)
+                judged = _behind(await self.engine.submit(asked).wait(), owed)
                 own = None if draft.sure else item
-                yield self._better(draft, judged, own, self._prompt(request), time.monotonic() - item.seconds)
+                yield self._better(draft, judged, own, prompt, time.monotonic() - item.seconds)
 
     def _draft(self, request: FillRequest) -> _Draft | None:
         """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
@@ -123,15 +128,18 @@ class RecallingFiller(Filler):
         if found is None:
             return None
         found = replace(found, text=cut_at_stop(found.text, request.stop)[0])
-        ids = tuple(self.tokenizer.encode(found.text))
-        if not max(1, request.min_tokens) <= len(ids) <= request.max_tokens:
+        tokens = len(self.tokenizer.encode(found.text))
+        if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
             return None
-        return _Draft(found, ids, self._worth.is_sure(found, len(ids)))
+        return _Draft(found, tokens, self._worth.is_sure(found, tokens))
 
-    def _asked(self, request: FillRequest, draft: _Draft, prompt: FimTokens) -> tuple[Request, ...]:
-        """The model's judgement of the draft, and where that may matter its own answer to `prompt`."""
-        judged = self.judging(request, draft.ids)
-        return (judged,) if draft.sure else (judged, self._request(request, prompt))
+    def _asked(self, request: FillRequest, draft: _Draft, prompt: FimTokens) -> tuple[tuple[Request, ...], int]:
+        """The model's judgement of the draft, and where that may matter its own answer to `prompt`.
+
+        So many leading tokens of what is judged are there already.
+        """
+        judged, owed = self.judging(request, draft.found.text, prompt)
+        return ((judged,) if draft.sure else (judged, self._request(request, prompt))), owed
 
     def _better(self, draft: _Draft, judged: Result, own: Fill | None, prompt: FimTokens, began: float) -> Fill:
         """The likelier one of both as the answer."""
@@ -143,7 +151,7 @@ class RecallingFiller(Filler):
             finish_reason="stop",
             confidence=probability,
             prompt_tokens=judged.cached_tokens + judged.computed_tokens,
-            completion_tokens=len(draft.ids),
+            completion_tokens=draft.tokens,
             cached_tokens=judged.cached_tokens,
             steps=0 if own is None else own.steps,
             forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
@@ -151,6 +159,11 @@ class RecallingFiller(Filler):
             result=judged,
             trimmed=prompt.cut,
         )
+
+
+def _behind(result: Result, owed: int) -> Result:
+    """What was said of the tokens behind the owed ones."""
+    return told(result, slice(owed, len(result.ids)))
 
 
 def _drawn(sampling: SamplingParams | None) -> bool:

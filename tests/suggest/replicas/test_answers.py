@@ -118,6 +118,7 @@ def test_every_field_of_a_request_arrives(single: Filler) -> None:
         sampling=SamplingParams(0.5, 0.9, 40, 0.1, 0.2, 1.1, 3),
         policy="fixed:2",
         max_steps=3,
+        overlap=2,
         revise=True,
         deadline=12.5,
         priority=Priority.BACKGROUND,

@@ -43,14 +43,15 @@ def sample(model: OpenModel, hole: Hole, max_context: int) -> RecallSample:
     own = own_features(fill.result.log_probs, fill.result.end_log_prob)
     bare = RecallSample(own, right(fill.text, hole))
     found = recall(hole.prefix, hole.suffix)
-    ids = () if found is None else tuple(model.tokenizer.encode(found.text))
-    if found is None or not 1 <= len(ids) <= hole.max_tokens:
+    tokens = 0 if found is None else len(model.tokenizer.encode(found.text))
+    if found is None or not 1 <= tokens <= hole.max_tokens:
         return bare
-    judged = model.engine.submit(model.filler.judging(asked, ids)).result()
+    judging, owed = model.filler.judging(asked, found.text)
+    judged = model.engine.submit(judging).result()
     return replace(
         bare,
-        prior=prior_features(found, len(ids)),
-        draft=draft_features(found, judged.log_probs, judged.end_log_prob),
+        prior=prior_features(found, tokens),
+        draft=draft_features(found, judged.log_probs[owed:], judged.end_log_prob),
         draft_right=right(found.text, hole),
     )
 
