@@ -151,3 +151,21 @@ async def test_what_stands_behind_the_same_words_elsewhere_competes_for_the_line
         assert [(draft.text, draft.maker) for draft in request.drafts] == [
             ("ut(path, encoding='utf-8')", "continuation")
         ]
+
+
+async def test_what_stands_between_the_same_texts_elsewhere_competes_for_the_inside_of_a_line() -> None:
+    text = "first = self.store.put(path, encoding='utf-8')\n\n\nsecond = self.store.put(|, encoding='utf-8')\n"
+    async with editing(text, "get()", settings=NOW) as editor:
+        editor.type("p")
+        await editor.inline()
+        (request,) = editor.model.requests
+        assert [(draft.text, draft.maker) for draft in request.drafts] == [("ath", "recalled")]
+
+
+async def test_what_stands_between_other_texts_does_not() -> None:
+    text = "put(path, encoding='utf-8')\n\n\nout(|, encoding='utf-8')\n"
+    async with editing(text, "get()", settings=NOW) as editor:
+        editor.type("p")
+        await editor.inline()
+        (request,) = editor.model.requests
+        assert request.drafts == ()

@@ -64,6 +64,7 @@ class OverlapOptions:
     Attributes:
         model: checkpoint folder; None is the one that ships.
         holes: None: 240, quick 40.
+        heldout: held-out files; None is the committed ones.
     """
 
     model: Path | None = None
@@ -74,6 +75,7 @@ class OverlapOptions:
     quick: bool = False
     json: Path | None = None
     results: Path | None = None
+    heldout: Path | None = None
     command: str | None = None
 
 
@@ -96,7 +98,7 @@ def run_overlap(options: OverlapOptions) -> Report:
     provenance, progress = describe_run(options.command), Progress()
     count = options.holes or (QUICK_HOLES if options.quick else HOLES)
     with open_model(options.model, device=options.device, threads=options.threads) as model:
-        made = make_holes(read_heldout(), model.measure, per_kind=count, seed=options.seed)
+        made = make_holes(read_heldout(options.heldout), model.measure, per_kind=count, seed=options.seed)
         holes = [hole for hole in made if hole.row == SEVERAL_LINES]
         answers = _answers(model, holes, progress)
         flat: dict[str, Value] = {"quick": options.quick, "weights": model.weights_hash, "seed": options.seed}

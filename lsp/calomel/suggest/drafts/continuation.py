@@ -6,13 +6,17 @@ from collections.abc import Callable
 from typing import Final
 
 from calomel.suggest.completer import Draft
+from calomel.suggest.recall import recall
 from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
 
 MAKER: Final = "continuation"
+RECALLED: Final = "recalled"
 # Three tokens stand everywhere: `self . x`, `( ) :`.
 _FEWEST: Final = 5
 _LONGEST: Final = 160
+# Between two texts, so many characters before the cursor.
+_FEWEST_CHARACTERS: Final = 12
 
 
 def continuation(
@@ -20,17 +24,29 @@ def continuation(
 ) -> tuple[Draft, ...]:
     """What follows the longest match of the last tokens before `offset`, up to the end of that line.
 
-    None for a short match, none where the line goes on behind the cursor, and none that `mask` finds a secret in.
+    Where the line goes on behind the cursor, what stands elsewhere in the document between the same two texts. None for
+    a short match, and none that `mask` finds a secret in.
     """
     end = offset
     text = document.text
     while end < len(text) and text[end] not in "\r\n":
         end += 1
-    if text[offset:end].strip():
-        return ()
-    found = matches.find(document, offset)
-    if found is None or found.tokens < _FEWEST or not found.text.strip() or len(found.text) > _LONGEST:
+    rest = text[offset:end]
+    draft = _between(text, offset) if rest.strip() else _behind(matches, document, offset)
+    if draft is None or not draft.text.strip() or len(draft.text) > _LONGEST:
         return ()
     start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
-    line = text[start:offset] + found.text
-    return (Draft(found.text, MAKER),) if mask(line) == line else ()
+    line = text[start:offset] + draft.text + rest
+    return (draft,) if mask(line) == line else ()
+
+
+def _behind(matches: LongestMatch, document: Document, offset: int) -> Draft | None:
+    found = matches.find(document, offset)
+    return None if found is None or found.tokens < _FEWEST else Draft(found.text, MAKER)
+
+
+def _between(text: str, offset: int) -> Draft | None:
+    found = recall(text[:offset], text[offset:])
+    if found is None or found.before < _FEWEST_CHARACTERS or "\n" in found.text or "\r" in found.text:
+        return None
+    return Draft(found.text, RECALLED)
