@@ -18,7 +18,7 @@ from calomel.selectivity.features import Subject, features
 
 CALIBRATOR_FILE: Final = "calibrator.json"
 # A maker is hopeless when, with 95 % confidence, less than this share of what it proposes adds an accepted one.
-HOPELESS: Final = 0.02
+HOPELESS: Final = 0.05
 # Grows when an older reader would misunderstand a file.
 FORMAT: Final = 2
 
