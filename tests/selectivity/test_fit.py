@@ -145,8 +145,8 @@ def test_a_maker_is_hopeless_once_enough_of_its_proposals_came_to_nothing() -> N
     def proposed(count: int, accepted: int = 0) -> list[Sample]:
         return [sample(number, "accepted" if number < accepted else "rejected") for number in range(count)]
 
-    assert hopeless_makers(proposed(149)) == {"canvas"}
-    assert hopeless_makers(proposed(140)) == hopeless_makers(proposed(149, 1)) == hopeless_makers([]) == frozenset()
+    assert hopeless_makers(proposed(59)) == {"canvas"}
+    assert hopeless_makers(proposed(55)) == hopeless_makers(proposed(59, 1)) == hopeless_makers([]) == frozenset()
     good = [sample(number, maker="rename") for number in range(30)]
     assert hopeless_makers([*proposed(400), *good]) == {"canvas"}
     partly = [sample(number, "partly") for number in range(400)]
@@ -162,7 +162,7 @@ def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_o
     own = [sample(number, "rejected", maker=("canvas", "seeded", "verified")[number % 3]) for number in range(900)]
     right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("verified", "rename")]
     assert hopeless_makers([*own, *right]) == {"canvas", "seeded", "verified"}
-    alone = [sample(number, maker="verified") for number in range(900, 930)]
+    alone = [sample(number, maker="verified") for number in range(900, 980)]
     assert hopeless_makers([*own, *alone]) == frozenset()
 
 
