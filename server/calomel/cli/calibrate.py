@@ -33,6 +33,10 @@ def calibrate(
         Path | None, typer.Option(help="Where to write. Default: where the editors look for your own calibrator.")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start from nothing, not from what the model has.")] = False,
+    thresholds_on: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE...", help="Samples of code that the model has not seen, to set thresholds on."),
+    ] = None,
     wanted: Annotated[
         float | None,
         typer.Option(min=0.01, max=0.99, help="Find the smallest threshold with this share accepted, 90 % sure."),
@@ -66,6 +70,8 @@ def calibrate(
     if wanted is not None:
         _promise(console, [(usable(found, kind), made) for kind, made in fits.items()], wanted)
     made = _made(found, fits, known, console)
+    if thresholds_on:
+        made = _kept_on(made, thresholds_on)
     for name, threshold in sorted(made.thresholds.items(), key=lambda each: -each[1]):
         console.print(f"{name}: {threshold:.3f}", markup=False)
     if not dry_run:
@@ -96,6 +102,17 @@ def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator, c
     chosen = [sample for kind in fits for sample in usable(found, kind)]
     probabilities = [each for fitted in fits.values() for each in fitted.probabilities]
     return replace(made, thresholds=named_thresholds(chosen, probabilities) or known.thresholds)
+
+
+def _kept_on(made: Calibrator, paths: Sequence[Path]) -> Calibrator:
+    """The same with thresholds that keep their promises on these samples."""
+    from calomel.selectivity.fit import with_thresholds
+    from calomel.selectivity.sample import SampleError, read_samples
+
+    try:
+        return with_thresholds(made, list(read_samples(paths)))
+    except (SampleError, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--thresholds-on: {error}") from error
 
 
 def _known(info: ModelInfo) -> Calibrator:
