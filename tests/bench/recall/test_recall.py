@@ -89,7 +89,7 @@ def test_held_out_packages_are_not_fitted_on(tmp_path: Path) -> None:
 def test_the_shipped_model_is_fitted_and_measured(tmp_path: Path) -> None:
     place = documents(tmp_path / "documents.jsonl.zst", 40)
 
-    fitted = run_recall(RecallOptions(documents=place, fit=tmp_path, holes_per_kind=40))
+    fitted = run_recall(RecallOptions(documents=place, fit=tmp_path, holes_per_kind=150))
     report = run_recall(RecallOptions(holes_per_kind=8, results=tmp_path))
 
     assert read_worth(tmp_path) is not None

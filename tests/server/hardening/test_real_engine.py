@@ -41,7 +41,8 @@ def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: 
 
         engine: Any = opened[0].engine
         denoiser = engine._worker
-        for name in [each for each in dir(type(denoiser)) if not each.startswith("_")]:
+        # All that it does on the engine's own thread; a request is looked at on the client's.
+        for name in [each for each in dir(type(denoiser)) if not each.startswith("_") and each != "job"]:
             if callable(getattr(denoiser, name)):
                 monkeypatch.setattr(type(denoiser), name, fail)
         died = client.post(URL, json={**ASK, "prompt": "class Other:\n    "})
