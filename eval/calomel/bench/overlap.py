@@ -14,7 +14,7 @@ from calomel.bench.holes import SEVERAL_LINES, Hole, make_holes
 from calomel.bench.machine import describe_run
 from calomel.bench.model import OpenModel, open_model
 from calomel.bench.progress import Progress
-from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, put_interval
+from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, points_cell, put_interval
 from calomel.bench.stats import Interval, paired_difference, ratio_of_sums, wilson
 from calomel.suggest.fill import FillRequest
 
@@ -171,18 +171,12 @@ class _Figures:
 
     def cells(self, *, compared: bool) -> tuple[str, ...]:
         """Of a row; differences and ratios only where it is compared with another one."""
-        points = [_points(self.intervals[name]) for name in ("exact_difference", "begun_difference")]
+        points = [points_cell(self.intervals[name]) for name in ("exact_difference", "begun_difference")]
         ratios = [_ratio(self.intervals[name]) for name in ("forwards_ratio", "time_ratio")]
         pace = number_cell(self.pace, 2)
         if not compared:
             points, ratios = ["-", "-"], ["-", "-"]
         return (percent_cell(self.intervals["exact"]), *points, pace, *ratios)
-
-
-def _points(found: Interval | None) -> str:
-    if found is None:
-        return "-"
-    return f"{100 * found.value:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
 def _ratio(found: Interval | None) -> str:

@@ -126,6 +126,13 @@ def percent_cell(interval: Interval | None) -> str:
     return f"{interval.value:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
 
 
+def points_cell(interval: Interval | None) -> str:
+    """A difference of shares in points with its bounds, each with its sign."""
+    if interval is None:
+        return "-"
+    return f"{100 * interval.value:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
+
+
 def number_cell(value: float | None, digits: int = 2) -> str:
     """A number, or a dash where nothing was measured."""
     return "-" if value is None else f"{value:.{digits}f}"

@@ -16,7 +16,7 @@ from calomel.bench.holes import KINDS, REST_OF_LINE, Hole, TokenMeasure, make_ho
 from calomel.bench.journal import Journal, cache_folder
 from calomel.bench.machine import Provenance, describe_run, source_hash
 from calomel.bench.progress import Progress
-from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, put_interval
+from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, points_cell, put_interval
 from calomel.bench.stats import Interval, paired_difference, wilson
 
 # Three quarters of the holes are rests of lines; the other four kinds share the rest, to see what would get worse.
@@ -152,9 +152,9 @@ def decoding_report(
         cells.append((
             f"**{name}**" if shipped else name,
             percent_cell(figures["exact"]),
-            "-" if shipped else _points(figures["difference"]),
-            "-" if shipped else _points(figures["begun"]),
-            "-" if shipped else _points(figures["others"]),
+            "-" if shipped else points_cell(figures["difference"]),
+            "-" if shipped else points_cell(figures["begun"]),
+            "-" if shipped else points_cell(figures["others"]),
             number_cell(sum(forwards) / len(forwards) if forwards else None, 1),
         ))  # fmt: skip
     columns = ("decoding", "exact match", "against shipped", "begun", "exact on other kinds", "forwards")
@@ -180,9 +180,3 @@ def _figures(name: str, ends: Sequence[Answers], others: Sequence[Answers]) -> M
 def _key(name: str) -> str:
     """A row's name as a key."""
     return "".join(sign if sign.isalnum() or sign in ".+-" else "_" for sign in name.replace("'", ""))
-
-
-def _points(found: Interval | None) -> str:
-    if found is None:
-        return "-"
-    return f"{100 * found.value:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
