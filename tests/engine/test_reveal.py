@@ -13,6 +13,7 @@ from calomel.engine.reveal import (
     Fixed,
     Paced,
     Policy,
+    Prefix,
     RevealPolicy,
     Threshold,
     parse_policy,
@@ -37,6 +38,17 @@ def test_threshold_reveals_the_best_when_none_reaches_it() -> None:
     assert select(Threshold(0.9), [0.2, 0.5, 0.4, 0.1]) == [1]
 
 
+def test_prefix_reveals_the_first_masked_position_and_the_sure_ones_behind_it() -> None:
+    assert select(Prefix(0.9), [0.1, 0.95, 0.9, 0.89]) == [0, 1, 2]
+    assert select(Prefix(0.9), [0.1, 0.2, 0.95, 0.95]) == [0]
+    assert select(Prefix(0.9), [0.99] * 4) == [0, 1, 2, 3]
+
+
+def test_prefix_goes_on_behind_what_is_revealed() -> None:
+    candidates = torch.tensor([[False, True, False, True, True]])
+    assert select(Prefix(0.9), [0.1, 0.2, 0.1, 0.95, 0.5], candidates) == [1, 3]
+
+
 def test_factor_reveals_while_the_bound_for_so_many_holds() -> None:
     # 1 - 0.6 / (n + 1): 0.7, 0.8, 0.85, 0.88 for n = 1, 2, 3, 4
     assert select(Factor(0.6), [0.84, 0.95, 0.2, 0.82]) == [0, 1]
@@ -57,7 +69,7 @@ def test_fixed_reveals_the_most_confident() -> None:
     assert select(Fixed(9), [0.1, 0.3, 0.2, 0.05]) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("policy", [Threshold(0.9), Factor(1.0), EntropyBound(0.1), Fixed(3)], ids=repr)
+@pytest.mark.parametrize("policy", [Threshold(0.9), Factor(1.0), EntropyBound(0.1), Fixed(3), Prefix(0.9)], ids=repr)
 def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
     candidates = torch.tensor([[False, True, False, False]])
     assert select(policy, [0.99, 0.01, 0.99, 0.99], candidates, entropy=[0.0, 5.0, 0.0, 0.0]) == [1]
@@ -66,7 +78,7 @@ def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(["threshold:0.7", "factor:0.5", "entropy_bound:0.2", "fixed:2"]),
+    st.sampled_from(["threshold:0.7", "factor:0.5", "entropy_bound:0.2", "fixed:2", "prefix:0.6"]),
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4), st.booleans()), min_size=6, max_size=6),
 )
 def test_every_canvas_makes_progress_and_is_decided_alone(
@@ -101,6 +113,7 @@ def test_revision_takes_revealed_positions_that_are_not_frozen() -> None:
     [
         ("threshold:0.5", Policy(Threshold(0.5))),
         ("threshold", Policy(Threshold(0.9))),
+        ("prefix:0.8", Policy(Prefix(0.8))),
         ("factor:2", Policy(Factor(2.0))),
         ("entropy_bound:0.3", Policy(EntropyBound(0.3))),
         ("fixed:4", Policy(Fixed(4))),

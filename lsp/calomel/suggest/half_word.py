@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # A longer word is none: of a data blob the cursor's half is no use.
 _LONGEST: Final = 64
-# More steps than usual: those that spell the half word are among them.
-STEPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,9 @@ class Request:
         frozen: position in the answer to the token id that it has from the start. The end token is never
             predicted before the last of them.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or `left_to_right`; in
-            window mode also those that `parse_algorithm` names, with blocks also those that `parse_policy` does.
+        policy: `threshold:P`, `prefix:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or
+            `left_to_right`; in window mode also those that `parse_algorithm` names, with blocks also those that
+            `parse_policy` does.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         revise: revealed positions whose best token changed take the new one.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.

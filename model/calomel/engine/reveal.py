@@ -113,6 +113,23 @@ class Leftmost:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefix:
+    """Reveal the first masked position, and those behind it up to the first whose confidence is below `probability`.
+
+    From left to right, as many at once as the model is sure of: the order of adaptive parallel decoding (arXiv
+    2506.00413), without its second model.
+    """
+
+    probability: float = 0.9
+
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+        """[B, L] each to [B, L] bool."""
+        first = Leftmost(1)(confidence, entropy, candidates)
+        sure = ~candidates | first | (confidence >= self.probability)
+        return candidates & sure.int().cumprod(dim=-1).bool()
+
+
+@dataclass(frozen=True, slots=True)
 class AtLeast:
     """Reveal every position whose confidence is above `probability`; where they are fewer, the `count` best."""
 
@@ -192,10 +209,10 @@ class Policy:
 def parse_policy(text: str) -> Policy:
     """Read `name:parameter`.
 
-    `threshold:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of these as the
-    draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`. Those of published block
-    diffusion models: `entropy_within:0.35`, `low_confidence_dynamic:0.85/4` (probability and steps of a canvas) and,
-    by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`. Of LLaDA2.1:
+    `threshold:0.9`, `prefix:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of
+    these as the draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`. Those of
+    published block diffusion models: `entropy_within:0.35`, `low_confidence_dynamic:0.85/4` (probability and steps of a
+    canvas) and, by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`. Of LLaDA2.1:
     `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
 
     Raises:
@@ -217,8 +234,9 @@ def revise(ids: Tensor, tokens: Tensor, revealed: Tensor, frozen: Tensor) -> Ten
 def _parse_reveal(text: str) -> RevealPolicy | Paced:
     name, _, parameter = text.partition(":")
     match name:
-        case "threshold":
-            return Threshold(_number(text, parameter, 0.9, low=0.0, high=1.0))
+        case "threshold" | "prefix":
+            probability = _number(text, parameter, 0.9, low=0.0, high=1.0)
+            return Threshold(probability) if name == "threshold" else Prefix(probability)
         case "factor":
             return Factor(_number(text, parameter, 1.0, low=0.0))
         case "entropy_bound":
@@ -249,9 +267,9 @@ def _parse_published(text: str, name: str, parameter: str) -> RevealPolicy | Pac
             )
         case _:
             raise UnknownPolicyError(
-                f"unknown policy {text!r}; there are threshold:P, factor:F, entropy_bound:NATS, entropy_within:NATS, "
-                "fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, low_confidence_dynamic:P/STEPS, "
-                "sequential:STEPS, joint:P/EDIT/STEPS, verified[:POLICY] and left_to_right"
+                f"unknown policy {text!r}; there are threshold:P, prefix:P, factor:F, entropy_bound:NATS, "
+                "entropy_within:NATS, fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, "
+                "low_confidence_dynamic:P/STEPS, sequential:STEPS, joint:P/EDIT/STEPS, verified[:POLICY] and left_to_right"
             )
 
 

@@ -17,6 +17,7 @@ def edits(
     stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
     heldout: Annotated[int, typer.Option(min=0, help="Held-out stories wanted.")] = 300,
     cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
+    packages: Annotated[Path | None, typer.Option(help="List of the corpus's packages. Default: the shipped.")] = None,
     releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,
     data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
     seed: Annotated[int, typer.Option(help="Decides which edits are made, and their order.")] = 0,
@@ -27,7 +28,11 @@ def edits(
 
     config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, seed=seed)
     config = replace(
-        config, cache=cache or config.cache, releases=releases or config.releases, data=data or config.data
+        config,
+        cache=cache or config.cache,
+        packages=packages or config.packages,
+        releases=releases or config.releases,
+        data=data or config.data,
     )
     try:
         build_edits(config, report=print)

@@ -9,7 +9,7 @@ import pytest
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
 from calomel.training.corpus.errors import PackageListError
-from calomel.training.corpus.packages import DEFAULT_LIST, MAX_PACKAGES, load_packages
+from calomel.training.corpus.packages import CALIBRATION_LIST, DEFAULT_LIST, MAX_PACKAGES, load_packages
 from calomel.training.corpus.shards import SourceFile, read_shard
 
 if TYPE_CHECKING:
@@ -181,3 +181,11 @@ def test_the_list_that_ships_is_short_pinned_and_holds_out_every_language() -> N
     held_out = [package for package in packages if package.held_out]
     assert {package.ecosystem for package in held_out} == {"pypi", "npm", "debian"}
     assert len(held_out) == 8
+
+
+def test_what_filters_are_fitted_on_is_neither_trained_nor_measured_on() -> None:
+    fitted_on = load_packages(CALIBRATION_LIST)
+    assert {package.ecosystem for package in fitted_on} == {"pypi", "npm", "debian"}
+    assert not any(package.held_out for package in fitted_on)
+    others = {(package.ecosystem, package.name) for package in load_packages(DEFAULT_LIST)}
+    assert not others & {(package.ecosystem, package.name) for package in fitted_on}

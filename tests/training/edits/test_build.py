@@ -9,11 +9,11 @@ import pytest
 from tests.training.corpus.conftest import make_wheel, python_source
 
 from calomel.training.corpus.errors import CorpusError, FetchError, PackageListError
-from calomel.training.corpus.packages import DEFAULT_LIST
+from calomel.training.corpus.packages import CALIBRATION_LIST, DEFAULT_LIST
 from calomel.training.corpus.shards import SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
-from calomel.training.edits.earlier import DEFAULT_RELEASES, DEFAULT_RELEASES_LOCK, paired
+from calomel.training.edits.earlier import CALIBRATION_RELEASES, DEFAULT_RELEASES, DEFAULT_RELEASES_LOCK, paired
 from calomel.training.edits.source import Source
 from calomel.training.edits.stories import read_stories
 from calomel.training.edits.story import Change, Story
@@ -211,5 +211,8 @@ def test_a_release_must_belong_to_a_package_of_the_corpus(config: EditsConfig, r
 def test_the_shipped_releases_are_pinned_and_locked() -> None:
     pairs = paired(DEFAULT_LIST, DEFAULT_RELEASES)
     assert len(pairs) >= 40
-    assert {older.key for older, _ in pairs} == set(json.loads(DEFAULT_RELEASES_LOCK.read_text()))
+    for_filters = paired(CALIBRATION_LIST, CALIBRATION_RELEASES)
+    assert len(for_filters) >= 10
+    locked = {older.key for older, _ in [*pairs, *for_filters]}
+    assert locked == set(json.loads(DEFAULT_RELEASES_LOCK.read_text()))
     assert sum(older.held_out for older, _ in pairs) >= 5

@@ -20,10 +20,10 @@ from calomel.engine.resident.graphs import Capture, Graphs
 from calomel.engine.resident.shape import CANVASES, CAUSAL, ROWS, StepShape, bucket, most_keys, reach
 from calomel.engine.resident.state import Row, State
 from calomel.engine.resident.step import Stepper
-from calomel.engine.reveal import EntropyBound, EntropyWithin, Factor, Fixed, RevealPolicy, Threshold
+from calomel.engine.reveal import EntropyBound, EntropyWithin, Factor, Fixed, Prefix, RevealPolicy, Threshold
 from calomel.engine.transformer import Transformer
 
-_POLICIES = (Threshold, Factor, EntropyBound, EntropyWithin, Fixed)
+_POLICIES = (Threshold, Prefix, Factor, EntropyBound, EntropyWithin, Fixed)
 _Group: TypeAlias = tuple[RevealPolicy, bool]
 
 

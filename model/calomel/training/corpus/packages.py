@@ -10,6 +10,8 @@ from pathlib import Path
 from calomel.training.corpus.errors import PackageListError
 
 DEFAULT_LIST = Path(__file__).with_name("packages.toml")
+# Those that filters are fitted on; none of them is in the other list.
+CALIBRATION_LIST = Path(__file__).with_name("calibration.toml")
 
 # A list that a person wrote and can review; more than this is a crawl.
 MAX_PACKAGES = 200

@@ -12,6 +12,8 @@ from calomel.training.corpus.packages import Package, load_packages
 from calomel.training.corpus.shards import SourceFile
 
 DEFAULT_RELEASES = Path(__file__).with_name("releases.toml")
+# Of the packages of `CALIBRATION_LIST`.
+CALIBRATION_RELEASES = Path(__file__).with_name("calibration.toml")
 DEFAULT_RELEASES_LOCK = Path(__file__).with_name("releases.lock.json")
 
 # Debian's folder of a crate, and some of Go's, carry the version.
