@@ -269,7 +269,8 @@ def _parse_published(text: str, name: str, parameter: str) -> RevealPolicy | Pac
             raise UnknownPolicyError(
                 f"unknown policy {text!r}; there are threshold:P, prefix:P, factor:F, entropy_bound:NATS, "
                 "entropy_within:NATS, fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, "
-                "low_confidence_dynamic:P/STEPS, sequential:STEPS, joint:P/EDIT/STEPS, verified[:POLICY] and left_to_right"
+                "low_confidence_dynamic:P/STEPS, sequential:STEPS, joint:P/EDIT/STEPS, "
+                "verified[:POLICY] and left_to_right"
             )
 
 
