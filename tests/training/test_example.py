@@ -89,6 +89,28 @@ def test_every_answer_token_is_masked_in_one_of_the_two_canvases_or_in_the_first
             assert masked[answer].all()
 
 
+def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    config = replace(config, beginnings=1.0, losses=replace(config.losses, corruption=0.0))
+    shown = set()
+    for seed in range(20):
+        example = make(config, tokenizer, documents[seed % 10], seed)
+        for index in range(SHAPE.holes):
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
+            pair = [slice(start, start + 16), slice(start + 16, start + 32)]
+            known = [(example.groups[part] == KEPT) & (example.weights[part] > 0) for part in pair]
+            for part, told in zip(pair, known, strict=True):
+                count = int(told.sum())
+                assert told[:count].all()
+                hidden = (example.ids[part] == tokenizer.mask) & (example.targets[part] != tokenizer.end)
+                assert not hidden[:count].any()
+                answer = int((example.valid[part] & (example.targets[part] != tokenizer.end)).sum())
+                shown.add((count, answer))
+    assert len({count for count, _ in shown}) > 6
+    assert any(count == answer > 0 for count, answer in shown)  # the end alone is to be found
+
+
 def test_what_follows_the_end_is_always_masked_and_counted_apart(
     config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
 ) -> None:

@@ -179,6 +179,11 @@ class BranchWriter:
             second = list(question.changed[:count])
         clip = self._config.losses.max_weight
         weights = (1.0, 1.0) if extreme else (min(clip, 1 / rate), min(clip, 1 / (1 - rate)))
+        beginnings = self._config.beginnings if question.changed is None and not extreme else 0.0
+        if beginnings and rng.random() < beginnings:
+            shown = (rng.randrange(count + 1), rng.randrange(count + 1))
+            first, second = ([place >= known for place in range(count)] for known in shown)
+            weights = (_weight(count, shown[0], clip), _weight(count, shown[1], clip))
         for hidden, weight in zip((first, second), weights, strict=True):
             self._canvas(out, start, middle, wanted, hidden, weight, rng)
             start += size
@@ -227,3 +232,8 @@ class BranchWriter:
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
         return rng.randrange(len(special.ALL), self._tokenizer.vocab_size)
+
+
+def _weight(count: int, shown: int, clip: float) -> float:
+    """Of each hidden token, where the first `shown` of `count` are not."""
+    return min(clip, count / max(1, count - shown))

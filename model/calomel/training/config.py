@@ -146,6 +146,8 @@ class TrainConfig:
         minutes: wall time of the run, all resumed parts together; the schedule is a function of it.
         workers: processes that make batches; 0 makes them in the trainer. A GPU needs several, a CPU none.
         gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
+        beginnings: share of the holes whose canvases show no tokens at random but a beginning of the answer, of any
+            length each, as when an answer is revealed from left to right; those wholly masked are not counted.
         checkpoint_minutes: time between checkpoints.
         evaluate_steps: steps between evaluations on held-out text.
     """
@@ -170,6 +172,7 @@ class TrainConfig:
     gap_share: float = 0.25
     far_suffix_share: float = 0.6
     path_share: float = 0.8
+    beginnings: float = 0.0
     checkpoint_minutes: float = 5.0
     evaluate_steps: int = 200
 

@@ -219,8 +219,11 @@ class _Run:
     def _few(
         self, sampler: DocumentSampler, shapes: list[BatchShape], edits: EditExamples | None = None
     ) -> list[Batch]:
-        config = replace(self.config, shapes=tuple(shapes))
-        stream = batches(sampler, self.maker, config, random.Random("held out"), shapes[0].since, edits)
+        # Whatever a run shows on its canvases, it is measured on tokens masked at random.
+        config = replace(self.config, shapes=tuple(shapes), beginnings=0.0)
+        stream = batches(
+            sampler, ExampleMaker(self.tokenizer, config), config, random.Random("held out"), shapes[0].since, edits
+        )
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
 
     def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
