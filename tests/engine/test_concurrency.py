@@ -47,7 +47,9 @@ class Gate:
         self._open.set()
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.4", "verified", "left_to_right", "entropy_bound:0.5", "mixed"])
+@pytest.mark.parametrize(
+    "policy", ["threshold:0.4", "verified", "left_to_right", "entropy_bound:0.5", "prefix:0.3", "mixed"]
+)
 def test_sixteen_requests_at_once_give_the_tokens_of_one_after_the_other(
     model: Transformer, start: Start, context: tuple[int, ...], policy: str
 ) -> None:

@@ -215,7 +215,9 @@ def test_a_constraint_that_allows_everything_changes_no_causal_answer(
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rule=rules(),
-    policy=st.sampled_from(["threshold:0.9", "threshold:0.0", "factor:1", "fixed:2", "left_to_right", "verified"]),
+    policy=st.sampled_from(
+        ["threshold:0.9", "prefix:0.8", "threshold:0.0", "factor:1", "fixed:2", "left_to_right", "verified"]
+    ),
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=2).map(tuple),
     steps=st.integers(1, 9),
     size=st.integers(1, 24),
@@ -353,7 +355,7 @@ def test_what_the_constraint_forces_takes_no_step_of_its_own(
 
 def test_frozen_tokens_are_part_of_the_way(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
     engine = start(model)
-    for policy in ("threshold:0.9", "left_to_right", "verified"):
+    for policy in ("threshold:0.9", "prefix:0.8", "left_to_right", "verified"):
         request = Request(
             context,
             max_new_tokens=12,
@@ -369,7 +371,7 @@ def test_frozen_tokens_are_part_of_the_way(model: Transformer, start: Start, con
         assert PAIRS.accepts(result.ids, whole=result.finish_reason == "stop")
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "left_to_right", "verified"])
+@pytest.mark.parametrize("policy", ["threshold:0.9", "prefix:0.8", "left_to_right", "verified"])
 def test_a_constraint_without_a_way_on_ends_its_request_and_no_other(
     model: Transformer, start: Start, context: tuple[int, ...], policy: str
 ) -> None:
@@ -410,7 +412,7 @@ def test_an_error_inside_a_constraint_ends_its_request_alone(
     assert len(good.result(60).ids) == 6
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "left_to_right", "verified"])
+@pytest.mark.parametrize("policy", ["threshold:0.9", "prefix:0.8", "left_to_right", "verified"])
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_company_changes_neither_the_constrained_nor_the_others(
     model: Transformer, start: Start, context: tuple[int, ...], policy: str, temperature: float

@@ -64,7 +64,7 @@ def test_a_second_step_that_was_foreseen_costs_no_forward(scripted: Any, start: 
     assert [result.forwards for result in found] == [2] * 8 + [1] * 4
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.5", "fixed:3"])
+@pytest.mark.parametrize("policy", ["threshold:0.5", "prefix:0.5", "fixed:3"])
 @pytest.mark.parametrize("steps", [2, 5])
 def test_answers_are_the_same_without_foresight(policy: str, steps: int, model: Transformer, start: Any) -> None:
     foreseeing = start(model, foresight=Foresight(rows=256, share=0.01))

@@ -77,6 +77,7 @@ def asked(context: tuple[int, ...], policy: str) -> list[Request]:
     ("config", "policy"),
     [
         (False, "threshold:0.3"),
+        (True, "prefix:0.3"),
         (True, "entropy_bound:1"),
         (False, "factor:1"),
         (True, "entropy_within:0.5"),

@@ -22,7 +22,7 @@ from calomel.suggest.fill import DEFAULT_CONTEXT, FillRequest
 
 PER_KIND, QUICK_PER_KIND = 240, 24
 # Of files that a fit reads: so many characters at most, so many files of a package.
-LARGEST, FILES_PER_PACKAGE = 40_000, 4
+LARGEST, FILES_PER_PACKAGE = 40_000, 20
 
 NOTES = (
     (
