@@ -17,6 +17,7 @@ from calomel.bench.progress import Progress
 from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, points_cell, put_interval
 from calomel.bench.stats import Interval, paired_difference, ratio_of_sums, wilson
 from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 HOLES, QUICK_HOLES = 240, 40
 
@@ -52,7 +53,7 @@ class Way:
 # The shipped policy and a slow, careful one; each group begins with the one that the others are compared with.
 GROUPS = tuple(
     tuple(Way(policy, steps, canvas, overlap) for overlap in (0, canvas // 4, canvas // 2))
-    for policy, steps in (("threshold:0.5", 2), ("threshold:0.9", 8))
+    for policy, steps in ((DEFAULT_POLICY, DEFAULT_MAX_STEPS), ("threshold:0.9", 8))
     for canvas in (8, 15)
 )
 

@@ -51,11 +51,11 @@ OWN: Final = Family(
     estimate=_estimate,
     prompts=PromptStyle(fim="calomel", edit="calomel", mask="<|mask|>", ends=("<|end|>",)),
     generation=Generation(
-        policy="threshold:0.5",
-        max_steps=2,
-        fill_canvases=(16,),
+        policy="prefix:0.8",
+        max_steps=8,
+        fill_canvases=(15,),
         edit_canvas=48,
-        source="`calomel bench infill --policies`, docs/results",
+        source="`calomel bench decoding`, docs/results",
     ),
     facts=FamilyFacts(
         title="Calomel's own",
