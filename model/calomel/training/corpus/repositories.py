@@ -1,0 +1,262 @@
+"""Public git repositories, pinned to a commit: cloned bare with their history, and read without a checkout.
+
+No hook, filter or submodule of a repository runs, and nothing of it but git's own objects reaches the disk.
+"""
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Self, cast
+
+from calomel.training.corpus.archives import MAX_MEMBER_BYTES, MAX_MEMBERS, MAX_TOTAL_BYTES, Member, safe_path
+from calomel.training.corpus.errors import ArchiveError, FetchError, LicenseError, PackageListError
+from calomel.training.corpus.licenses import choose, recognise_text
+
+DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
+
+# A list that a person wrote and can review; more than this is a crawl.
+MAX_REPOSITORIES = 150
+# Seconds that a clone may take.
+CLONE_TIMEOUT = 3_600
+# Seconds that one question about a clone may take.
+QUESTION_TIMEOUT = 600
+# Bytes of the largest file (the pack) that a clone may write.
+MAX_PACK_BYTES = 4_000_000_000
+
+_URL = re.compile(r"https://[a-z0-9.-]+/(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)\.git")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+# Modes of regular files; links and submodules have others.
+_REGULAR = frozenset({"100644", "100755"})
+_LICENSE_NAME = re.compile(r"(?:un)?licen[cs]e(?:[-._](?:md|txt|rst|\w+))?|copying(?:\.\w+)?", re.IGNORECASE)
+_CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|tmpl|svg|png)$", re.IGNORECASE)
+
+# What the caller's own git commands may have left in the environment, and would point git elsewhere.
+_LEAKING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"})
+_GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "http.lowSpeedLimit=1000", "-c", "http.lowSpeedTime=120")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """One pinned repository: an https URL, 40 hex digits of a commit on its default branch, its SPDX licence."""
+
+    url: str
+    commit: str
+    license: str
+
+    @property
+    def name(self) -> str:
+        """Owner and name, as in the URL."""
+        return self.url.removesuffix(".git").split("/", 3)[3]
+
+    @property
+    def key(self) -> str:
+        """Unique in a list: `git`, the name, and the commit's first digits."""
+        return f"git/{self.name}@{self.commit[:12]}"
+
+
+def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ...]:
+    """Read a list of repositories, in its own order.
+
+    Raises PackageListError when the file is not TOML, an entry is incomplete or its licence not allowed, a name
+    appears twice, or the list is longer than MAX_REPOSITORIES.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise PackageListError(f"{path.name}: {error}") from error
+    repositories = tuple(_repository(entry) for entry in table.get("repository", []))
+    if len(repositories) > MAX_REPOSITORIES:
+        raise PackageListError(f"{path.name}: {len(repositories)} repositories, at most {MAX_REPOSITORIES}")
+    seen: set[str] = set()
+    for repository in repositories:
+        if repository.name.lower() in seen:
+            raise PackageListError(f"{repository.name} is listed twice")
+        seen.add(repository.name.lower())
+    return repositories
+
+
+def _repository(entry: Mapping[str, object]) -> Repository:
+    url, commit, license_ = (str(entry.get(field, "")) for field in ("url", "commit", "license"))
+    if not _URL.fullmatch(url):
+        raise PackageListError(f"not the https URL of a git repository: {url!r}")
+    if not _COMMIT.fullmatch(commit):
+        raise PackageListError(f"{url}: not a pinned commit: {commit!r}")
+    try:
+        return Repository(url, commit, choose(license_))
+    except LicenseError as error:
+        raise PackageListError(f"{url}: {error}") from error
+
+
+class RepositoryCache:
+    """Bare clones on disk, one for each repository."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep clones in `git/` under `folder`."""
+        self._folder = folder.expanduser() / "git"
+
+    def fetch(self, repository: Repository) -> Path:
+        """Return the bare clone of a repository, with the history of its default branch.
+
+        It is cloned only when the cache has no clone with the pinned commit. Raises FetchError when git fails, the
+        clone is too large, or it lacks the commit.
+        """
+        clone = self._folder / (repository.name.replace("/", "+") + ".git")
+        if clone.is_dir() and _has(clone, repository.commit):
+            return clone
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="clone-") as landing:
+            fresh = Path(landing) / "repository.git"
+            kind = ("clone", "--quiet", "--bare", "--template=", "--no-tags", "--single-branch")
+            _run((*kind, "--", repository.url, str(fresh)), CLONE_TIMEOUT)
+            if not _has(fresh, repository.commit):
+                raise FetchError(f"{repository.name}: the default branch does not have {repository.commit}")
+            shutil.rmtree(clone, ignore_errors=True)
+            fresh.rename(clone)
+        return clone
+
+
+def git(clone: Path, *arguments: str) -> bytes:
+    """Return what `git` prints when asked about a bare clone; raise FetchError when it fails."""
+    return _run((f"--git-dir={clone}", *arguments), QUESTION_TIMEOUT)
+
+
+class Objects:
+    """Reads one clone's objects, one after another, through a single process."""
+
+    def __init__(self, clone: Path) -> None:
+        command = [*_GIT, f"--git-dir={clone}", "cat-file", "--batch"]
+        self._process = subprocess.Popen(  # noqa: S603 - a list, no shell
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
+        )
+        self._ask = cast("IO[bytes]", self._process.stdin)
+        self._answer = cast("IO[bytes]", self._process.stdout)
+
+    def read(self, name: str) -> bytes:
+        """Return an object's bytes by its hash, or by `COMMIT:PATH`; raise ArchiveError when there is none."""
+        self._ask.write(name.encode() + b"\n")
+        self._ask.flush()
+        header = self._answer.readline().rsplit(b" ", 2)
+        if len(header) != 3 or not header[2].strip().isdigit():  # noqa: PLR2004 - hash, kind, size
+            raise ArchiveError(f"no such object: {name}")
+        size = int(header[2])
+        content = self._answer.read(size + 1)
+        if len(content) <= size:
+            raise ArchiveError(f"git ended within {name}")
+        return content[:size]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._ask.close()
+        self._answer.close()
+        self._process.wait()
+
+
+def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> Iterator[Member]:
+    """Yield the regular files at a commit whose path is `wanted`, of at most MAX_MEMBER_BYTES, by path.
+
+    Raises ArchiveError when the tree is over a limit, FetchError when git fails.
+    """
+    total = 0
+    entries = git(clone, "ls-tree", "-r", "-l", "-z", "--full-tree", commit).split(b"\0")[:-1]
+    if len(entries) > MAX_MEMBERS:
+        raise ArchiveError(f"{clone.name}: {len(entries)} files, at most {MAX_MEMBERS}")
+    with Objects(clone) as objects:
+        for entry in entries:
+            facts, _, name = entry.partition(b"\t")
+            mode, _, oid, size = facts.decode("ascii").split()
+            path = safe_path(name.decode("utf-8", errors="replace"))
+            if mode not in _REGULAR or int(size) > MAX_MEMBER_BYTES or not wanted(path):
+                continue
+            total += int(size)
+            if total > MAX_TOTAL_BYTES:
+                raise ArchiveError(f"{clone.name}: more than {MAX_TOTAL_BYTES} bytes of source")
+            yield Member(path, objects.read(oid))
+
+
+def is_license(path: str) -> bool:
+    """Tell whether a file of a repository is the licence of its folder."""
+    name = PurePosixPath(path).name
+    return bool(_LICENSE_NAME.fullmatch(name)) and not _CODE_SUFFIX.search(name)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLicenses:
+    """The licence of each folder that has one of its own, `.` for the whole; None where it is not allowed."""
+
+    by_folder: Mapping[str, str | None]
+
+    def license_of(self, path: str) -> str | None:
+        """Return the licence of the file at `path`, that of the nearest folder above it, or None."""
+        nearest = next(str(above) for above in PurePosixPath(path).parents if str(above) in self.by_folder)
+        return self.by_folder[nearest]
+
+
+def folder_licenses(repository: Repository, members: Iterable[Member]) -> FolderLicenses:
+    """Read the licence files of a repository.
+
+    Raises LicenseError when those at the top are not allowed, or none of them is the licence that the list declares.
+    """
+    found: dict[str, list[str | None]] = {".": []}
+    for member in members:
+        folder = str(PurePosixPath(member.path).parent)
+        try:
+            license_ = recognise_text(member.content.decode("utf-8", errors="replace"))
+        except LicenseError:
+            if folder == ".":
+                raise
+            license_ = None
+        found.setdefault(folder, []).append(license_)
+    if missing := set(repository.license.split(" AND ")) - set(found["."]):
+        raise LicenseError(f"no licence file at the top is {' or '.join(sorted(missing))}")
+    # One licence file that is not known is enough to refuse the folder below it.
+    nested = {folder: None if None in names else names[0] for folder, names in found.items()}
+    return FolderLicenses(nested | {".": repository.license})
+
+
+def _has(clone: Path, commit: str) -> bool:
+    try:
+        git(clone, "cat-file", "-e", f"{commit}^{{commit}}")
+    except FetchError:
+        return False
+    return True
+
+
+def _run(arguments: tuple[str, ...], timeout: int) -> bytes:
+    verb = next(argument for argument in arguments if not argument.startswith("-"))
+    try:
+        process = subprocess.Popen(  # noqa: S603 - a list, no shell; URLs and commits are checked as they are read
+            [*_GIT, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise FetchError("git is not installed") from error
+    with process:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))
+        try:
+            out, message = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            os.killpg(process.pid, 9)
+            raise FetchError(f"git {verb}: no answer in {timeout} s") from error
+    if process.returncode:
+        last = (message.decode("utf-8", errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
+        raise FetchError(f"git {verb}: {last}")
+    return out
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _LEAKING}
+    return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_LFS_SKIP_SMUDGE": "1", "LC_ALL": "C"}
