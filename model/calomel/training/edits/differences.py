@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Editops, LCSseq
 
 from calomel.training.edits.story import Change
 
@@ -52,18 +53,17 @@ class LineHunk:
         return Change(start, end, "".join(after[head : len(after) - tail]))
 
 
-def line_hunks(before: str, after: str) -> tuple[LineHunk, ...]:
+def line_hunks(before: str, after: str, *, fewest: bool = False) -> tuple[LineHunk, ...]:
     """Return the hunks that make `after` of `before`, top to bottom.
 
-    A run of lines replaced by as many similar lines is one hunk a line: so a person would change them.
+    A run of lines replaced by as many similar lines is one hunk a line: so a person would change them. What stays is
+    the longest runs of lines, or with `fewest` as many lines as possible: as good for small changes, and quick.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     old_starts, new_starts = _starts(old), _starts(new)
     hunks: list[LineHunk] = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
-        for a, b, c, d in _by_line(old, new, (i1, i2, j1, j2)):
+    for span in _replaced(old, new, fewest=fewest):
+        for a, b, c, d in _by_line(old, new, span):
             texts = "".join(old[a:b]), "".join(new[c:d])
             hunks.append(LineHunk(old_starts[a], old_starts[b], new_starts[c], new_starts[d], *texts))
     return tuple(hunks)
@@ -79,13 +79,21 @@ def _bare(text: str) -> str:
 
 
 def _starts(lines: list[str]) -> list[int]:
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    return starts
+    return list(accumulate(map(len, lines), initial=0))
 
 
 _Span = tuple[int, int, int, int]
+
+
+def _replaced(old: list[str], new: list[str], *, fewest: bool) -> Iterator[_Span]:
+    """Yield each replaced run of lines: where it begins and ends in `old`, then in `new`."""
+    matcher = LCSseq.editops(old, new) if fewest else SequenceMatcher(None, old, new, autojunk=False)
+    blocks = matcher.as_matching_blocks() if isinstance(matcher, Editops) else matcher.get_matching_blocks()
+    i = j = 0
+    for block in blocks:
+        if (block.a, block.b) != (i, j):
+            yield i, block.a, j, block.b
+        i, j = block.a + block.size, block.b + block.size
 
 
 def _by_line(old: list[str], new: list[str], span: _Span) -> Iterator[_Span]:

@@ -21,6 +21,20 @@ _COMMON = frozenset(
         *("assert", "Error", "context", "ctx"),
     }
 )
+# What stands before a name is looked at, not taken: it may be before another one, as in `const fn name`.
+_DEFINITIONS = (
+    re.compile(
+        r"\b(?:def|class|function|func|fn|const|let|var|static|struct|enum|type|interface|trait|mod|macro_rules!)"
+        r"(?=\s+(?:\([^()]*\)\s*)?(?:mut\s+)?(\w+))"
+    ),
+    re.compile(
+        r"^\s*(?:(?:(?:pub|public|private|protected|readonly)\b|self\.)\s*)*(\w+)\s*(?::(?!=)|=(?!=)|:=)", re.MULTILINE
+    ),
+    # A field of Go: name, type, tag.
+    re.compile(r"^\s*(\w+)[ \t]+[*\[\]\w.]+[ \t]*(?:`[^`]*`)?$", re.MULTILINE),
+)
+_PARAMETERS = re.compile(r"\b(?:def|fn|func|function)\s+\w+[^\n(]*(\([^\n]*)")
+_PARAMETER = re.compile(r"[(,\s](\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +64,13 @@ def intents(hunks: Sequence[NamedHunk]) -> Iterator[tuple[NamedHunk, ...]]:
     for group in _connected(len(hunks), shared.values()):
         for part in [group] if len(group) <= MAX_HUNKS else _by_name(group, shared.values()):
             names = [name for (_, name), at in shared.items() if len(set(at).intersection(part)) > 1]
-            first = _definition([hunks[index] for index in part], names)
-            yield tuple(sorted((hunks[index] for index in part), key=lambda hunk: (hunk is not first, _place(hunk))))
+            yield _definition_first([hunks[index] for index in part], names)
+
+
+def definition_first(hunks: Sequence[NamedHunk]) -> tuple[NamedHunk, ...]:
+    """Return the hunks, one that defines a name which several change first, the others from top to bottom."""
+    counts = Counter(name for hunk in hunks for name in hunk.removed | hunk.added)
+    return _definition_first(hunks, [name for name, count in sorted(counts.items()) if count > 1])
 
 
 def replaced_names(hunk: LineHunk) -> Mapping[str, str]:
@@ -61,6 +80,11 @@ def replaced_names(hunk: LineHunk) -> Mapping[str, str]:
     if len(changes) > 1 and len(pairs) == 1:
         return dict(pairs)
     return {}
+
+
+def _definition_first(hunks: Sequence[NamedHunk], names: Iterable[str]) -> tuple[NamedHunk, ...]:
+    first = _definition(hunks, names)
+    return tuple(sorted(hunks, key=lambda hunk: (hunk is not first, _place(hunk))))
 
 
 def _telling(name: str) -> str:
@@ -100,14 +124,13 @@ def _by_name(group: Iterable[int], ties: Iterable[Sequence[int]]) -> Iterator[li
 
 def _definition(hunks: Sequence[NamedHunk], names: Iterable[str]) -> NamedHunk | None:
     """Return the hunk that defines one of the shared names, or None."""
-    choice = "|".join(map(re.escape, names))
-    definition = re.compile(
-        rf"\b(?:def|class|function|func|fn|const|let|var|static|struct|enum|type|interface|trait|mod|macro_rules!)\s+"
-        rf"(?:\([^()]*\)\s*)?(?:mut\s+)?(?:{choice})\b"
-        rf"|^\s*(?:(?:pub|public|private|protected|readonly|self\.)\s*)*(?:{choice})\b\s*(?::(?!=)|=(?!=)|:=)"
-        # A field of Go: name, type, tag.
-        rf"|^\s*(?:{choice})[ \t]+[*\[\]\w.]+[ \t]*(?:`[^`]*`)?$"
-        rf"|\b(?:def|fn|func|function)\s+\w+[^\n]*\((?:[^\n]*[(,\s])?(?:{choice})\b",
-        re.MULTILINE,
-    )
-    return next((hunk for hunk in hunks if definition.search(hunk.hunk.after)), None)
+    wanted = frozenset(names)
+    return next((hunk for hunk in hunks if not wanted.isdisjoint(_defined(hunk.hunk.after))), None)
+
+
+def _defined(text: str) -> Iterator[str]:
+    """Yield the names that lines of code define: of functions, types and values, fields and parameters."""
+    for definition in _DEFINITIONS:
+        yield from definition.findall(text)
+    for parameters in _PARAMETERS.findall(text):
+        yield from _PARAMETER.findall(parameters)

@@ -25,7 +25,7 @@ class Kept:
         seen = self._seen[story.kind]
         fault = seen.fault(edited)
         if fault is None and self.measuring is not None:
-            fault = self.measuring.fault(story.text) or self.measuring.fault(story.states()[-1])
+            fault = self.measuring.fault(f"{story.text}\n{edited}")
         if fault is not None:
             self.dropped[fault] += 1
             return False

@@ -42,7 +42,7 @@ def release_stories(older: Source, newer: Source, dropped: Counter[str]) -> Iter
     groups = _groups(hunks, older, newer, dropped)
     waiting = {hunk.before_start for group in groups for hunk in group}
     for group in groups:
-        text, moved = _state(older.text, hunks, waiting)
+        text, moved = state_of(older.text, hunks, waiting)
         edits = [Change(c.start + moved[h], c.end + moved[h], c.text) for h in group for c in h.changes()]
         waiting.difference_update(hunk.before_start for hunk in group)
         fault = _group_fault(edits)
@@ -73,8 +73,8 @@ def _groups(
     before, after = _Names(older), _Names(newer)
     telling: list[NamedHunk] = []
     for hunk in hunks:
-        if fault := _hunk_fault(hunk):
-            dropped[fault] += 1
+        if fault := hunk_fault(hunk):
+            dropped[f"release: {fault}"] += 1
             continue
         old_names = before.between(hunk.before_start, hunk.before_end)
         telling.append(named(hunk, old_names, after.between(hunk.after_start, hunk.after_end)))
@@ -86,18 +86,19 @@ def _groups(
     return sorted(groups[:MAX_STORIES], key=lambda group: group[0].before_start)
 
 
-def _hunk_fault(hunk: LineHunk) -> str | None:
+def hunk_fault(hunk: LineHunk) -> str | None:
+    """Return why nobody could foresee a hunk, or None."""
     if is_formatting(hunk):
-        return "release: formatting hunk"
+        return "formatting hunk"
     if max(len(hunk.before), len(hunk.after)) > MAX_HUNK_CHARACTERS:
-        return "release: long hunk"
+        return "long hunk"
     if max(hunk.before.count("\n"), hunk.after.count("\n")) > MAX_HUNK_LINES:
-        return "release: long hunk"
+        return "long hunk"
     both = hunk.before + hunk.after
     if _LEGAL.search(both) and _COMMENT.search(both):
-        return "release: licence header"
+        return "licence header"
     if "version" in both.lower() and _DIGITS.sub("0", hunk.before) == _DIGITS.sub("0", hunk.after):
-        return "release: version's number"
+        return "version's number"
     return None
 
 
@@ -109,7 +110,7 @@ def _group_fault(edits: Sequence[Change]) -> str | None:
     return None
 
 
-def _state(text: str, hunks: Sequence[LineHunk], waiting: Collection[int]) -> tuple[str, dict[LineHunk, int]]:
+def state_of(text: str, hunks: Sequence[LineHunk], waiting: Collection[int]) -> tuple[str, dict[LineHunk, int]]:
     """Return the text with all hunks done but the waiting ones, and by how much each hunk has moved in it."""
     parts: list[str] = []
     moved: dict[LineHunk, int] = {}
