@@ -1,4 +1,4 @@
-"""`calomel corpus`: build the training corpus from permissively licensed packages."""
+"""`calomel corpus`: build the training corpus from permissively licensed packages and repositories."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from calomel.cli.errors import CommandError
 
 def corpus(
     out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
-    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives and clones are kept.")] = None,
     packages: Annotated[Path | None, typer.Option(help="List of packages. Default: the one that ships.")] = None,
+    repositories: Annotated[
+        Path | None, typer.Option(help="List of repositories. Default: the one that ships; with --packages, none.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
     seed: Annotated[int, typer.Option(help="Decides the order of the files.")] = 0,
 ) -> None:
-    """Build the training corpus. Downloads packages: the one command that uses the network."""
+    """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     from calomel.training.corpus.build import CorpusConfig, build_corpus
     from calomel.training.corpus.errors import CorpusError
 
     config = CorpusConfig(out=out, seed=seed)
     config = replace(
-        config, cache=cache or config.cache, packages=packages or config.packages, data=data or config.data
+        config,
+        cache=cache or config.cache,
+        packages=packages or config.packages,
+        repositories=repositories or (None if packages else config.repositories),
+        data=data or config.data,
     )
     try:
         build_corpus(config, report=print)

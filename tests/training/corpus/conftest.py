@@ -145,7 +145,7 @@ def config(tmp_path: Path, registry: Registry) -> Callable[..., CorpusConfig]:
         data = tmp_path / "data"
         data.mkdir(exist_ok=True)
         places = {"out": tmp_path / "out", "cache": tmp_path / "cache", "data": data}
-        settings = places | {"packages": packages, "lock": tmp_path / "lock.json"} | changes
+        settings = places | {"packages": packages, "repositories": None, "lock": tmp_path / "lock.json"} | changes
         return CorpusConfig(**settings)  # type: ignore[arg-type]
 
     return make

@@ -98,18 +98,35 @@ def test_held_out_packages_and_their_near_copies_stay_out_of_training(
     assert "trainer" not in notice
 
 
-def test_no_package_exceeds_its_cap_nor_tests_their_share(
+def test_no_source_exceeds_its_share_of_a_language_unless_it_is_small(
     registry: Registry, config: MakeConfig, source: MakeSource
 ) -> None:
-    files = {f"m{i}.py": source(f"m{i}") for i in range(10)} | {f"tests/t{i}.py": source(f"t{i}") for i in range(10)}
-    registry.wheel("large", files)
-    size = len(source("m0"))
-    made = config(package_bytes=size * 8, test_share=0.3)
+    registry.wheel("large", {f"large{i}.py": source(f"large{i}") for i in range(9)} | {"test_x.py": source("tests")})
+    registry.wheel("small", {"small.py": source("small")})
+    registry.deb("golang-x-dev", {f"go{i}.go": source(f"go{i}") for i in range(4)})
+    size = len(source("large0"))
+    made = config(source_share=0.5, source_bytes=size * 2, test_share=0.15)
     summary = build_corpus(made)
     kept = paths(made)
-    assert summary.train.total.bytes <= size * 8
-    assert len(kept) == 8
-    assert not any(path.startswith("tests/") for path in kept)
+    assert summary.train.by_source["pypi/large"].bytes <= 0.5 * 11 * size
+    assert len([path for path in kept if path.startswith("large")]) == 5
+    assert "small.py" in kept
+    assert "test_x.py" not in kept
+    assert len([path for path in kept if path.startswith("go")]) == 2
+    assert summary.dropped["over source share"] == 7
+
+
+def test_tests_and_declarations_have_their_share_of_a_source(
+    registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    modules = {f"m{i}.py": source(f"m{i}") for i in range(10)}
+    registry.wheel("tested", modules | {f"tests/t{i}.py": source(f"t{i}") for i in range(10)})
+    made = config(test_share=0.2)
+    summary = build_corpus(made)
+    kept = paths(made)
+    assert modules.keys() <= kept
+    assert len(kept) == 14
+    assert summary.dropped["over test share"] == 6
 
 
 def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(

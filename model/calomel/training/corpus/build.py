@@ -1,14 +1,14 @@
 """Builds the corpus: fetch, extract, decontaminate, deduplicate, shuffle, write.
 
-Held-out packages come first, so that whatever a training package shares with them is dropped
-from training and never the other way round.
+Held-out packages come first, so that whatever training text shares with them is dropped from training and never the
+other way round; then the other packages, then repositories: of two copies the first is kept.
 """
 
 import logging
 import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from calomel.training.corpus.cleaning import is_declaration, is_test
 from calomel.training.corpus.contamination import MeasuringData, read_measuring_data
 from calomel.training.corpus.duplicates import SeenText
 from calomel.training.corpus.errors import ArchiveError, FetchError, LicenseError
-from calomel.training.corpus.extract import Extraction, extract
-from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, Archive, ArchiveCache
-from calomel.training.corpus.notice import Credit, render_notice
+from calomel.training.corpus.extract import Extraction, extract, extract_repository
+from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, ArchiveCache
+from calomel.training.corpus.notice import Credit, RepositoryCredit, render_notice
 from calomel.training.corpus.packages import DEFAULT_LIST, Package, load_packages
+from calomel.training.corpus.repositories import DEFAULT_REPOSITORIES, Repository, RepositoryCache, load_repositories
 from calomel.training.corpus.shards import SourceFile, write_shard
 from calomel.training.corpus.summary import CorpusSummary, summarise
 
@@ -48,31 +49,41 @@ class CorpusConfig:
     out: Path
     cache: Path = DEFAULT_CACHE
     packages: Path = DEFAULT_LIST
+    # None: packages alone.
+    repositories: Path | None = DEFAULT_REPOSITORIES
     lock: Path = DEFAULT_LOCK
     data: Path = field(default_factory=default_data_folder)
     seed: int = 0
-    # Bytes kept of one package, so that none sets the style of the whole.
-    package_bytes: int = 2_500_000
-    # Share of a package's bytes that may be tests: useful to complete, but repetitive.
+    # Share of a language's bytes, before this limit, that one source may have, so that none sets the style of the
+    # whole; and bytes that each source may have at least.
+    source_share: float = 0.06
+    source_bytes: int = 2_500_000
+    # Share of a source's bytes that may be tests: useful to complete, but repetitive.
     test_share: float = 0.15
-    # Share of a package's bytes that may be .d.ts: signatures without bodies.
+    # Share of a source's bytes that may be .d.ts: signatures without bodies.
     declaration_share: float = 0.1
     # Share of a training file's telling lines that held-out text may know.
     heldout_share: float = 0.3
 
 
 def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> CorpusSummary:
-    """Build the corpus under `config.out` and return what was done, package by package.
+    """Build the corpus under `config.out` and return what was done, source by source.
 
-    A package that cannot be fetched, read or used is left out and named in the summary; the rest
-    goes on. `report` is told one line for each package. Raises PackageListError for a bad list.
+    A package or repository that cannot be fetched, read or used is left out and named in the summary; the rest goes on.
+    `report` is told one line for each, then the summary. Raises PackageListError for a bad list.
     """
     packages = load_packages(config.packages)
+    repositories = load_repositories(config.repositories) if config.repositories else ()
     config.out.mkdir(parents=True, exist_ok=True)
     build = _Build(config, report)
     for package in sorted(packages, key=lambda package: not package.held_out):
         build.add(package)
-    return build.write()
+    for repository in repositories:
+        build.add_repository(repository)
+    summary = build.write()
+    for line in summary.lines():
+        report(line)
+    return summary
 
 
 class _Build:
@@ -81,12 +92,14 @@ class _Build:
     def __init__(self, config: CorpusConfig, report: Callable[[str], None]) -> None:
         self._config = config
         self._report = report
-        self._cache = ArchiveCache(config.cache, config.lock)
+        self._archives = ArchiveCache(config.cache, config.lock)
+        self._clones = RepositoryCache(config.cache)
         self._heldout_seen = SeenText(config.heldout_share)
         self._seen = SeenText()
         self._heldout: list[SourceFile] = []
         self._train: list[SourceFile] = []
         self._credits: list[Credit] = []
+        self._repository_credits: list[RepositoryCredit] = []
         self._dropped: Counter[str] = Counter()
         self._refused: dict[str, str] = {}
         self._failed: dict[str, str] = {}
@@ -104,54 +117,72 @@ class _Build:
 
     def add(self, package: Package) -> None:
         """Fetch, read and filter one package; note why when it cannot be used."""
-        try:
-            archive = self._cache.fetch(package)
-            extraction = extract(archive, self._config.seed)
-        except (FetchError, ArchiveError) as error:
-            self._failed[package.key] = str(error)
-            self._report(f"FAILED  {package.key}: {error}")
-            return
-        except LicenseError as error:
-            self._refused[package.key] = str(error)
-            self._report(f"REFUSED {package.key}: {error}")
-            return
-        self._keep(archive, extraction)
 
-    def _keep(self, archive: Archive, extraction: Extraction) -> None:
-        package = archive.package
+        def read() -> None:
+            archive = self._archives.fetch(package)
+            extraction = extract(archive, self._config.seed)
+            if license_ := self._keep(package.key, extraction, held_out=package.held_out):
+                self._credits.append(Credit(archive, license_))
+
+        self._attempt(package.key, read)
+
+    def add_repository(self, repository: Repository) -> None:
+        """Clone, read and filter one repository; note why when it cannot be used."""
+
+        def read() -> None:
+            clone = self._clones.fetch(repository)
+            extraction = extract_repository(clone, repository, self._config.seed)
+            if license_ := self._keep(repository.key, extraction, held_out=False):
+                self._repository_credits.append(RepositoryCredit(repository, license_))
+
+        self._attempt(repository.key, read)
+
+    def _attempt(self, key: str, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except (FetchError, ArchiveError) as error:
+            self._failed[key] = str(error)
+            self._report(f"FAILED  {key}: {error}")
+        except LicenseError as error:
+            self._refused[key] = str(error)
+            self._report(f"REFUSED {key}: {error}")
+
+    def _keep(self, key: str, extraction: Extraction, *, held_out: bool) -> str:
+        """Keep what is new and within its shares; return the licences of it, or nothing."""
         dropped = Counter(extraction.dropped)
         quota = _Quota(self._config, extraction)
         kept: list[SourceFile] = []
         for file in extraction.files:
-            fault = self._fault(package, file) or quota.fault(file)
+            fault = self._fault(file, held_out=held_out) or quota.fault(file)
             if fault is not None:
                 dropped[fault] += 1
                 continue
             quota.take(file)
             kept.append(file)
-            (self._heldout_seen if package.held_out else self._seen).add(file.text)
+            (self._heldout_seen if held_out else self._seen).add(file.text)
         self._dropped.update(dropped)
-        (self._heldout if package.held_out else self._train).extend(kept)
-        if kept:
-            self._credits.append(Credit(archive, " AND ".join(sorted({f.license for f in kept}))))
-        self._report(f"{quota.used:>9,} bytes {len(kept):>5} files  {package.key} {dict(dropped)}")
+        (self._heldout if held_out else self._train).extend(kept)
+        self._report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {key} {dict(dropped)}")
+        return " AND ".join(sorted({file.license for file in kept}))
 
-    def _fault(self, package: Package, file: SourceFile) -> str | None:
+    def _fault(self, file: SourceFile, *, held_out: bool) -> str | None:
         if self._measuring and (fault := self._measuring.fault(file.text)):
             return fault
         if fault := self._heldout_seen.fault(file.text):
-            return fault if package.held_out else "held-out duplicate"
-        return None if package.held_out else self._seen.fault(file.text)
+            return fault if held_out else "held-out duplicate"
+        return None if held_out else self._seen.fault(file.text)
 
     def write(self) -> CorpusSummary:
         """Shuffle and write both splits, the summary and the NOTICE."""
         out = self._config.out
-        for name, files in ((TRAIN, self._train), (HELDOUT, self._heldout)):
+        train = _within_share(self._train, self._config)
+        self._dropped["over source share"] += len(self._train) - len(train)
+        for name, files in ((TRAIN, train), (HELDOUT, self._heldout)):
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(self._config.seed).shuffle(files)
             write_shard(out / name, files)
         summary = CorpusSummary(
-            train=summarise(self._train),
+            train=summarise(train),
             heldout=summarise(self._heldout),
             dropped=dict(sorted(self._dropped.items())),
             refused=self._refused,
@@ -162,23 +193,20 @@ class _Build:
         )
         summary.write(out / SUMMARY)
         heldout = [credit for credit in self._credits if credit.archive.package.held_out]
-        (out / NOTICE).write_text(render_notice(self._credits), encoding="utf-8")
+        (out / NOTICE).write_text(render_notice(self._credits, self._repository_credits), encoding="utf-8")
         (out / HELDOUT_NOTICE).write_text(render_notice(heldout), encoding="utf-8")
         return summary
 
 
 class _Quota:
-    """How many bytes of one package may still be kept: in all, of tests and of declarations."""
+    """How many bytes of one source may still be tests, and declarations."""
 
     def __init__(self, config: CorpusConfig, extraction: Extraction) -> None:
-        available = sum(_size(file) for file in extraction.files)
-        whole = min(config.package_bytes, available)
+        whole = sum(map(_size, extraction.files))
         self._left = {
-            "over package cap": config.package_bytes,
             "over test share": int(whole * config.test_share),
             "over declaration share": int(whole * config.declaration_share),
         }
-        self.used = 0
 
     def fault(self, file: SourceFile) -> str | None:
         """Return which limit the file would break, or None."""
@@ -186,18 +214,33 @@ class _Quota:
 
     def take(self, file: SourceFile) -> None:
         """Count a kept file."""
-        self.used += _size(file)
         for kind in _kinds(file):
             self._left[kind] -= _size(file)
 
 
 def _kinds(file: SourceFile) -> list[str]:
-    kinds = ["over package cap"]
+    kinds = []
     if is_test(file.path):
         kinds.append("over test share")
     if is_declaration(file.path):
         kinds.append("over declaration share")
     return kinds
+
+
+def _within_share(files: Iterable[SourceFile], config: CorpusConfig) -> list[SourceFile]:
+    """Leave out the last files of each source that has more than its share of a language."""
+    files = tuple(files)
+    available = Counter[str]()
+    for file in files:
+        available[file.language] += _size(file)
+    used = Counter[tuple[str, str, str]]()
+    kept = []
+    for file in files:
+        of = file.language, file.ecosystem, file.package
+        if used[of] + _size(file) <= max(config.source_bytes, config.source_share * available[file.language]):
+            used[of] += _size(file)
+            kept.append(file)
+    return kept
 
 
 def _size(file: SourceFile) -> int:

@@ -8,7 +8,7 @@ import binascii
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +33,12 @@ class MeasuringData:
 
     def fault(self, text: str) -> str | None:
         """Return `contaminated` for a file that holds measuring data, or None."""
-        if any(signature in self.signatures for signature in python_signatures(text)):
+        functions = {signature.partition("(")[0] for signature in self.signatures}
+        if any(signature in self.signatures for signature in python_signatures(text, functions)):
             return "contaminated"
-        shared = {line for line in telling_lines(text) if line in self.lines}
+        # What is in `lines` is telling: that each line of a large corpus is too need not be asked first.
+        flat = (" ".join(line.split()) for line in text.splitlines() if len(line) >= MIN_LINE_CHARS)
+        shared = {line for line in flat if line in self.lines}
         return "contaminated" if len(shared) >= SHARED_LINES else None
 
 
@@ -65,9 +68,11 @@ def telling_lines(text: str) -> Iterator[str]:
             yield flat
 
 
-def python_signatures(text: str) -> Iterator[str]:
-    """Yield each Python function's signature as `name(parameter,parameter)`, without types."""
+def python_signatures(text: str, functions: Container[str] | None = None) -> Iterator[str]:
+    """Yield the signature of Python functions, all or those named, as `name(parameter,parameter)`, without types."""
     for match in _DEF.finditer(text):
+        if functions is not None and match.group(1) not in functions:
+            continue
         names = [_parameter_name(part) for part in _parameters(text, match.end())]
         yield f"{match.group(1)}({','.join(name for name in names if name)})"
 

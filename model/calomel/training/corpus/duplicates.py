@@ -1,7 +1,7 @@
 """Drops files seen before, exactly or nearly, by the lines that they share with kept files."""
 
 import hashlib
-import re
+from functools import lru_cache
 
 # A file is a near-duplicate when more than this share of its telling lines was kept before.
 NEAR_SHARE = 0.6
@@ -10,18 +10,18 @@ MIN_LINE_CHARS = 12
 MIN_LINES = 5
 _COMMENT = ("#", "//", "/*", "*", "<!--")
 
-_SPACE = re.compile(r"\s+")
 
-
-def telling_lines(text: str) -> list[int]:
+# The same file is asked about, and then added, in a row.
+@lru_cache(maxsize=2)
+def telling_lines(text: str) -> tuple[int, ...]:
     """Return a 64-bit hash of each line that could tell one file from another."""
     stripped = (line.strip() for line in text.splitlines())
-    return [_hash(line) for line in stripped if len(line) >= MIN_LINE_CHARS and not line.startswith(_COMMENT)]
+    return tuple(_hash(line) for line in stripped if len(line) >= MIN_LINE_CHARS and not line.startswith(_COMMENT))
 
 
 def _hash(line: str) -> int:
     # hash() is salted by process; the corpus must come out the same each time.
-    digest = hashlib.blake2b(_SPACE.sub(" ", line).encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(" ".join(line.split()).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
@@ -50,5 +50,6 @@ class SeenText:
         self._lines.update(telling_lines(text))
 
 
+@lru_cache(maxsize=2)
 def _fingerprint(text: str) -> bytes:
-    return hashlib.sha256(_SPACE.sub(" ", text).strip().encode()).digest()
+    return hashlib.sha256(" ".join(text.split()).encode()).digest()

@@ -1,10 +1,10 @@
-"""Turns one archive into clean candidate files, with the licence of each and a count of the rest."""
+"""Turns one archive or repository into clean candidate files, with the licence of each and a count of the rest."""
 
 import hashlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from calomel.training.corpus.archives import Member, read_members
 from calomel.training.corpus.cleaning import (
@@ -20,16 +20,21 @@ from calomel.training.corpus.fetch import Archive
 from calomel.training.corpus.licenses import refuse_header
 from calomel.training.corpus.packages import Ecosystem, Package
 from calomel.training.corpus.provenance import is_metadata, read_provenance
+from calomel.training.corpus.repositories import Repository, folder_licenses, is_license, read_repository
 from calomel.training.corpus.shards import SourceFile
 
 # A package that ships its sources ships its build output too: the sources are enough.
 _BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
 MIN_SOURCES = 3
+# Folders of build output that a repository has checked in.
+_CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
+# How a repository's files are marked where a package's have the name of their registry.
+GIT = "git"
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """A package's usable files, in a seeded order, and why the others were dropped."""
+    """A source's usable files, in a seeded order, and why the others were dropped."""
 
     files: tuple[SourceFile, ...]
     dropped: Counter[str] = field(default_factory=Counter)
@@ -52,12 +57,42 @@ def extract(archive: Archive, seed: int) -> Extraction:
     dropped: Counter[str] = Counter()
     files: list[SourceFile] = []
     for member in _without_built(package, sources, dropped):
-        fault = _fault(package, member)
+        inner = Member(_inner_path(package, member.path), member.content)
+        fault = path_fault(inner.path) or _content_fault(inner)
         license_ = provenance.license_of(member.path)
         if fault is not None or license_ is None:
             dropped[fault or "license"] += 1
             continue
-        files.append(_source_file(package, member, license_))
+        files.append(_source_file(package.name, package.ecosystem, inner, license_))
+    files.sort(key=lambda file: _rank(file, seed))
+    return Extraction(tuple(files), dropped)
+
+
+def extract_repository(clone: Path, repository: Repository, seed: int) -> Extraction:
+    """Read, license-check and clean the source files of a bare clone at the pinned commit, in all languages.
+
+    Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
+    """
+    licenses = folder_licenses(repository, read_repository(clone, repository.commit, is_license))
+    dropped: Counter[str] = Counter()
+
+    def wanted(path: str) -> bool:
+        if language_of(path) is None:
+            return False
+        fault = path_fault(path) or ("build output" if _CHECKED_IN.intersection(path.split("/")) else None)
+        fault = fault or (None if licenses.license_of(path) else "license")
+        if fault is not None:
+            dropped[fault] += 1
+        return fault is None
+
+    files: list[SourceFile] = []
+    for member in read_repository(clone, repository.commit, wanted):
+        license_ = licenses.license_of(member.path)
+        fault = _content_fault(member)
+        if fault is not None or license_ is None:
+            dropped[fault or "license"] += 1
+            continue
+        files.append(_source_file(repository.name, GIT, member, license_))
     files.sort(key=lambda file: _rank(file, seed))
     return Extraction(tuple(files), dropped)
 
@@ -96,8 +131,8 @@ def _is_source(path: str) -> bool:
     return language_of(path) == "typescript" or path.startswith("src/") or "/src/" in path
 
 
-def _fault(package: Package, member: Member) -> str | None:
-    fault = path_fault(_inner_path(package, member.path)) or text_fault(member.path, member.content)
+def _content_fault(member: Member) -> str | None:
+    fault = text_fault(member.path, member.content)
     if fault is not None:
         return fault
     try:
@@ -107,11 +142,11 @@ def _fault(package: Package, member: Member) -> str | None:
     return None
 
 
-def _source_file(package: Package, member: Member, license_: str) -> SourceFile:
+def _source_file(package: str, ecosystem: str, member: Member, license_: str) -> SourceFile:
     return SourceFile(
-        package=package.name,
-        ecosystem=package.ecosystem,
-        path=_inner_path(package, member.path),
+        package=package,
+        ecosystem=ecosystem,
+        path=member.path,
         language=LANGUAGES[PurePosixPath(member.path).suffix],
         license=license_,
         text=member.content.decode("utf-8"),
@@ -119,6 +154,6 @@ def _source_file(package: Package, member: Member, license_: str) -> SourceFile:
 
 
 def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:
-    """Order files so that a byte cap keeps a spread of them: code, then tests, then declarations."""
+    """Order files so that a limit keeps a spread of them: code, then tests, then declarations."""
     digest = hashlib.sha256(f"{seed}:{file.package}:{file.path}".encode()).hexdigest()
     return is_declaration(file.path), is_test(file.path), digest

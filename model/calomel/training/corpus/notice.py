@@ -1,14 +1,15 @@
-"""The NOTICE: every package whose text is in the corpus, with its licence and archive."""
+"""The NOTICE: every package and repository whose text is in the corpus, with its licence and origin."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from calomel.training.corpus.fetch import Archive
+from calomel.training.corpus.repositories import Repository
 
 _PREAMBLE = """\
-This corpus is made of source files from the packages below. Each file stays under the licence
-of its package and the copyright of its authors; the copyright lines are in the files themselves
-and in the archives named here.
+This corpus is made of source files from the packages and repositories below. Each file stays under the licence
+of its package or repository and the copyright of its authors; the copyright lines are in the files
+themselves, in the archives, and in the repositories at the commits named here.
 """
 
 
@@ -20,8 +21,16 @@ class Credit:
     license: str
 
 
-def render_notice(used: Iterable[Credit]) -> str:
-    """Render a NOTICE, sorted by ecosystem and name: one paragraph a package."""
+@dataclass(frozen=True, slots=True)
+class RepositoryCredit:
+    """One used repository, and under which licences its text is."""
+
+    repository: Repository
+    license: str
+
+
+def render_notice(used: Iterable[Credit], repositories: Iterable[RepositoryCredit] = ()) -> str:
+    """Render a NOTICE: one paragraph a package, sorted by ecosystem and name, then one a repository, by name."""
     paragraphs = [_PREAMBLE]
     for credit in sorted(used, key=lambda credit: credit.archive.package.key):
         package = credit.archive.package
@@ -34,4 +43,12 @@ def render_notice(used: Iterable[Credit]) -> str:
             f"  sha256: {credit.archive.sha256}\n"
             f"  use: {use}\n"
         )
+    paragraphs.extend(
+        f"{credit.repository.name}\n"
+        f"  url: {credit.repository.url}\n"
+        f"  commit: {credit.repository.commit}\n"
+        f"  license: {credit.license}\n"
+        "  use: training\n"
+        for credit in sorted(repositories, key=lambda credit: credit.repository.key)
+    )
     return "\n".join(paragraphs)

@@ -175,7 +175,8 @@ def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> 
             facts, _, name = entry.partition(b"\t")
             mode, _, oid, size = facts.decode("ascii").split()
             path = safe_path(name.decode("utf-8", errors="replace"))
-            if mode not in _REGULAR or int(size) > MAX_MEMBER_BYTES or not wanted(path):
+            # Of what a partial clone lacks, git does not know the size.
+            if mode not in _REGULAR or not size.isdigit() or int(size) > MAX_MEMBER_BYTES or not wanted(path):
                 continue
             total += int(size)
             if total > MAX_TOTAL_BYTES:

@@ -14,7 +14,10 @@ COMPRESSION_LEVEL = 10
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus; `path` is the one inside its package's archive."""
+    """One file of the corpus; `path` is the one inside its package's archive, or its repository.
+
+    `package` is a package's name or a repository's `OWNER/NAME`, `ecosystem` a registry or `git`.
+    """
 
     package: str
     ecosystem: str
