@@ -1,4 +1,4 @@
-"""`calomel edits`: build the edits to train on from a corpus and from releases of its packages."""
+"""`calomel edits`: build the edits to train on from a corpus, releases of its packages, and commits."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ def edits(
     out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
     stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
     heldout: Annotated[int, typer.Option(min=0, help="Held-out stories wanted.")] = 300,
+    commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 120_000,
     cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
     packages: Annotated[Path | None, typer.Option(help="List of the corpus's packages. Default: the shipped.")] = None,
     releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,
+    repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
     data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
     seed: Annotated[int, typer.Option(help="Decides which edits are made, and their order.")] = 0,
 ) -> None:
-    """Build the edits to train on. Downloads earlier releases of the corpus's packages."""
+    """Build the edits to train on. Downloads earlier releases of the corpus's packages, and clones repositories."""
     from calomel.training.corpus.errors import CorpusError
     from calomel.training.edits.build import EditsConfig, build_edits
 
-    config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, seed=seed)
+    config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, commits=commits, seed=seed)
     config = replace(
         config,
         cache=cache or config.cache,
         packages=packages or config.packages,
         releases=releases or config.releases,
+        repositories=repositories or config.repositories,
         data=data or config.data,
     )
     try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.training.corpus.conftest import make_wheel, python_source
+from tests.training.edits.commits import Commits
 
 from calomel.training.corpus.errors import CorpusError, FetchError, PackageListError
 from calomel.training.corpus.packages import CALIBRATION_LIST, DEFAULT_LIST
@@ -72,6 +73,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EditsConfig:
         (folder / ("NOTICE" if split == "pear" else "NOTICE.heldout")).write_text(f"The corpus has {split}.\n")
     data = tmp_path / "data"
     data.mkdir()
+    (tmp_path / "repositories.toml").write_text("")
     return EditsConfig(
         corpus=folder,
         out=tmp_path / "out",
@@ -80,6 +82,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EditsConfig:
         lock=tmp_path / "lock.json",
         releases=tmp_path / "releases.toml",
         releases_lock=tmp_path / "releases.lock.json",
+        repositories=tmp_path / "repositories.toml",
         data=data,
         stories=8,
         heldout_stories=10,
@@ -156,6 +159,61 @@ def test_stories_hold_no_measuring_data(config: EditsConfig) -> None:
         make_wheel(registry / f"apple-{version}.whl", {"apple/code.py": text})
     train, _ = built(config)
     assert paths(train) == {"pear"}
+
+
+@pytest.fixture
+def plums(config: EditsConfig, monkeypatch: pytest.MonkeyPatch) -> Commits:
+    """The repository that the list of `config` names, with a licence and nothing else."""
+    folder = config.cache.parent / "plums"
+    made = Commits(folder)
+    made.commit("Begin", {"LICENSE": "Permission is hereby granted, free of charge, to any person obtaining a copy\n"})
+    instead = config.cache.parent / "gitconfig"
+    instead.write_text(f'[url "{folder}"]\n\tinsteadOf = https://example.org/them/plums.git\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(instead))
+    return made
+
+
+def list_repository(config: EditsConfig, made: Commits) -> None:
+    entry = f'url = "https://example.org/them/plums.git"\ncommit = "{made.head()}"\nlicense = "MIT"\n'
+    config.repositories.write_text(f"[[repository]]\n{entry}")
+
+
+def test_commits_are_training_stories_beside_the_others(config: EditsConfig, plums: Commits) -> None:
+    plums.commit("Add", {"plum.py": released("plum", later=False), "same.py": released("hidden", later=False)})
+    plums.commit("Rename", {"plum.py": released("plum", later=True), "same.py": released("hidden", later=True)})
+    without, _ = built(config)
+    list_repository(config, plums)
+    train, heldout = built(config)
+    assert {story.path for story in train if story.kind == "commit"} == {"plum.py"}
+    assert sorted(map(str, without)) == sorted(str(story) for story in train if story.kind != "commit")
+    assert "commit" not in {story.kind for story in heldout}
+    summary = json.loads((config.out / edits.SUMMARY).read_text())
+    assert summary["train"]["by_kind_and_language"]["commit"] == {"python": 1}
+    assert summary["dropped"]["commit: held-out duplicate"] == 1
+    assert f"commit: {plums.head()}" in (config.out / edits.NOTICE).read_text()
+    assert "plums" not in (config.out / edits.HELDOUT_NOTICE).read_text()
+
+
+def test_a_repository_and_a_language_give_no_more_than_their_part(config: EditsConfig, plums: Commits) -> None:
+    for kind in ("plum", "peach", "cherry"):
+        plums.commit("Add", {f"{kind}.py": released(kind, later=False)})
+        plums.commit("Rename", {f"{kind}.py": released(kind, later=True)})
+    list_repository(config, plums)
+    for capped in (replace(config, commits=80), replace(config, commits=4, repository_share=1.0)):
+        train, _ = built(capped)
+        assert [story.path for story in train if story.kind == "commit"] == ["cherry.py", "peach.py"]
+
+
+def test_a_repository_that_may_not_or_cannot_be_read_is_named(config: EditsConfig, plums: Commits) -> None:
+    plums.commit("Relicense", {"LICENSE": "GNU GENERAL PUBLIC LICENSE\n"})
+    list_repository(config, plums)
+    built(config)
+    assert list(json.loads((config.out / edits.SUMMARY).read_text())["refused"]) == [
+        f"git/them/plums@{plums.head()[:12]}"
+    ]
+    config.repositories.write_text(config.repositories.read_text().replace(plums.head(), "0" * 40))
+    built(config)
+    assert list(json.loads((config.out / edits.SUMMARY).read_text())["failed"]) == ["git/them/plums@000000000000"]
 
 
 def test_a_release_that_cannot_be_had_is_named_and_the_rest_goes_on(config: EditsConfig) -> None:

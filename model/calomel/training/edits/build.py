@@ -1,4 +1,4 @@
-"""Builds the stories: real edits between releases, and those that makers tell about the corpus.
+"""Builds the stories: real edits between releases and in commits, and those that makers tell about the corpus.
 
 Held-out packages come first, so that whatever a training package shares with them is dropped from training.
 """
@@ -7,7 +7,7 @@ import logging
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,8 +16,17 @@ from calomel.training.corpus.contamination import MeasuringData, read_measuring_
 from calomel.training.corpus.duplicates import SeenText
 from calomel.training.corpus.errors import ArchiveError, CorpusError, FetchError, LicenseError
 from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, ArchiveCache
-from calomel.training.corpus.notice import Credit, render_notice
+from calomel.training.corpus.notice import Credit, RepositoryCredit, render_notice
 from calomel.training.corpus.packages import DEFAULT_LIST
+from calomel.training.corpus.repositories import (
+    DEFAULT_REPOSITORIES,
+    Repository,
+    RepositoryCache,
+    folder_licenses,
+    is_license,
+    load_repositories,
+    read_repository,
+)
 from calomel.training.corpus.shards import SourceFile, read_shard
 from calomel.training.edits.earlier import (
     DEFAULT_RELEASES,
@@ -26,6 +35,8 @@ from calomel.training.edits.earlier import (
     fetch_pair,
     paired,
 )
+from calomel.training.edits.histories import KIND as COMMIT
+from calomel.training.edits.histories import FileChange, Teller
 from calomel.training.edits.kept import Kept
 from calomel.training.edits.makers import MAKERS, Maker
 from calomel.training.edits.releases import release_stories
@@ -63,13 +74,18 @@ class EditsConfig:
     lock: Path = DEFAULT_LOCK
     releases: Path = DEFAULT_RELEASES
     releases_lock: Path = DEFAULT_RELEASES_LOCK
+    repositories: Path = DEFAULT_REPOSITORIES
     data: Path = field(default_factory=corpus_build.default_data_folder)
     seed: int = 0
     stories: int = 25_000
     heldout_stories: int = 300
+    # Training stories of commits, beside the others.
+    commits: int = 120_000
     # Stories of one package's two releases, so that none sets the style of the whole.
     package_stories: int = 300
     heldout_package_stories: int = 15
+    # Share of a language's stories of commits that one repository may give.
+    repository_share: float = 0.05
     # Share of a training file's telling lines that held-out text may know.
     heldout_share: float = 0.3
 
@@ -79,8 +95,8 @@ def build_edits(
 ) -> EditsSummary:
     """Build the stories under `config.out` and return what was done.
 
-    A release that cannot be fetched, read or used is left out and named in the summary. `report` is told a line for
-    each release and now and then. Raises CorpusError when `config.corpus` is no corpus or a list is wrong.
+    A release or repository that cannot be fetched, read or used is left out and named in the summary. `report` is told
+    a line for each and now and then. Raises CorpusError when `config.corpus` is no corpus or a list is wrong.
     """
     missing = [name for name in _corpus_files() if not (config.corpus / name).exists()]
     if missing:
@@ -88,6 +104,7 @@ def build_edits(
     build = _Build(config, report, makers)
     build.read_releases()
     build.tell()
+    build.read_histories()
     return build.write()
 
 
@@ -110,6 +127,7 @@ class _Build:
         self._refused: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._credits: list[Credit] = []
+        self._histories: list[RepositoryCredit] = []
         self._heldout_files = self._read(corpus_build.HELDOUT)
         self._heldout_seen = SeenText(config.heldout_share)
         for file in self._heldout_files:
@@ -200,6 +218,45 @@ class _Build:
         for line in tell(self._read(corpus_build.TRAIN), self._makers, wanted, self._train, config.seed):
             self._report(f"training, {line}")
 
+    def read_histories(self) -> None:
+        """Add the stories of commits: beside the others, of which there are as many without them."""
+        cache = RepositoryCache(self._config.cache)
+        for repository in load_repositories(self._config.repositories) if self._config.commits else ():
+            before = len(self._train)
+            try:
+                self._add_history(repository, cache.fetch(repository))
+            except (FetchError, ArchiveError) as error:
+                self._failed[repository.key] = str(error)
+                self._report(f"FAILED  {repository.key}: {error}")
+            except LicenseError as error:
+                self._refused[repository.key] = str(error)
+                self._report(f"REFUSED {repository.key}: {error}")
+            self._report(f"{len(self._train) - before:>5} stories  {repository.key}")
+
+    def _add_history(self, repository: Repository, clone: Path) -> None:
+        config = self._config
+        licenses = folder_licenses(repository, read_repository(clone, repository.commit, is_license))
+        wanted = Wanted(config.commits, TRAIN_SHARES)
+        told: Counter[str] = Counter()
+        used: set[str] = set()
+
+        def is_wanted(change: FileChange) -> bool:
+            most = wanted.of(change.language)
+            fault = None if licenses.license_of(change.path) else "license"
+            if told[change.language] >= config.repository_share * most:
+                fault = "over share of repository"
+            elif self._train.count(change.language, COMMIT) >= most:
+                fault = "language has enough"
+            self._dropped[f"{COMMIT}: {fault}"] += bool(fault)
+            return fault is None
+
+        teller = Teller(clone, lambda text: self._file_fault((text,), held_out=False), self._dropped, config.seed)
+        for story in filter(self._train.add, teller.stories(repository.commit, is_wanted)):
+            told[story.language] += 1
+            used.add(licenses.license_of(story.path) or "")
+        if used:
+            self._histories.append(RepositoryCredit(repository, " AND ".join(sorted(used))))
+
     def write(self) -> EditsSummary:
         """Shuffle and write both splits, the notices and, last, the summary."""
         config = self._config
@@ -211,7 +268,7 @@ class _Build:
         summary = EditsSummary(
             train=tally(self._train),
             heldout=tally(self._heldout),
-            dropped=dict(sorted(self._dropped.items())),
+            dropped={reason: count for reason, count in sorted(self._dropped.items()) if count},
             refused=self._refused,
             failed=self._failed,
             decontaminated=self._train.measuring is not None,
@@ -223,14 +280,17 @@ class _Build:
             partial = Path(folder)
             write_stories(partial / TRAIN, self._train)
             write_stories(partial / HELDOUT, self._heldout)
-            self._write_notice(partial / NOTICE, corpus_build.NOTICE, self._credits)
-            self._write_notice(partial / HELDOUT_NOTICE, corpus_build.HELDOUT_NOTICE, heldout_credits)
+            self._write_notice(partial / NOTICE, corpus_build.NOTICE, self._credits, self._histories)
+            self._write_notice(partial / HELDOUT_NOTICE, corpus_build.HELDOUT_NOTICE, heldout_credits, ())
             summary.write(partial / SUMMARY)
             for name in (TRAIN, HELDOUT, NOTICE, HELDOUT_NOTICE, SUMMARY):
                 (partial / name).replace(config.out / name)
         return summary
 
-    def _write_notice(self, path: Path, of_corpus: str, used: list[Credit]) -> None:
-        """Write the corpus's own notice, and behind it the releases whose differences became stories."""
+    def _write_notice(
+        self, path: Path, of_corpus: str, used: list[Credit], histories: Iterable[RepositoryCredit]
+    ) -> None:
+        """Write the corpus's own notice, and behind it the releases and histories whose differences became stories."""
         own = (self._config.corpus / of_corpus).read_text(encoding="utf-8")
-        path.write_text(f"{own}\nReleases compared\n\n{render_notice(used)}", encoding="utf-8")
+        compared = "Releases compared, and commits up to the ones named"
+        path.write_text(f"{own}\n{compared}\n\n{render_notice(used, histories)}", encoding="utf-8")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from calomel.training.corpus.cleaning import is_declaration, language_of, path_fault, text_fault
-from calomel.training.corpus.errors import LicenseError
+from calomel.training.corpus.errors import ArchiveError, LicenseError
 from calomel.training.corpus.licenses import refuse_header
 from calomel.training.corpus.repositories import Objects, git
 from calomel.training.edits.aimless import marker
@@ -109,7 +109,7 @@ class Teller:
     def stories(self, commit: str, wanted: Callable[[FileChange], bool]) -> Iterator[Story]:
         """Yield the stories of `wanted` changes, cropped, those of the newest commits first.
 
-        Raises FetchError or ArchiveError when git fails.
+        Raises FetchError when git fails.
         """
         with Objects(self._clone) as objects:
             # The older text of a commit is the newer one of an earlier commit.
@@ -117,15 +117,19 @@ class Teller:
             for change in file_changes(self._clone, commit, self._dropped):
                 if not wanted(change):
                     continue
-                story = self._file_fault(change) or self._story(change, read(change.older), read(change.newer))
+                story = self._file_fault(change) or self._story(change, read)
                 if isinstance(story, str):
                     self._dropped[f"commit: {story}"] += 1
                 else:
                     self._told[story.path] += 1
                     yield story
 
-    def _story(self, change: FileChange, before: bytes, after: bytes) -> Story | str:
+    def _story(self, change: FileChange, read: Callable[[str], bytes]) -> Story | str:
         """Return the story of a change, or why there is none."""
+        try:
+            before, after = read(change.older), read(change.newer)
+        except ArchiveError:
+            return "not in the clone"
         if max(len(before), len(after)) > MAX_BYTES:
             self._faults[change.path] = "large file"
             return "large file"

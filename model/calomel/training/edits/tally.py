@@ -23,7 +23,7 @@ class SplitTally:
 
 @dataclass(frozen=True, slots=True)
 class EditsSummary:
-    """A whole build. `refused` and `failed` map a release's key to the reason."""
+    """A whole build. `refused` and `failed` map the key of a release or repository to the reason."""
 
     train: SplitTally
     heldout: SplitTally
