@@ -23,7 +23,7 @@ from calomel.training.corpus.licenses import choose, recognise_text
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
 
 # A list that a person wrote and can review; more than this is a crawl.
-MAX_REPOSITORIES = 150
+MAX_REPOSITORIES = 120
 # Seconds that a clone may take.
 CLONE_TIMEOUT = 3_600
 # Seconds that one question about a clone may take.
