@@ -16,7 +16,7 @@ def edits(
     out: Annotated[Path, typer.Option(help="Where the stories, the summary and the NOTICE go.")],
     stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
     heldout: Annotated[int, typer.Option(min=0, help="Held-out stories wanted.")] = 300,
-    commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 120_000,
+    commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 140_000,
     cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
     packages: Annotated[Path | None, typer.Option(help="List of the corpus's packages. Default: the shipped.")] = None,
     releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,

@@ -80,7 +80,7 @@ class EditsConfig:
     stories: int = 25_000
     heldout_stories: int = 300
     # Training stories of commits, beside the others.
-    commits: int = 120_000
+    commits: int = 140_000
     # Stories of one package's two releases, so that none sets the style of the whole.
     package_stories: int = 300
     heldout_package_stories: int = 15
@@ -242,11 +242,13 @@ class _Build:
 
         def is_wanted(change: FileChange) -> bool:
             most = wanted.of(change.language)
-            fault = None if licenses.license_of(change.path) else "license"
+            fault: str | None = None
             if told[change.language] >= config.repository_share * most:
                 fault = "over share of repository"
             elif self._train.count(change.language, COMMIT) >= most:
                 fault = "language has enough"
+            elif licenses.license_of(change.path) is None:
+                fault = "license"
             self._dropped[f"{COMMIT}: {fault}"] += bool(fault)
             return fault is None
 

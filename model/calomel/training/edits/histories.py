@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from calomel.training.corpus.cleaning import is_declaration, language_of, path_fault, text_fault
+from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.errors import ArchiveError, LicenseError
 from calomel.training.corpus.licenses import refuse_header
 from calomel.training.corpus.repositories import Objects, git
@@ -40,6 +40,7 @@ _MECHANICAL = re.compile(
     r"|code style|black|isort|pyupgrade|prettier|eslint|gofmt|gofumpt|rustfmt|cargo fmt|pre-commit|lint(?:er|ing)?)\b",
     re.IGNORECASE,
 )
+_SUFFIXES = tuple(LANGUAGES)
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -62,19 +63,14 @@ def file_changes(clone: Path, commit: str, dropped: Counter[str]) -> Iterator[Fi
     log = git(clone, "log", f"--max-count={MAX_COMMITS}", *shown, commit).decode("utf-8", errors="replace")
     for entry in log.split("\0")[1:]:
         head, *lines = entry.split("\n")
-        files = [line[1:].split("\t") for line in lines if line.startswith(":")]
-        files = [file for file in files if language_of(file[1])]
+        files = [line[1:].split("\t") for line in lines if line.startswith(":") and line.endswith(_SUFFIXES)]
         if fault := _commit_fault(head, len(files)):
             dropped[f"commit: {fault}"] += 1
             continue
         for facts, path in files:
             old_mode, mode, older, newer, status = facts.split()
             language = language_of(path)
-            if status != "M" or language is None or not old_mode.startswith("100") or not mode.startswith("100"):
-                continue
-            if fault := path_fault(path) or ("declarations" if is_declaration(path) else None):
-                dropped[f"commit: {fault}"] += 1
-            else:
+            if status == "M" and language and old_mode.startswith("100") and mode.startswith("100"):
                 yield FileChange(path, language, older, newer)
 
 
@@ -152,7 +148,11 @@ class Teller:
         return fault or cropped
 
     def _file_fault(self, change: FileChange) -> str | None:
-        return "over cap of file" if self._told[change.path] >= MAX_OF_FILE else self._faults.get(change.path)
+        if self._told[change.path] >= MAX_OF_FILE:
+            return "over cap of file"
+        if change.path not in self._faults and (fault := path_fault(change.path)):
+            self._faults[change.path] = fault
+        return self._faults.get(change.path)
 
     def _text_fault(self, story: Story, newer: Source) -> str | None:
         """Return why a story shall not be trained on, by its file's newest version and by what is written of it."""
