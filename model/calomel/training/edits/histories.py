@@ -31,6 +31,8 @@ MAX_OF_FILE = 40
 # Share of a story's hunks that change a name which another of its hunks changes too.
 MIN_TIED = 0.5
 MAX_CHANGES = 24
+# Of the longer side of a hunk: less than between releases, of which each hunk shares a name with another.
+MAX_HUNK_LINES = 10
 # Bytes. The changes in larger files lie too far apart, and parsing takes long.
 MAX_BYTES = 50_000
 
@@ -172,7 +174,7 @@ def commit_story(older: Source, newer: Source) -> Story | str:
     number): they are done before. One that defines a name which others change comes first, then from top to bottom.
     """
     hunks = line_hunks(older.text, newer.text, fewest=True)
-    telling = [hunk for hunk in hunks if hunk_fault(hunk) is None]
+    telling = [hunk for hunk in hunks if hunk_fault(hunk) is None and _lines(hunk) <= MAX_HUNK_LINES]
     if 2 * len(telling) < len(hunks) or not telling:
         return "nothing to foresee"
     if len(telling) > MAX_HUNKS:
@@ -196,6 +198,10 @@ def _header_fault(text: str) -> str | None:
     except LicenseError:
         return "license"
     return None
+
+
+def _lines(hunk: LineHunk) -> int:
+    return max(hunk.before.count("\n"), hunk.after.count("\n"))
 
 
 def _named(hunk: LineHunk, language: str) -> NamedHunk:
