@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine.memory import MemoryConfig
 
 MASK, END, VOCAB = 95, 96, 97
 
@@ -35,9 +36,14 @@ def device() -> torch.device:
     return torch.device(os.environ.get("CALOMEL_DEVICE", "cpu"))
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "shifted"])
+# Its tokens stand in the context too.
+MEMORY = MemoryConfig(entries=64, width=8, pauses=(36, 78), resumes=4)
+
+
+@pytest.fixture(params=[False, True, "memory"], ids=["plain", "shifted", "memory"])
 def config(request: pytest.FixtureRequest) -> ModelConfig:
-    return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
+    diffusion = replace(CONFIG.diffusion, logit_shift=bool(request.param))
+    return replace(CONFIG, diffusion=diffusion, memory=MEMORY if request.param == "memory" else None)
 
 
 @pytest.fixture
@@ -47,6 +53,8 @@ def model(config: ModelConfig, device: torch.device) -> Transformer:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+    if config.memory is not None:  # a model never answers with the mark of an answer
+        model.embed_tokens.weight.data[config.memory.resumes] = 0
     return model.requires_grad_(False).eval().to(device)
 
 
@@ -79,6 +87,16 @@ def explicit_mask(context: int, canvas: int, window: int | None, device: torch.d
     return ((query >= key) & near) | in_canvas
 
 
+def text_up_to(row: int, tokens: list[int], memory: MemoryConfig) -> list[int]:
+    """The text that ends with `row`, token by token: a mark before an answer skips back to where the text paused."""
+    if row < 0:
+        return []
+    if tokens[row] != memory.resumes:
+        return [*text_up_to(row - 1, tokens, memory), tokens[row]]
+    paused = next((at for at in range(row) if tokens[at] in memory.pauses), row)
+    return text_up_to(paused - 1, tokens, memory)
+
+
 @pytest.fixture
 def naive() -> Callable[[Transformer, list[int], list[int]], Tensor]:
     """Logits [T, V] of context and canvas in one forward without any cache, attention written out."""
@@ -94,7 +112,13 @@ def naive() -> Callable[[Transformer, list[int], list[int]], Tensor]:
             return torch.einsum("hqk,khd->qhd", scores.masked_fill(~mask, -torch.inf).softmax(-1), v)
 
         ids = torch.tensor([*context, *canvas], device=device)
-        return model.logits(model(ids, torch.arange(len(ids), device=device), attend))
+        memory, tokens = model.config.memory, ids.tolist()
+        if memory is None:
+            return model.logits(model(ids, torch.arange(len(ids), device=device), attend))
+        text = [[0, 0, *text_up_to(row, tokens, memory)][-3:] for row in range(len(tokens))]
+        return model.logits(
+            model(ids, torch.arange(len(ids), device=device), attend, torch.tensor(text, device=device))
+        )
 
     return logits
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
+from tests.engine.conftest import CONFIG
 from torch import Tensor
 
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer
@@ -14,6 +16,12 @@ from calomel.engine.flash import flash_varlen
 from calomel.engine.forward import Piece, attention_multiplications, forward
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "shifted"])
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    """Without a memory: these forwards say nothing of the request that they belong to."""
+    return replace(CONFIG, diffusion=replace(CONFIG.diffusion, logit_shift=request.param))
 
 
 def new_buffer(model: Transformer, capacity: int = 200) -> KeyValueBuffer:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 
 from calomel.engine.buffer import KeyValueBuffer
-from calomel.engine.forward import Piece, forward
+from calomel.engine.forward import Piece, forward, text_of
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.attention import TreeAttention, branch_structure
@@ -20,13 +21,17 @@ from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.example import ExampleMaker
 
 
+@pytest.mark.parametrize("memory", [0, 64])
 @pytest.mark.parametrize("shift", [False, True])
 def test_the_engine_gives_the_logits_that_training_gave(
-    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
+    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool, memory: int
 ) -> None:
-    config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift))
+    config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift, memory_entries=memory))
     torch.manual_seed(2)
-    model = Transformer(config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end))
+    tables = config.model.memory(tokenizer)
+    model = Transformer(
+        config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, memory=tables)
+    )
     maker = ExampleMaker(tokenizer, config)
     sampler = DocumentSampler(read_documents(config.corpus), {})
     batch = next(batches(sampler, maker, config, random.Random(4)))
@@ -40,7 +45,12 @@ def test_the_engine_gives_the_logits_that_training_gave(
         branch_structure(shape, logit_shift=shift),
     )
     with torch.no_grad():
-        trained = model.logits(model(batch.ids.flatten(), batch.positions.flatten(), attend)).unflatten(0, (2, -1))
+        hidden = model(batch.ids.flatten(), batch.positions.flatten(), attend, batch.text.flatten(0, 1))
+    trained = model.logits(hidden).detach().unflatten(0, (2, -1))
+
+    def read(piece: Piece, tokens: list[int]) -> Piece:
+        return piece if tables is None else replace(piece, text=text_of(piece, tokens, tables, torch.device("cpu")))
+
     for hole in range(shape.holes):
         start = shape.front + hole * rows(shape)
         head = torch.arange(start, start + head_rows(shape))
@@ -55,9 +65,10 @@ def test_the_engine_gives_the_logits_that_training_gave(
             model.config, len(context) + shape.canvas, dtype=torch.float32, device=torch.device("cpu")
         )
         with torch.inference_mode():
-            forward(model, [Piece(context[:known], buffer, 0, causal=True)])
-            buffer.length = known
+            for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
+                forward(model, [read(Piece(context[first:last], buffer, first, causal=True), context)])
+                buffer.length = last
             ids = batch.ids[0, canvas]
-            live = forward(model, [Piece(ids, buffer, known, causal=False, read=range(len(ids)))])
+            live = forward(model, [read(Piece(ids, buffer, known, causal=False, read=range(len(ids))), context)])
 
         torch.testing.assert_close(live, trained[0, canvas], atol=1e-4, rtol=1e-4)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 
 from calomel.engine.errors import CheckpointError
+from calomel.engine.memory import MemoryConfig
 from calomel.engine.mixture import MoeConfig
 
 LayerType = Literal["full_attention", "sliding_attention"]
@@ -87,7 +88,7 @@ class ModelConfig:
 
     Fields beyond those of a Qwen3 configuration: `output_bias`, the attention's output projection has a bias;
     `rotary_dim`, so many first dimensions of a head turn with the position (None for all); `moe`, a mixture of experts
-    in the place of the MLPs.
+    in the place of the MLPs; `memory`, tables of the last two and three tokens beside the embedding.
     """
 
     vocab_size: int
@@ -109,6 +110,7 @@ class ModelConfig:
     output_bias: bool = False
     rotary_dim: int | None = None
     moe: MoeConfig | None = None
+    memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
         if not self.layer_types:
@@ -134,9 +136,11 @@ class ModelConfig:
         fields = asdict(self)
         fields["layer_types"] = list(self.layer_types)
         fields["moe"] = self.moe and self.moe.to_dict()
-        for name in ("output_bias", "rotary_dim", "moe"):  # an ordinary Qwen3 checkpoint has none of these
+        for name in ("output_bias", "rotary_dim", "moe", "memory"):  # an ordinary Qwen3 checkpoint has none of these
             if not fields[name]:
                 del fields[name]
+        if self.memory:  # who does not know of it must not load the rest as if that were all
+            return {"model_type": "calomel", "architectures": ["CalomelForInfilling"], "hidden_act": "silu", **fields}
         return {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu", **fields}
 
     @classmethod
@@ -169,6 +173,7 @@ class ModelConfig:
                 output_bias=bool(raw.get("output_bias", False)),
                 rotary_dim=cast("int | None", raw.get("rotary_dim")),
                 moe=MoeConfig.from_dict(raw["moe"]) if raw.get("moe") else None,
+                memory=MemoryConfig.from_dict(raw["memory"]) if raw.get("memory") else None,
             )
         except KeyError as error:
             raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import torch
@@ -22,7 +22,7 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.constrained import Rows, decide
 from calomel.engine.flash import flash_varlen
 from calomel.engine.foresight import Foresight
-from calomel.engine.forward import Piece, attention_multiplications, forward
+from calomel.engine.forward import Piece, attention_multiplications, forward, text_of
 from calomel.engine.handle import Handle
 from calomel.engine.job import Clock, Job
 from calomel.engine.length import LengthBias
@@ -222,7 +222,10 @@ class Denoiser:
         pieces = job.pieces(self._board)
         for piece in pieces:
             piece.buffer.reserve(piece.context + len(piece.ids))
-        return pieces
+        memory = self._model.config.memory
+        if memory is None:
+            return pieces
+        return [replace(piece, text=text_of(piece, job.tokens, memory, self._device)) for piece in pieces]
 
     def _take(self, shares: Sequence[Share], draws: Sequence[Draw], logits: Tensor) -> None:
         diffusion = self._model.config.diffusion

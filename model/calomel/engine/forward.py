@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from calomel.engine.attention import Segment, SegmentAttention
 from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.config import ModelConfig
 from calomel.engine.flash import FlashVarlen
+from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
 
@@ -27,6 +29,8 @@ class Piece:
         causal: how the rows see each other, see `Segment`.
         read: rows whose logits are wanted.
         behind: so many positions behind the last row are visible too, as an earlier forward left them in the buffer.
+        text: [n, REACH + 1], what the rows look up in a model's memory, see `text_of`; None to read `ids` as a text
+            that begins there.
         first: of a canvas, the row that predicts its first position; -1 where the row before the piece did.
     """
 
@@ -37,6 +41,7 @@ class Piece:
     read: Sequence[int] = ()
     first: int = 0
     behind: int = 0
+    text: Tensor | None = None
 
 
 def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
@@ -57,10 +62,34 @@ def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | No
         read.extend(start + row for row in piece.read)
         segments.append(Segment(start, start + size, piece.buffer, piece.context, piece.causal, piece.behind))
     attend = SegmentAttention(model.config, segments, flash)
-    hidden = model(torch.cat(ids), torch.tensor(positions, device=device), attend)
+    texts = []
+    if model.config.memory is not None:
+        texts = [
+            in_threes(F.pad(own, (REACH, 0))) if piece.text is None else piece.text
+            for own, piece in zip(ids, pieces, strict=True)
+        ]
+    text = (torch.cat(texts),) if texts else ()
+    hidden = model(torch.cat(ids), torch.tensor(positions, device=device), attend, *text)
     if len(read) < len(positions):
         hidden = hidden[torch.tensor(read, dtype=torch.int64, device=device)]
     return model.logits(hidden)
+
+
+def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: torch.device) -> Tensor:
+    """`Piece.text` of rows of a request whose final tokens are `tokens`."""
+    if piece.causal:
+        rows = [*tokens[: piece.context], *torch.as_tensor(piece.ids).tolist()]
+        return torch.cat(
+            [
+                in_threes(torch.tensor(run, dtype=torch.int64, device=device))
+                for run in memory.text(rows, piece.context, len(rows))
+            ]
+        )
+    # A canvas is on the device; what is known of its first rows is final.
+    known = min(piece.context + 1, len(tokens))
+    before = memory.before(tokens, known, REACH + known - piece.context)
+    ids = torch.as_tensor(piece.ids, dtype=torch.int64, device=device)[known - piece.context :]
+    return in_threes(torch.cat((torch.tensor(before, dtype=torch.int64, device=device), ids)))
 
 
 def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> int:

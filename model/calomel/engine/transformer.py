@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
+from calomel.engine.memory import Memory
 from calomel.engine.moe import Mixture
 
 
@@ -104,6 +105,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.memory = Memory(config.memory, config.vocab_size, config.hidden_size) if config.memory else None
         self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.num_hidden_layers))
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
@@ -111,10 +113,15 @@ class Transformer(nn.Module):
             self.lm_head.weight = self.embed_tokens.weight
         self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm."""
+    def forward(self, ids: Tensor, positions: Tensor, attend: Attend, text: Tensor | None = None) -> Tensor:
+        """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm.
+
+        `text` [T, 3] is what a model with a memory looks up in it, see `calomel.engine.memory`.
+        """
         angles = positions[:, None].float() * self.inverse_frequency  # [T, R/2]
         x = self.embed_tokens(ids)
+        if self.memory is not None:
+            x = x + self.memory(text)
         cos, sin = rotation(angles, x.dtype)
         for layer in self.layers:
             x = layer(x, cos, sin, attend)

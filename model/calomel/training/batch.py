@@ -22,7 +22,7 @@ class Batch:
     """Tensors of one step. B documents of T rows each; N scored rows over all of them.
 
     Attributes:
-        ids, positions, limit: [B, T] int64; valid: [B, T] bool. See `Example`.
+        ids, positions, limit: [B, T] int64; valid: [B, T] bool; text: [B, T, 3] int64. See `Example`.
         scored: [N] int64, rows of the flattened [B * T] that have a loss.
         targets: [N] int64; weights: [N] float32, so normalised that the loss is their weighted sum; groups: [N].
     """
@@ -32,6 +32,7 @@ class Batch:
     positions: Tensor
     limit: Tensor
     valid: Tensor
+    text: Tensor
     scored: Tensor
     targets: Tensor
     weights: Tensor
@@ -41,7 +42,7 @@ class Batch:
         """The same batch on `device`."""
         moved = {
             name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("ids", "positions", "limit", "valid", "scored", "targets", "weights", "groups")
+            for name in ("ids", "positions", "limit", "valid", "text", "scored", "targets", "weights", "groups")
         }
         return Batch(self.shape, **moved)
 
@@ -99,6 +100,7 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
         positions=torch.from_numpy(np.stack([example.positions for example in examples])),
         limit=torch.from_numpy(np.stack([example.limit for example in examples])),
         valid=torch.from_numpy(np.stack([example.valid for example in examples])),
+        text=torch.from_numpy(np.stack([example.text for example in examples])),
         scored=torch.from_numpy(scored),
         targets=torch.from_numpy(targets[scored]),
         weights=torch.from_numpy(kept_weights.astype(np.float32)),

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from calomel.engine.memory import REACH
 from calomel.prompts import special
 from calomel.prompts.fim import NEAR_TOKENS
 from calomel.prompts.tokenizer import Tokenizer
@@ -44,6 +45,7 @@ class Example:
         ids, positions: [T].
         valid: [T]; False for padding, which nothing may attend to.
         limit: [T] how many rows of the front a row sees.
+        text: [T, REACH + 1] what a row reads as text, its own token last; see `calomel.engine.memory`.
         targets, weights, groups: [T] the id to predict, the weight of its loss (0: none), and the part of the loss.
     """
 
@@ -51,6 +53,7 @@ class Example:
     positions: Ints
     valid: Bools
     limit: Ints
+    text: Ints
     targets: Ints
     weights: Floats
     groups: Ints
@@ -74,6 +77,7 @@ def empty_example(shape: BatchShape, tokenizer: Tokenizer) -> Example:
         positions=np.zeros(total, dtype=np.int64),
         valid=np.zeros(total, dtype=np.bool_),
         limit=np.ones(total, dtype=np.int64),
+        text=np.zeros((total, REACH + 1), dtype=np.int64),
         targets=np.zeros(total, dtype=np.int64),
         weights=np.zeros(total, dtype=np.float32),
         groups=np.zeros(total, dtype=np.int64),
@@ -116,6 +120,7 @@ class BranchWriter:
     def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._tokenizer = tokenizer
         self._config = config
+        self._memory = config.model.memory(tokenizer)
 
     def front(self, out: Example, ids: Sequence[int], positions: Ints, shape: BatchShape) -> None:
         """The shared context; every row predicts the next one."""
@@ -126,6 +131,8 @@ class BranchWriter:
         out.limit[: shape.front] = np.arange(1, shape.front + 1)
         out.targets[: count - 1] = ids[1:]
         out.weights[: count - 1] = 1.0
+        if self._memory is not None:
+            _read(out, 0, [0] * REACH, ids)
 
     def branch(
         self, out: Example, index: int, question: Question, shape: BatchShape, rate: float, rng: random.Random
@@ -143,6 +150,19 @@ class BranchWriter:
         middle = question.base + len(head) - 1
         self._causal(out, begin, middle, answer, shape)
         self._canvases(out, begin + shape.canvas, middle, question, shape, rate, rng)
+        if self._memory is None:
+            return
+        known = [*out.ids[max(0, question.seen - REACH - 1) : question.seen].tolist(), *head]
+        prefix = self._memory.before(known, len(known), REACH + 1)
+        _read(out, first, self._memory.before(known, len(known) - len(head)), head)
+        # The middle mark stands for the last token before the hole, at the beginning of a canvas, too.
+        _read(out, begin - 1, prefix[:-1], [prefix[-1], *answer[: shape.canvas]])
+        for canvas in (begin + shape.canvas, begin + 2 * shape.canvas):
+            shown = out.ids[canvas : canvas + shape.canvas].tolist()
+            if self._config.model.logit_shift:
+                _read(out, canvas, prefix[:-1], [prefix[-1], *shown[1:]])
+            else:
+                _read(out, canvas, prefix[1:], shown)
 
     def _causal(self, out: Example, start: int, middle: int, answer: list[int], shape: BatchShape) -> None:
         kept = answer[: shape.canvas]
@@ -232,6 +252,12 @@ class BranchWriter:
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
         return rng.randrange(len(special.ALL), self._tokenizer.vocab_size)
+
+
+def _read(out: Example, start: int, before: Sequence[int], ids: Sequence[int]) -> None:
+    """Let the rows from `start` on be the text `ids` behind `before`, `REACH` of them."""
+    text = np.array([*before, *ids])
+    out.text[start : start + len(ids)] = np.lib.stride_tricks.sliding_window_view(text, REACH + 1)
 
 
 def _weight(count: int, shown: int, clip: float) -> float:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
+from calomel.engine.memory import MemoryConfig
 from calomel.prompts.region import RegionBounds
+from calomel.prompts.tokenizer import Tokenizer
 
 
 class TrainingConfigError(ValueError):
@@ -32,8 +34,18 @@ class ModelShape:
     max_position_embeddings: int = 32768
     max_canvas: int = 64
     logit_shift: bool = False
+    # Entries of each table of n-grams, and numbers of an entry; none without entries.
+    memory_entries: int = 0
+    memory_width: int = 64
 
-    def model_config(self, *, mask_token_id: int, end_token_id: int) -> ModelConfig:
+    def memory(self, tokenizer: Tokenizer) -> MemoryConfig | None:
+        """The model's tables of n-grams, and which tokens of `tokenizer` stand between text and answer."""
+        if not self.memory_entries:
+            return None
+        pauses = (tokenizer.region, tokenizer.near)
+        return MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
+
+    def model_config(self, *, mask_token_id: int, end_token_id: int, memory: MemoryConfig | None = None) -> ModelConfig:
         """The `ModelConfig` of this shape."""
         layer_types: tuple[LayerType, ...] = tuple(
             "full_attention" if (layer + 1) % self.full_every == 0 else "sliding_attention"
@@ -50,6 +62,7 @@ class ModelShape:
             max_position_embeddings=self.max_position_embeddings,
             sliding_window=self.sliding_window,
             layer_types=layer_types,
+            memory=memory,
             diffusion=DiffusionConfig(
                 mask_token_id=mask_token_id,
                 end_token_id=end_token_id,
@@ -102,7 +115,11 @@ class HoleMix:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Weights of the parts of the loss (see `calomel.training.loss`)."""
+    """Weights of the parts of the loss (see `calomel.training.loss`).
+
+    Attributes:
+        negatives: so many of the tokens that no row of a batch asks for stand for all of them; 0 for all tokens.
+    """
 
     context: float = 1.0
     causal: float = 0.3
@@ -113,6 +130,7 @@ class Losses:
     corrupted: float = 1.0
     kept: float = 0.05
     corruption: float = 0.10
+    negatives: int = 0
 
 
 @dataclass(frozen=True, slots=True)

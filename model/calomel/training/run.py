@@ -17,6 +17,7 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
 
 from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.precision import native_bfloat16
@@ -94,7 +95,11 @@ class _Run:
             ranks.wait()
         shape = replace(config.model, vocab_size=self.tokenizer.vocab_size)
         self.model = Transformer(
-            shape.model_config(mask_token_id=self.tokenizer.mask, end_token_id=self.tokenizer.end)
+            shape.model_config(
+                mask_token_id=self.tokenizer.mask,
+                end_token_id=self.tokenizer.end,
+                memory=shape.memory(self.tokenizer),
+            )
         ).to(device)
         _initialise(self.model)
         options = config.optimization
@@ -108,8 +113,7 @@ class _Run:
         }
         self.stopping = self.leaving = False
         self.compiled: set[BatchShape] = set()
-        loss_model = LossModel(self.model)
-        self.loss: Any = torch.compile(loss_model, dynamic=False) if options.compile else loss_model
+        self.loss = LossModel(self.model, negatives=config.losses.negatives, compiled=options.compile)
         bf16 = device.type == "cuda" or native_bfloat16()
         self.precision: Any = torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
 
@@ -117,7 +121,7 @@ class _Run:
         counters = (load_state(self.out, self.model, self.optimizers) if resume else None) or Counters()
         if init_from is not None and counters.step == 0:
             _check_same_tokenizer(init_from, self.config.tokenizer)
-            self.model.load_state_dict(load_checkpoint(init_from, device=self.device).state_dict())
+            _begin_with(self.model, load_checkpoint(init_from, device=self.device))
         self.ranks.share(self.model.parameters())
         counters.sessions += 1
         with on_signals(self._stop):
@@ -186,7 +190,8 @@ class _Run:
         groups = [group for optimizer in self.optimizers for group in optimizer.param_groups]
         for group, base in zip(groups, self.base_rates, strict=True):
             group["lr"] = base * factor
-        loss, cross_entropy = self._forward(batch)
+        with self.precision:
+            loss, cross_entropy = self.loss(batch, self.structures[batch.shape], self._masks(batch))
         loss.backward()
         self.ranks.average(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
@@ -195,14 +200,11 @@ class _Run:
             optimizer.zero_grad(set_to_none=True)
         return factor, cross_entropy
 
-    def _forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def _masks(self, batch: Batch) -> dict[int | None, BlockMask] | None:
+        if self.device.type != "cuda":
+            return None
         structure = self.structures[batch.shape]
-        masks = None
-        if self.device.type == "cuda":
-            masks = flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
-        with self.precision:
-            result: tuple[Tensor, Tensor] = self.loss(batch, structure, masks)
-        return result
+        return flex_masks(self.model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
 
     def _held_out(self) -> dict[str, list[Batch]]:
         """Batches of held-out text, by what their losses are called by; the same ones in every run."""
@@ -233,9 +235,10 @@ class _Run:
         losses: dict[str, float] = {}
         for name, few in held_out.items():
             sums = torch.zeros(len(GROUPS), 2)
-            # Not inference mode: the compiled step is reused as it is.
             for batch in few:
-                sums += _group_sums(batch, self._forward(batch)[1])
+                with self.precision:
+                    found = self.loss.measure(batch, self.structures[batch.shape], self._masks(batch))
+                sums += _group_sums(batch, found)
             losses |= {f"{name}{group}": loss for group, loss in _means(sums).items()}
         return losses
 
@@ -279,6 +282,14 @@ def _abilities(config: TrainConfig) -> dict[str, Any]:
     return {"kinds": ["fill", "edit"], "edit_region": asdict(config.region)}
 
 
+def _begin_with(model: Transformer, trained: Transformer) -> None:
+    """Take the weights of `trained`; tables of n-grams that it does not have are new, and say nothing yet."""
+    found = model.load_state_dict(trained.state_dict(), strict=False)
+    unlike = [*found.unexpected_keys, *(name for name in found.missing_keys if not name.startswith("memory."))]
+    if unlike:
+        raise TrainingConfigError(f"the checkpoint to begin with has another shape: {', '.join(sorted(unlike))}")
+
+
 def _check_same_tokenizer(checkpoint: Path, tokenizer: Path) -> None:
     """Weights mean nothing with the ids of another tokenizer."""
     theirs = checkpoint / "tokenizer.json"
@@ -304,10 +315,14 @@ def _tokenizer(config: TrainConfig, console: Console) -> Tokenizer:
 def _initialise(model: Transformer) -> None:
     """Small embeddings; the projections that write to the residual stream start at zero (as in modded-nanogpt)."""
     for name, parameter in model.named_parameters():
-        if name.endswith(("o_proj.weight", "down_proj.weight")):
+        if name.endswith(("o_proj.weight", "down_proj.weight", "memory.projection.weight")):
             torch.nn.init.zeros_(parameter)
         elif parameter.ndim > 1:
-            deviation = 0.02 if "embed" in name or "lm_head" in name else parameter.shape[1] ** -0.5 * 0.6
+            deviation = (
+                0.02
+                if any(part in name for part in ("embed", "lm_head", "tables"))
+                else parameter.shape[1] ** -0.5 * 0.6
+            )
             torch.nn.init.normal_(parameter, std=deviation)
 
 

@@ -23,7 +23,7 @@ def open_resident(
     cache_tokens: int,
     observe: Callable[[int, int], None] | None = None,
 ) -> Resident | None:
-    """Steps on the device of `model`; None for a checkpoint that reads its context in blocks.
+    """Steps on the device of `model`; None for a checkpoint that reads its context in blocks, or has a memory.
 
     Args:
         options: as asked for.
@@ -34,7 +34,7 @@ def open_resident(
         observe: called with the requests and the rows of every step.
     """
     config, weight = model.config, model.embed_tokens.weight
-    if config.diffusion.block > 1:
+    if config.diffusion.block > 1 or config.memory is not None:
         return None
     tokens = max(1, cache_tokens // 2) if options.tokens is None else options.tokens
     arena = Arena(config, tokens, dtype=weight.dtype, device=weight.device)

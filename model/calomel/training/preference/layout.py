@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from calomel.engine.memory import REACH, MemoryConfig
 from calomel.training.preference.masks import draw_count, draw_seed, hidden_places, key_of
 
 Ints = NDArray[np.int64]
@@ -68,11 +69,21 @@ class Marks:
     Attributes:
         mask, end: token ids.
         shift: 1 where a canvas row predicts the token behind it, so that a canvas begins with the last known token.
+        memory: of the model, if it has one.
     """
 
     mask: int
     end: int
     shift: int
+    memory: MemoryConfig | None = None
+
+    def text(self, tokens: Sequence[int], known: int) -> Ints:
+        """What the rows behind the first `known` of a prompt and its answer read as text: [rows, REACH + 1]."""
+        if self.memory is None:
+            return np.zeros((len(tokens) - known, REACH + 1), dtype=np.int64)
+        runs = [np.array(run) for run in self.memory.text(tokens, known, len(tokens))]
+        windows = [np.lib.stride_tricks.sliding_window_view(run, REACH + 1) for run in runs]
+        return np.concatenate([*windows, np.zeros((0, REACH + 1), dtype=np.int64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +92,7 @@ class Layout:
 
     Attributes:
         context: C.
-        ids, positions: [T].
+        ids, positions: [T]; text: [T, REACH + 1], see `calomel.engine.memory`.
         canvas: [T] names the canvas that a row belongs to; rows of one canvas see each other. 0 for none.
         owner: [T] which answer a row belongs to; -1 for the prompt.
         sees: [T] how many rows of the prompt a row sees; of rows of the prompt, those up to itself.
@@ -96,6 +107,7 @@ class Layout:
     context: int
     ids: Ints
     positions: Ints
+    text: Ints
     canvas: Ints
     owner: Ints
     sees: Ints
@@ -115,10 +127,12 @@ def lay_out(question: Question, marks: Marks, *, draws: int, seed: int, number: 
     rows = _Rows(len(question.context))
     for index, token in enumerate(question.context):
         rows.add(token, index, sees=index + 1)
+    rows.texts.append(marks.text(question.context, 0))
     count = len(question.answers)
     scale = np.zeros((count, draws), dtype=np.float32)
     for at, answer in enumerate(question.answers):
         _causal(rows, at, answer, marks, slot=count * draws + at)
+        rows.texts.append(marks.text((*question.context, *answer.ids), rows.context))
         needed = draw_count(answer.length, draws)
         scale[at, :needed] = 1 / needed
         for draw in range(needed):
@@ -157,10 +171,20 @@ def _canvases(rows: _Rows, at: int, answer: Answer, marks: Marks, draw: _Draw, *
         causal = max(0, first - marks.shift)
         start = rows.context + first - marks.shift
         begin = len(rows.ids)
+        final = (*rows.ids[: rows.context], *answer.ids[:first])
+        rows.texts.append(_canvas_text(final, shown, marks))
         for place, token in enumerate(shown):
             rows.add(token, start + place, owner=at, sees=sees, causal=causal, canvas=canvas)
         for place in hidden:
             rows.score(begin + place, part[place], len(part) / len(hidden), slot)
+
+
+def _canvas_text(known: Sequence[int], shown: Sequence[int], marks: Marks) -> Ints:
+    """What the rows of a canvas read as text behind the tokens `known`, the last of which heads a shifted one."""
+    if marks.memory is None:
+        return np.zeros((len(shown), REACH + 1), dtype=np.int64)
+    before = marks.memory.before(known, len(known), REACH + marks.shift)
+    return np.lib.stride_tricks.sliding_window_view(np.array([*before, *shown[marks.shift :]]), REACH + 1)
 
 
 class _Rows:
@@ -169,6 +193,7 @@ class _Rows:
     def __init__(self, context: int) -> None:
         self.context = context
         self.ids: list[int] = []
+        self.texts: list[Ints] = []
         self._columns: list[tuple[int, int, int, int, int, int]] = []
         self._scores: list[tuple[int, int, float, int]] = []
         self._canvases = 0
@@ -206,6 +231,7 @@ class _Rows:
             context=self.context,
             ids=np.array(self.ids, dtype=np.int64),
             positions=positions,
+            text=np.concatenate(self.texts),
             canvas=canvas,
             owner=owner,
             sees=sees,

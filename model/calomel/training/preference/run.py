@@ -75,7 +75,8 @@ class _Run:
         self.source, self.out, self.config = source, out, config
         self.model = load_checkpoint(source, device=device)
         diffusion = self.model.config.diffusion
-        self.marks = Marks(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift))
+        shift, memory = int(diffusion.logit_shift), self.model.config.memory
+        self.marks = Marks(diffusion.mask_token_id, diffusion.end_token_id, shift, memory)
         renderer = Renderer(
             Tokenizer.from_file(source / "tokenizer.json"),
             config,

@@ -29,11 +29,12 @@ class Scores:
 def score(model: Transformer, layout: Layout) -> Scores:
     """The scores of `layout`'s answers; with gradients where torch records them."""
     device = model.embed_tokens.weight.device
-    ids, positions, scored, targets, weights, slots, scale = (
+    ids, positions, text, scored, targets, weights, slots, scale = (
         torch.from_numpy(each).to(device)
         for each in (
             layout.ids,
             layout.positions,
+            layout.text,
             layout.scored,
             layout.targets,
             layout.weights,
@@ -41,7 +42,7 @@ def score(model: Transformer, layout: Layout) -> Scores:
             layout.scale,
         )
     )
-    hidden = model(ids, positions, QuestionAttention(model.config, layout, device))
+    hidden = model(ids, positions, QuestionAttention(model.config, layout, device), text)
     said = -F.cross_entropy(model.logits(hidden[scored]), targets, reduction="none")
     canvases = layout.answers * layout.draws
     sums = torch.zeros(canvases + layout.answers, device=device).index_add(0, slots, said * weights)
