@@ -16,10 +16,10 @@ def test_options_reach_the_trainer(run: Run, tmp_path: Path, monkeypatch: pytest
     calls: list[tuple[TrainConfig, Path, dict[str, Any]]] = []
     monkeypatch.setattr(training_run, "train", lambda config, out, **options: calls.append((config, out, options)))
     config = tmp_path / "run.toml"
-    config.write_text('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nminutes = 5.0\n', encoding="utf-8")
-    result = run("train", config, "--out", "run", "--resume", "--minutes", 7.5, "--pause-file", "wait")
+    config.write_text('corpus = "c"\nheld_out = "h"\ntokenizer = "t"\nrows = 5000\n', encoding="utf-8")
+    result = run("train", config, "--out", "run", "--resume", "--rows", 7500, "--pause-file", "wait")
     assert result.status == 0
-    expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), minutes=7.5)
+    expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), rows=7500)
     options = {"resume": True, "init_from": None, "pause_file": Path("wait"), "device": "cpu"}
     assert [(expected, Path("run"), options)] == calls
 

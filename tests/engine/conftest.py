@@ -137,8 +137,8 @@ class Scripted(Transformer):
         self.confidence: Callable[[int, int], float] = lambda place, step: 0.99
         self.canvas_step = 0
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: object) -> Tensor:
-        del attend
+    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
+        del attend, text
         self.canvas_step += bool((ids == MASK).any())
         return torch.stack((ids.float(), positions.float()), dim=-1)
 

@@ -66,7 +66,7 @@ def config(corpus: Path, tokenizer: Tokenizer) -> TrainConfig:
         corpus=corpus / "train.jsonl.zst",
         held_out=corpus / "heldout.jsonl.zst",
         tokenizer=corpus / "tokenizer.json",
-        minutes=0.05,
+        rows=20_000,
         threads=1,
         shapes=(SHAPE,),
         model=replace(TINY, vocab_size=tokenizer.vocab_size),

@@ -21,7 +21,7 @@ TOML = """
 corpus = "{corpus}/train.jsonl.zst"
 held_out = "{corpus}/heldout.jsonl.zst"
 tokenizer = "{corpus}/tokenizer.json"
-minutes = {minutes}
+rows = {rows}
 threads = 1
 evaluate_steps = 20
 checkpoint_minutes = 0.02
@@ -67,7 +67,7 @@ def together(config: Path, out: Path, resume: str = "fresh") -> list[dict[str, A
 @pytest.mark.slow
 def test_two_processes_train_one_model(config: TrainConfig, tmp_path: Path) -> None:
     file, out = tmp_path / "run.toml", tmp_path / "out"
-    text = TOML.format(corpus=config.corpus.parent, vocabulary=config.model.vocab_size, minutes=0.05)
+    text = TOML.format(corpus=config.corpus.parent, vocabulary=config.model.vocab_size, rows=20_000)
     file.write_text(text, encoding="utf-8")
 
     one, other = together(file, out)
@@ -84,7 +84,7 @@ def test_two_processes_train_one_model(config: TrainConfig, tmp_path: Path) -> N
     steps = [entry["step"] for entry in entries if not entry.get("held_out")]
     assert steps == sorted(set(steps)), "the first rank alone logs"
 
-    file.write_text(text.replace("minutes = 0.05", "minutes = 0.1"), encoding="utf-8")
+    file.write_text(text.replace("rows = 20000", "rows = 40000"), encoding="utf-8")
     further, beside = together(file, out, "resume")
     assert further["weights"] == beside["weights"] != one["weights"]
     assert further["counters"]["step"] > one["counters"]["step"]

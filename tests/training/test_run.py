@@ -33,7 +33,7 @@ def entries(out: Path) -> list[dict[str, float]]:
 
 
 def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig, tmp_path: Path) -> None:
-    counters = train(replace(config, minutes=0.15), tmp_path)
+    counters = train(replace(config, rows=60_000), tmp_path)
 
     log = entries(tmp_path)
     assert counters.step > 10
@@ -44,16 +44,43 @@ def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig,
 
 def test_a_resumed_run_goes_on_where_it_stopped(config: TrainConfig, tmp_path: Path) -> None:
     first = train(config, tmp_path)
-    second = train(replace(config, minutes=0.1), tmp_path, resume=True)
+    second = train(replace(config, rows=40_000), tmp_path, resume=True)
 
     assert second.step > first.step
     assert second.sessions == 2
     assert second.rows > first.rows
 
 
+def test_an_average_of_the_weights_is_measured_written_and_resumed(config: TrainConfig, tmp_path: Path) -> None:
+    config = replace(config, optimization=replace(config.optimization, average=0.9))
+    train(replace(config, rows=10_000), tmp_path)
+    train(config, tmp_path, resume=True)
+
+    raw, mean = (load_checkpoint(tmp_path / name).state_dict() for name in ("checkpoint", "average"))
+    assert raw.keys() == mean.keys()
+    assert not torch.equal(raw["embed_tokens.weight"], mean["embed_tokens.weight"])
+    torch.testing.assert_close(raw["embed_tokens.weight"], mean["embed_tokens.weight"], atol=0.1, rtol=0.1)
+    last, of_mean = (entry for entry in entries(tmp_path)[-2:])
+    assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
+
+
+def test_tables_of_n_grams_join_a_checkpoint_that_has_none(config: TrainConfig, tmp_path: Path) -> None:
+    train(config, tmp_path / "first")
+    config = replace(config, model=replace(config.model, memory_entries=256, memory_width=8))
+    still = replace(config, rows=1, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
+
+    train(still, tmp_path / "second", init_from=tmp_path / "first/checkpoint")
+
+    old, new = ([entry for entry in entries(tmp_path / name) if "held_out" in entry] for name in ("first", "second"))
+    assert new[-1]["context"] == pytest.approx(old[-1]["context"], abs=0.02), "they say nothing yet"
+    loaded = load_checkpoint(tmp_path / "second/checkpoint")
+    assert loaded.config.memory is not None
+    assert loaded.config.memory.entries == 256
+
+
 def test_a_warm_start_takes_the_weights_and_nothing_else(config: TrainConfig, tmp_path: Path) -> None:
     train(config, tmp_path / "first")
-    still = replace(config, minutes=0.001, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
+    still = replace(config, rows=1, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
 
     counters = train(still, tmp_path / "second", init_from=tmp_path / "first/checkpoint")
 
@@ -80,7 +107,7 @@ def test_a_canvas_of_random_tokens_cannot_be_guessed(
         config,
         corpus=tmp_path / "random.jsonl.zst",
         held_out=tmp_path / "others.jsonl.zst",
-        minutes=0.3,
+        rows=120_000,
         shapes=(BatchShape(documents=4, front=64, holes=3, canvas=8),),
         # Holes of one letter: everything else about them is certain.
         holes=HoleMix(0, 0, 0, 0, 0, 1, aligned=1.0),
@@ -173,10 +200,10 @@ def test_a_terminated_run_saves_what_it_has(config: TrainConfig, tmp_path: Path)
     timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
     timer.start()
 
-    stopped = train(replace(config, minutes=60, checkpoint_minutes=60), tmp_path)
+    stopped = train(replace(config, rows=10**9, checkpoint_minutes=60), tmp_path)
 
     assert 0 < stopped.seconds < 60
-    assert train(replace(config, minutes=stopped.seconds / 60), tmp_path, resume=True).step == stopped.step
+    assert train(replace(config, rows=stopped.rows), tmp_path, resume=True).step == stopped.step
 
 
 def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainConfig) -> None:

@@ -141,9 +141,11 @@ class Optimization:
     adam_lr: float = 0.003
     weight_decay: float = 0.05
     warmup_steps: int = 60
-    # The share of the run's time, at its end, in which the rates fall linearly to zero.
+    # The share of the run, at its end, in which the rates fall linearly to zero.
     decay_share: float = 0.35
     max_grad_norm: float = 1.0
+    # Beside the weights an average of them is kept, measured and written: of what it was, so much stays at a step.
+    average: float = 0.0
     compile: bool = True
 
 
@@ -161,7 +163,8 @@ class TrainConfig:
             other moments are silent already.
         tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
         languages: relative shares of the languages.
-        minutes: wall time of the run, all resumed parts together; the schedule is a function of it.
+        rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
+            heads, answers and canvases.
         workers: processes that make batches; 0 makes them in the trainer. A GPU needs several, a CPU none.
         gap_share: share of documents that get a random gap in their positions, so that all of 32,768 are trained.
         beginnings: share of the holes whose canvases show no tokens at random but a beginning of the answer, of any
@@ -177,7 +180,7 @@ class TrainConfig:
     held_out_edits: Path | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     silent_scenes: float = 0.5
-    minutes: float = 60.0
+    rows: int = 20_000_000
     seed: int = 0
     threads: int = 0
     workers: int = 0

@@ -39,7 +39,7 @@ from calomel.training.loss import LossModel
 from calomel.training.optimizer import make_optimizers
 from calomel.training.ranks import Ranks, own_device
 from calomel.training.schedule import rate_factor
-from calomel.training.state import Counters, load_state, save_state
+from calomel.training.state import Counters, exchanged, load_state, save_state
 from calomel.training.stream import BatchStream, open_stream
 from calomel.training.tokenizer import train_tokenizer
 
@@ -68,8 +68,9 @@ def train(
         pause_file: while this file exists, the run waits (and its time does not pass).
         device: where to train.
 
-    Returns the counters at the end; the exported checkpoint is `out`/checkpoint. Under `torchrun`, all processes train
-    one model, each on batches of its own; `out` is one folder for all of them.
+    Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, where one is
+    kept, `out`/average. Under `torchrun`, all processes train one model, each on batches of its own; `out` is one
+    folder for all of them.
     """
     with Ranks.joined(torch.device(device)) as ranks:
         return _Run(config, out, pause_file, own_device(device), ranks).go(resume=resume, init_from=init_from)
@@ -111,6 +112,9 @@ class _Run:
         self.structures: dict[BatchShape, Tensor] = {
             each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
         }
+        self.average = (
+            [parameter.detach().clone() for parameter in self.model.parameters()] if options.average else None
+        )
         self.stopping = self.leaving = False
         self.compiled: set[BatchShape] = set()
         self.loss = LossModel(self.model, negatives=config.losses.negatives, compiled=options.compile)
@@ -118,11 +122,13 @@ class _Run:
         self.precision: Any = torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
 
     def go(self, *, resume: bool, init_from: Path | None) -> Counters:
-        counters = (load_state(self.out, self.model, self.optimizers) if resume else None) or Counters()
+        counters = (load_state(self.out, self.model, self.optimizers, self.average) if resume else None) or Counters()
         if init_from is not None and counters.step == 0:
             _check_same_tokenizer(init_from, self.config.tokenizer)
             _begin_with(self.model, load_checkpoint(init_from, device=self.device))
         self.ranks.share(self.model.parameters())
+        if self.average is not None and counters.step == 0:
+            torch._foreach_copy_(self.average, list(self.model.parameters()))
         counters.sessions += 1
         with on_signals(self._stop):
             return self._show(counters)
@@ -130,19 +136,19 @@ class _Run:
     def _show(self, counters: Counters) -> Counters:
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
         with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
-            task = progress.add_task("training", total=self.config.minutes * 60)
-            for spent in self._steps(counters):
-                progress.update(task, completed=spent)
+            task = progress.add_task("training", total=self.config.rows)
+            for rows in self._steps(counters):
+                progress.update(task, completed=rows)
         return counters
 
-    def _steps(self, counters: Counters) -> Iterator[float]:
-        """Train until the time is over; yields the seconds spent after each step."""
+    def _steps(self, counters: Counters) -> Iterator[int]:
+        """Train to the end; yields the rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step, self.ranks)
         made = open_stream(stream, self.config.workers)
         sums = torch.zeros(2, len(GROUPS), 2)
-        while (share := counters.seconds / (self.config.minutes * 60)) < 1:
+        while (share := counters.rows / self.config.rows) < 1:
             self._pause()
             began = time.monotonic()
             stream.progress.value = share
@@ -154,20 +160,20 @@ class _Run:
             spent = time.monotonic() - began if batch.shape in self.compiled else 0.0
             self.compiled.add(batch.shape)
             self._agree(counters, batch.shape.documents * row_count(batch.shape), spent)
-            yield counters.seconds
+            yield counters.rows
             if counters.step % _LOG_STEPS == 0:
                 sums = self.ranks.total(sums)
                 edits = {f"edit_{name}": loss for name, loss in _means(sums[1]).items()} if sums[1].any() else {}
                 self._log(counters, {**_means(sums[0]), **edits}, rate=rate)
                 sums = torch.zeros_like(sums)
             if counters.step % self.config.evaluate_steps == 0:
-                self._log(counters, self._evaluate(held_out), held_out=True)
+                self._measure(counters, held_out)
             if counters.seconds - saved > self.config.checkpoint_minutes * 60:
                 self._save(counters)
                 saved = counters.seconds
             if self.leaving:
                 break
-        self._log(counters, self._evaluate(held_out), held_out=True)
+        self._measure(counters, held_out)
         self._save(counters)
 
     def _agree(self, counters: Counters, rows: int, seconds: float) -> None:
@@ -198,6 +204,11 @@ class _Run:
         for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+        if self.average is not None:
+            # Until so many steps are done, the mean of them all: what a run began with is soon forgotten.
+            keep = min(self.config.optimization.average, step / (step + 1))
+            mine: list[Tensor] = list(self.model.parameters())
+            torch._foreach_lerp_(self.average, mine, 1 - keep)
         return factor, cross_entropy
 
     def _masks(self, batch: Batch) -> dict[int | None, BlockMask] | None:
@@ -227,6 +238,13 @@ class _Run:
             sampler, ExampleMaker(self.tokenizer, config), config, random.Random("held out"), shapes[0].since, edits
         )
         return [next(stream).to(self.device) for _ in range(_EVALUATION_BATCHES)]
+
+    def _measure(self, counters: Counters, held_out: dict[str, list[Batch]]) -> None:
+        """Log the losses of held-out text, also those of the average of the weights."""
+        self._log(counters, self._evaluate(held_out), held_out=True)
+        if self.average is not None:
+            with exchanged(self.model, self.average):
+                self._log(counters, self._evaluate(held_out), held_out=True, average=True)
 
     def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
         """The losses of the held-out batches; the first rank's work, the others go on to the next step and wait."""
@@ -266,10 +284,15 @@ class _Run:
     def _save(self, counters: Counters) -> None:
         if not self.ranks.first:
             return
-        save_state(self.out, self.model, self.optimizers, counters)
+        save_state(self.out, self.model, self.optimizers, counters, self.average)
         if (self.out / "log.jsonl").exists() and find_spec("matplotlib"):
             draw_curves(self.out / "log.jsonl", self.out / "curves.png")
-        folder = self.out / "checkpoint"
+        self._export(self.out / "checkpoint")
+        if self.average is not None:
+            with exchanged(self.model, self.average):
+                self._export(self.out / "average")
+
+    def _export(self, folder: Path) -> None:
         save_checkpoint(self.model, folder, abilities=_abilities(self.config))
         if not (folder / "tokenizer.json").exists():
             shutil.copyfile(self.config.tokenizer, folder / "tokenizer.json")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -35,14 +37,22 @@ class Counters:
 
 
 def save_state(
-    folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...], counters: Counters
+    folder: Path,
+    model: Transformer,
+    optimizers: tuple[torch.optim.Optimizer, ...],
+    counters: Counters,
+    average: Sequence[Tensor] | None = None,
 ) -> None:
-    """Write the run's state into `folder`; each file replaces its predecessor in one step."""
+    """Write the run's state into `folder`; each file replaces its predecessor in one step.
+
+    `average` is that of the model's parameters, in their order.
+    """
     tensors: dict[str, Tensor] = {f"model.{name}": tensor for name, tensor in _weights(model).items()}
     for number, optimizer in enumerate(optimizers):
         for index, moments in optimizer.state_dict()["state"].items():
             for name, value in moments.items():
                 tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
+    tensors |= {f"average.{index}": tensor for index, tensor in enumerate(average or ())}
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{_TENSORS}.part"
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
@@ -52,8 +62,16 @@ def save_state(
     part.replace(folder / _COUNTERS)
 
 
-def load_state(folder: Path, model: Transformer, optimizers: tuple[torch.optim.Optimizer, ...]) -> Counters | None:
-    """Restore what `save_state` wrote; None when there is nothing to resume from."""
+def load_state(
+    folder: Path,
+    model: Transformer,
+    optimizers: tuple[torch.optim.Optimizer, ...],
+    average: Sequence[Tensor] | None = None,
+) -> Counters | None:
+    """Restore what `save_state` wrote; None when there is nothing to resume from.
+
+    An `average` that the state does not have begins with the weights.
+    """
     if not (folder / _COUNTERS).is_file():
         return None
     tensors = load_file(folder / _TENSORS)
@@ -66,7 +84,20 @@ def load_state(folder: Path, model: Transformer, optimizers: tuple[torch.optim.O
                 index, name = key.removeprefix(head).split(".")
                 state.setdefault(int(index), {})[name] = tensor
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    for number, (mean, weight) in enumerate(zip(average or (), model.parameters(), strict=bool(average))):
+        mean.copy_(tensors.get(f"average.{number}", weight.detach()))
     return Counters(**json.loads((folder / _COUNTERS).read_text(encoding="utf-8")))
+
+
+@contextmanager
+def exchanged(model: Transformer, average: Sequence[Tensor]) -> Iterator[None]:
+    """Let `model` have the weights of `average` for a while, in the same memory, so that compiled steps stay valid."""
+    own = [parameter.detach().clone() for parameter in model.parameters()]
+    try:
+        torch._foreach_copy_([parameter.data for parameter in model.parameters()], list(average))
+        yield
+    finally:
+        torch._foreach_copy_([parameter.data for parameter in model.parameters()], own)
 
 
 def _weights(model: Transformer) -> dict[str, Tensor]:

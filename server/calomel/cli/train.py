@@ -13,12 +13,12 @@ from calomel.cli.errors import InputError
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, minutes.")],
+    config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, rows.")],
     out: Annotated[Path, typer.Option(help="Folder of the checkpoints and the log.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
     init_from: Annotated[Path | None, typer.Option(help="Checkpoint folder whose weights the run begins with.")] = None,
     pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
-    minutes: Annotated[float | None, typer.Option(min=0.0, help="Wall time; overrides the file's.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Length of the run; overrides the file's.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Train a model as CONFIG (TOML) says."""
@@ -32,8 +32,8 @@ def train(
     except TrainingConfigError as error:
         raise InputError(str(error)) from error
     check_device(device)
-    if minutes is not None:
-        settings = replace(settings, minutes=minutes)
+    if rows is not None:
+        settings = replace(settings, rows=rows)
     try:
         run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)
     except (TrainingConfigError, CorpusError, CheckpointError) as error:
