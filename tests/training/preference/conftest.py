@@ -13,6 +13,7 @@ import torch
 
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.engine.config import DiffusionConfig, ModelConfig
+from calomel.engine.memory import MemoryConfig
 from calomel.engine.transformer import Transformer
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
@@ -35,10 +36,11 @@ CONFIG = ModelConfig(
 )
 
 
-def random_model(tokenizer: Tokenizer, *, shift: bool = True) -> Transformer:
+def random_model(tokenizer: Tokenizer, *, shift: bool = True, memory: bool = True) -> Transformer:
     torch.manual_seed(3)
+    tables = MemoryConfig(64, 8, (tokenizer.region, tokenizer.near), tokenizer.middle) if memory else None
     diffusion = DiffusionConfig(tokenizer.mask, tokenizer.end, logit_shift=shift, max_canvas=24)
-    model = Transformer(replace(CONFIG, vocab_size=tokenizer.vocab_size, diffusion=diffusion))
+    model = Transformer(replace(CONFIG, vocab_size=tokenizer.vocab_size, diffusion=diffusion, memory=tables))
     for parameter in model.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.15)

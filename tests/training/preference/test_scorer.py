@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from calomel.engine.buffer import KeyValueBuffer
-from calomel.engine.forward import Piece, forward
+from calomel.engine.forward import Piece, forward, text_of
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.preference.layout import Marks, Question, lay_out
@@ -59,26 +59,32 @@ class Engine:
         buffer = KeyValueBuffer(self.model.config, len(ids), dtype=torch.float32, device=torch.device("cpu"))
         with torch.inference_mode():
             if known:
-                forward(self.model, [Piece(ids[:known], buffer, 0, causal=True)])
+                forward(self.model, [self._read(Piece(ids[:known], buffer, 0, causal=True), ids)])
                 buffer.length = known
-            logits = forward(self.model, [Piece(ids[known:], buffer, known, causal=causal, read=list(read))])
+            piece = Piece(ids[known:], buffer, known, causal=causal, read=list(read))
+            logits = forward(self.model, [self._read(piece, ids)])
         return logits.log_softmax(-1)
+
+    def _read(self, piece: Piece, tokens: list[int]) -> Piece:
+        memory = self.model.config.memory
+        return piece if memory is None else replace(piece, text=text_of(piece, tokens, memory, torch.device("cpu")))
 
 
 def marks(model: Transformer) -> Marks:
     diffusion = model.config.diffusion
-    return Marks(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift))
+    return Marks(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift), model.config.memory)
 
 
 def context_of(tokenizer: Tokenizer) -> list[int]:
     return [tokenizer.prefix, *tokenizer.encode(PREFIX), tokenizer.near, tokenizer.middle]
 
 
+@pytest.mark.parametrize("memory", [False, True])
 @pytest.mark.parametrize("shift", [False, True])
 def test_answers_get_the_likelihood_that_the_engine_gives_them(
-    model_maker: Callable[..., Transformer], tokenizer: Tokenizer, *, shift: bool
+    model_maker: Callable[..., Transformer], tokenizer: Tokenizer, *, shift: bool, memory: bool
 ) -> None:
-    model = model_maker(shift=shift)
+    model = model_maker(shift=shift, memory=memory)
     context = context_of(tokenizer)
     answers = [tokenizer.encode(text) for text in ("index = 3\n", "", "value")]
     engine = Engine(model, tokenizer, context)
