@@ -100,6 +100,14 @@ async def test_the_clients_region_counts_and_not_the_disks(known: KnownWorkspace
     assert found.region == "typed just now"
 
 
+async def test_a_file_that_was_ignored_since_is_completed_no_more(tmp_path: Path) -> None:
+    folder = made(tmp_path / "work")
+    with read(folder) as workspace:
+        assert await workspace.edit(prompt()) != prompt()
+        (folder / ".gitignore").write_text("shape.py\n")
+        assert await workspace.edit(prompt()) == prompt()
+
+
 async def test_names_are_those_within_the_folder(known: KnownWorkspace) -> None:
     for path in ("work/app/shape.py", "other/app/shape.py", "work\\app\\shape.py"):
         edits = (Hunk(path, 3, "a\n", "b\n"), Hunk(path.replace("shape", "x"), 3, "a\n", "b\n"))

@@ -128,6 +128,9 @@ class ContextBuilder:
         memory = self._memories.get(situation.uri)
         if memory is None or memory.budget != budget:
             memory = _Memory(situation.text, budget, (), {})
+        names = {excerpt.path for front in memory.fronts.values() for excerpt in front.related}
+        if not all(map(situation.permits, names)):
+            memory = _Memory(situation.text, budget, (), {})
         self._memories[situation.uri] = memory
         self._memories.move_to_end(situation.uri)
         while len(self._memories) > _DOCUMENTS:

@@ -10,7 +10,7 @@ from calomel.context.listing import part_texts
 from calomel.lsp.cursor import Cursors
 from calomel.lsp.next_edit import document_of, position_of
 from calomel.lsp.protocol import InvalidParamsError
-from calomel.suggest.silence import Silence
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.workspace import Workspace
 
 
@@ -35,6 +35,9 @@ class ContextView:
             raise InvalidParamsError("calomel.showContext takes an object with textDocument and position.")
         uri, _ = document_of(argument)
         cursor = self._cursors.find(uri, *position_of(argument.get("position")))
+        verdict = None if isinstance(cursor, Silence) else self._workspace.verdict(cursor.document)
+        if verdict is not None and not verdict.allowed:
+            cursor = Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
         if isinstance(cursor, Silence):
             return {"parts": [], "reason": cursor.reason.value, "message": cursor.message}
         situation = self._workspace.situation(uri, cursor.offset)

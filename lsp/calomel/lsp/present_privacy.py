@@ -13,7 +13,7 @@ class PresentPrivacy:
     def __init__(self, rules: Privacy) -> None:
         self.rules = rules
 
-    def allowed(self, path: Path, language_id: str | None = None) -> Verdict:
+    def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """As `Privacy.allowed`."""
         return self.rules.allowed(path, language_id)
 

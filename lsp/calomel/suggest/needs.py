@@ -41,7 +41,7 @@ class PathVerdict(Protocol):
 class PathRules(Protocol):
     """Ignore rules; `calomel.workspace.privacy.Privacy` has them."""
 
-    def allowed(self, path: Path, language_id: str | None = None) -> PathVerdict:
+    def allowed(self, path: Path | None, language_id: str | None = None) -> PathVerdict:
         """Whether a model may see the file."""
 
     def allowed_text(self, text: str) -> PathVerdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calomel.suggest.completer import Kind
-from calomel.suggest.needs import CommentTest, PathRules
+from calomel.suggest.needs import CommentTest, PathRules, PathVerdict
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.trigger import Trigger
@@ -39,9 +39,8 @@ def _ignored(session: Session, document: Document) -> Silence | None:
     rules: object = session.workspace.privacy
     if not isinstance(rules, PathRules):
         return None
-    path = session.workspace.file_of(document.uri)
-    verdict = None if path is None else rules.allowed(path, document.language_id)
-    if verdict is None or verdict.allowed:
+    verdict: PathVerdict = rules.allowed(session.workspace.file_of(document.uri), document.language_id)
+    if verdict.allowed:
         verdict = session.state(document.uri).content_verdict(rules, document)
     return None if verdict.allowed else Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
 

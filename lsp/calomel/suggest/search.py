@@ -113,7 +113,7 @@ def _others(session: Session, question: Question, uri: str) -> tuple[str, ...]:
     """The beginnings of the other open documents, where imports stand, and the excerpts that the prompt has anyway."""
     heads = [
         question.mask("".join(document.lines(0, _HEAD)))
-        for document in session.workspace.documents
+        for document in session.workspace.shown()
         if document.uri != uri
     ]
     return (*heads[:_HEADS], *(excerpt.text for excerpt in question.situation.related))

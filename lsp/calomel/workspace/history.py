@@ -35,11 +35,13 @@ class History:
     """One for all documents.
 
     The stream is append-only: a hunk that was given out never changes and keeps its place, until a bound is reached and
-    the older half is let go.
+    the older half is let go, or a document is forgotten.
     """
 
     def __init__(self) -> None:
         self._stream: list[Hunk] = []
+        # The document of each hunk.
+        self._uris: list[str] = []
         self._characters = 0
         self._open: Episode | None = None
         # The document of the open edit.
@@ -81,8 +83,25 @@ class History:
 
     def settle(self) -> None:
         """The edit that is being made is finished: the user went to another file, or saved."""
-        self._append(self.open_edit())
+        if self._open is not None:
+            self._append(self._open.uri, self.open_edit())
         self._open = None
+
+    @property
+    def uris(self) -> frozenset[str]:
+        """The documents that have edits in the stream, the one that is being made included."""
+        return frozenset(self._uris) | (frozenset() if self._open is None else {self._open.uri})
+
+    def forget(self, uri: str) -> None:
+        """Nothing of a document may be told any more, whatever was given out before."""
+        if self._open is not None and self._open.uri == uri:
+            self._open = None
+        self._logs.pop(uri, None)
+        if uri in self._uris:
+            kept = [(hunk, of) for hunk, of in zip(self._stream, self._uris, strict=True) if of != uri]
+            self._stream, self._uris = [hunk for hunk, _ in kept], [of for _, of in kept]
+            self._characters = sum(map(_size, self._stream))
+            self.hops += 1
 
     def closed(self, document: Document) -> None:
         """A document was closed; its settled edits stay."""
@@ -99,13 +118,14 @@ class History:
         if self._open is None:
             return
         if self._open.uri == document.uri:
-            self._append(self._open.hunks(text_before(document, change)))
+            self._append(document.uri, self._open.hunks(text_before(document, change)))
         else:
-            self._append(self.open_edit())
+            self._append(self._open.uri, self.open_edit())
         self._open = None
 
-    def _append(self, hunks: tuple[Hunk, ...]) -> None:
+    def _append(self, uri: str, hunks: tuple[Hunk, ...]) -> None:
         self._stream += hunks
+        self._uris += [uri] * len(hunks)
         self._characters += sum(map(_size, hunks))
         if len(self._stream) <= MAX_HUNKS and self._characters <= MAX_CHARACTERS:
             return
@@ -113,6 +133,7 @@ class History:
             len(self._stream) > MAX_HUNKS * _KEPT_SHARE or self._characters > MAX_CHARACTERS * _KEPT_SHARE
         ):
             self._characters -= _size(self._stream.pop(0))
+            del self._uris[0]
         self.hops += 1
 
     def _note_large(self, document: Document, change: TextChange, now: float) -> None:

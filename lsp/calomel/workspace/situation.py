@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from calomel.prompts.parts import Excerpt, Hunk
 
@@ -23,6 +24,8 @@ class Situation:
         related: excerpts of other files, the most useful one last.
         blocks: lines of the document, ascending, at which an excerpt may begin well.
         masked: spans of `text` that were masked, as (start, end).
+        permits: whether a file, by the name that prompts have for it, may still be shown: what was taken earlier may be
+            kept only then.
     """
 
     uri: str
@@ -36,3 +39,4 @@ class Situation:
     related: tuple[Excerpt, ...] = ()
     blocks: tuple[int, ...] = ()
     masked: tuple[tuple[int, int], ...] = ()
+    permits: Callable[[str], bool] = field(default=lambda _name: True, compare=False, repr=False)

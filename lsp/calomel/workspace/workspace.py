@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.workspace.clock import Clock
 from calomel.workspace.documents import Change, Document, Documents, TextChange
 from calomel.workspace.history import History, Origin
+from calomel.workspace.ignore import MAX_BYTES
 from calomel.workspace.paths import file_of, prompt_name
 from calomel.workspace.position import Encoding
+from calomel.workspace.privacy import Verdict
 from calomel.workspace.situation import Situation
 
 # An accepted suggestion reaches the document within this time, or it never does.
@@ -21,7 +23,10 @@ _STRETCH: Final = 512
 
 
 class Listener(Protocol):
-    """Told of everything that happens to documents, after it has happened."""
+    """Told of everything that happens to documents that a model may see, after it has happened.
+
+    A document that comes to be kept from models is closed for it, and is opened once it may be seen again.
+    """
 
     def opened(self, document: Document) -> None:
         """The document was opened, or its text was replaced by the editor's."""
@@ -41,6 +46,14 @@ class Masking(Protocol):
 
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced, line ends kept."""
+
+
+@runtime_checkable
+class Rules(Protocol):
+    """What decides which files a model may see; `calomel.workspace.privacy.Privacy` has it."""
+
+    def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
+        """Whether a model may see a file, by its name and what is in it; None for a document that has none."""
 
 
 class RelatedCode(Protocol):
@@ -81,6 +94,8 @@ class Workspace:
         # Whether a typed change takes a visible suggestion: editors report an acceptance behind its change, or never.
         self.is_acceptance: Callable[[Document, TextChange], bool] | None = None
         self._clock = clock
+        # Open documents that no model may see: neither listeners nor history hear of them.
+        self._hidden: set[str] = set()
         self._expected: dict[str, tuple[str, float]] = {}
 
     def set_folders(self, folders: Sequence[Path]) -> None:
@@ -95,18 +110,27 @@ class Workspace:
         if before is not None:
             self.history.closed(before)
         document = self.documents.open(uri, language_id, version, text, prompt_name(uri, self.folders))
-        for listener in self.listeners:
-            listener.opened(document)
+        was_hidden = uri in self._hidden
+        if self.shows(document) and not was_hidden:
+            self._tell_opened(document)
+        self._look_again()
         return document
 
     def change(
         self, uri: str, version: int | None, changes: Sequence[Change], origin: Origin = Origin.TYPED
     ) -> tuple[TextChange, ...]:
-        """The editor changed a document. Raises ResyncNeeded; what came before the wrong change has been applied."""
+        """The editor changed a document: what that did, nothing where no model may see it.
+
+        Raises ResyncNeeded; what came before the wrong change has been applied.
+        """
+        before = self.documents.get(uri)
+        shown = before is not None and self.shows(before)
         if uri in self._expected:
             origin = self._expected_origin(uri, changes, origin)
         done = []
         for document, change in self.documents.change(uri, version, changes):
+            if not shown:
+                continue
             accepts = origin is Origin.TYPED and self.is_acceptance is not None and self.is_acceptance(document, change)
             source = Origin.PREDICTED if accepts else origin
             recognised = self.history.record(document, change, source, self._clock())
@@ -118,7 +142,7 @@ class Workspace:
     def save(self, uri: str) -> None:
         """The editor wrote a document to its file."""
         document = self.documents.get(uri)
-        if document is not None:
+        if document is not None and uri not in self._hidden:
             for listener in self.listeners:
                 listener.saved(document)
 
@@ -126,7 +150,9 @@ class Workspace:
         """The editor closed a document."""
         document = self.documents.close(uri)
         self._expected.pop(uri, None)
-        if document is not None:
+        if uri in self._hidden:
+            self._hidden.discard(uri)
+        elif document is not None:
             self.history.closed(document)
             for listener in self.listeners:
                 listener.closed(document)
@@ -145,10 +171,43 @@ class Workspace:
         """The file of a document; None for one that has none."""
         return file_of(uri)
 
+    def verdict(self, document: Document) -> Verdict:
+        """Whether a model may see an open document now."""
+        rules = self._rules
+        if rules is None:
+            return Verdict(allowed=True)
+        verdict = rules.allowed(file_of(document.uri), document.language_id)
+        return Verdict(allowed=False, reason="too_large") if verdict.allowed and len(document) > MAX_BYTES else verdict
+
+    def shows(self, document: Document) -> bool:
+        """As `verdict`; when it is another one than before, the listeners hear of it, and its edits are forgotten."""
+        allowed, hidden = self.verdict(document).allowed, document.uri in self._hidden
+        if allowed and hidden:
+            self._hidden.discard(document.uri)
+            self._tell_opened(document)
+        elif not allowed and not hidden:
+            self._hidden.add(document.uri)
+            self.history.forget(document.uri)
+            for listener in self.listeners:
+                listener.closed(document)
+        return allowed
+
+    def shown(self) -> Iterator[Document]:
+        """The open documents that a model may see, as far as is known; `situation` looks at all of them anew."""
+        return (document for document in self.documents if document.uri not in self._hidden)
+
+    def permits(self, name: str) -> bool:
+        """Whether a model may see what prompts call so: every open document and every file that has this name."""
+        if any((document.path or document.uri) == name for document in self.documents if document.uri in self._hidden):
+            return False
+        rules = self._rules
+        return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
+
     def situation(self, uri: str, offset: int) -> Situation | None:
-        """What is known around a cursor; None for a document that is not open."""
+        """What is known around a cursor; None for a document that is not open, or that no model may see."""
         document = self.documents.get(uri)
-        if document is None:
+        self._look_again()
+        if document is None or uri in self._hidden:
             return None
         text = self.mask(document.text)
         return Situation(
@@ -163,6 +222,7 @@ class Workspace:
             related=() if self.related is None else self._masked_excerpts(document, offset, self.related),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
             masked=() if text is document.text else masked_spans(document.text, text),
+            permits=self.permits,
         )
 
     def mask(self, text: str) -> str:
@@ -179,7 +239,34 @@ class Workspace:
 
     def _masked_excerpts(self, document: Document, offset: int, related: RelatedCode) -> tuple[Excerpt, ...]:
         found = related.excerpts_for(document, offset)
-        return tuple(Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found)
+        permitted = {name for name in {each.path for each in found} if self.permits(name)}
+        return tuple(
+            Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found if each.path in permitted
+        )
+
+    @property
+    def _rules(self) -> Rules | None:
+        rules: object = self.privacy
+        return rules if isinstance(rules, Rules) else None
+
+    def _look_again(self) -> None:
+        """Rules, names and links may have changed since: whatever no model may see any more is forgotten."""
+        rules = self._rules
+        if rules is None:
+            return
+        for document in self.documents:
+            self.shows(document)
+        for uri in self.history.uris:
+            path = file_of(uri)
+            # A file that is gone may have become another one, which this cannot be asked about.
+            if path is None or self.documents.get(uri) is not None:
+                continue
+            if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
+                self.history.forget(uri)
+
+    def _tell_opened(self, document: Document) -> None:
+        for listener in self.listeners:
+            listener.opened(document)
 
     def _expected_origin(self, uri: str, changes: Sequence[Change], origin: Origin) -> Origin:
         """PREDICTED when the changes give the document its expected text."""

@@ -58,8 +58,8 @@ class KnownWorkspace:
         self._folder = folder.resolve()
         self._settings, _ = load_settings(user_toml=user_toml, workspace_toml=self._folder / "calomel.toml")
         self._syntax = SyntaxTrees()
-        privacy = Privacy((self._folder,), self._settings.privacy)
-        self._related = Related(self._syntax, privacy, message=_log.warning)
+        self._privacy = Privacy((self._folder,), self._settings.privacy)
+        self._related = Related(self._syntax, self._privacy, message=_log.warning)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="calomel-workspace")
         self._waiting = 0
         self._told = False
@@ -161,7 +161,9 @@ class KnownWorkspace:
             paths = [each for each in index.named(parts[-1]) if each == f"{self._folder.as_posix()}/{rest}"]
         if len(paths) > _NAMESAKES:
             return []
-        return [place for place in map(index.place, paths) if place is not None]
+        # Rules may have changed since the file was read.
+        permitted = [each for each in paths if self._privacy.allowed(Path(each)).allowed]
+        return [place for place in map(index.place, permitted) if place is not None]
 
     def _others(self, match: _Match, text: str, offset: int, given: Sequence[Excerpt]) -> list[Excerpt]:
         """Related code of other files, the best first, without what the client shows itself."""
@@ -175,7 +177,8 @@ class KnownWorkspace:
             self._syntax.closed(document)
         self._keep(document)
         shown = [each.text.strip() for each in given]
-        return [each for each in reversed(found) if not any(each.text.strip() in text for text in shown)]
+        permitted = [each for each in reversed(found) if self._privacy.allowed(self._folder / each.path).allowed]
+        return [each for each in permitted if not any(each.text.strip() in text for text in shown)]
 
     def _keep(self, document: Document) -> None:
         self._open.pop(document.uri, None)

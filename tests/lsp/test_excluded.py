@@ -1,0 +1,71 @@
+"""Files that are kept from models: what is typed in them is in no context, no request and no answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.lsp.editor import Editor, at
+
+WORD = "quarterly_customer"
+LINE = f"{WORD} = load_customer(name, folder, 4711)\n"
+ASKED = "name = 1\nother = load_customer(name, folder, 4711"
+
+
+@pytest.fixture
+async def there(editor: Editor, tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    await editor.initialize(workspaceFolders=[{"uri": folder.as_uri(), "name": "project"}])
+    return folder
+
+
+def edit(editor: Editor, file: Path, language: str = "python") -> None:
+    file.touch()
+    editor.open("\n" * 30, uri=file.as_uri(), language=language)
+    editor.notify("textDocument/didFocus", {"textDocument": {"uri": file.as_uri()}})
+    line = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+    editor.change(2, {"range": line, "text": LINE}, uri=file.as_uri())
+
+
+async def told(editor: Editor, file: Path) -> str:
+    """All that the model would see at the end of the file, and all that it was asked."""
+    editor.notify("textDocument/didFocus", {"textDocument": {"uri": file.as_uri()}})
+    shown = await editor.command(
+        "calomel.showContext", {"textDocument": {"uri": file.as_uri()}, "position": at(1, len(ASKED) - 9)}
+    )
+    await editor.inline(1, len(ASKED) - 9, uri=file.as_uri())
+    return repr((shown, editor.script.requests))
+
+
+async def test_an_edit_of_a_secret_file_is_told_to_no_model(editor: Editor, there: Path) -> None:
+    edit(editor, there / ".env", "dotenv")
+    editor.open(ASKED, uri=(there / "a.py").as_uri())
+    assert WORD not in await told(editor, there / "a.py")
+
+
+async def test_an_edit_is_told_until_its_file_is_ignored(editor: Editor, there: Path) -> None:
+    edit(editor, there / "b.py")
+    editor.open(ASKED, uri=(there / "a.py").as_uri())
+    assert WORD in await told(editor, there / "a.py")
+    editor.script.requests.clear()
+    (there / ".gitignore").write_text("b.py\n")
+    assert WORD not in await told(editor, there / "a.py")
+
+
+async def test_the_context_of_a_file_that_is_kept_from_models_is_empty_and_says_why(
+    editor: Editor, there: Path
+) -> None:
+    edit(editor, there / ".env", "dotenv")
+    shown = await editor.command(
+        "calomel.showContext", {"textDocument": {"uri": (there / ".env").as_uri()}, "position": at(0, 0)}
+    )
+    assert (shown["parts"], shown["reason"]) == ([], "ignored_path")
+    assert "secret_file" in shown["message"]
+
+
+async def test_a_document_that_was_never_saved_is_judged_by_its_language(editor: Editor) -> None:
+    await editor.initialize()
+    editor.open(LINE, uri="untitled:Untitled-1", language="dotenv")
+    assert await editor.inline(0, 0, kind=2, uri="untitled:Untitled-1") is None
+    assert editor.script.requests == []
