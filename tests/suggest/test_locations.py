@@ -67,5 +67,6 @@ def test_places_below_the_cursor_come_before_those_above_at_the_same_distance() 
 
 def test_a_long_file_is_searched_in_bounded_time() -> None:
     text = "".join(f"value_{number} = compute({number})\n" for number in range(20_000))
+    text = text.replace("compute(0)", "compute(0, 1)", 1)
     found = continuations(text, [hunk("value_0 = compute(0)\n", "value_0 = compute(0, 1)\n")], 0)
     assert len(found) == 8

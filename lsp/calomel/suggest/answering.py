@@ -18,12 +18,15 @@ from calomel.suggest.needs import CommentTest, ErrorTest
 from calomel.suggest.offering import hold_back, offered
 from calomel.suggest.permission import forbidden
 from calomel.suggest.question import Question
-from calomel.suggest.search import look_around
+from calomel.suggest.recent import done_by
+from calomel.suggest.search import last_edits, look_around, own_hunks
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.standing import standing
 from calomel.suggest.suggestion import Answer, Suggestion
 from calomel.suggest.trigger import Diagnostic, Selected, Trigger
 from calomel.workspace.documents import Document
+from calomel.workspace.episode import prompt_path
 
 # A question waits so long for a model that is still loading.
 _LOADING_PATIENCE: Final = 10.0
@@ -98,6 +101,9 @@ async def next_edit(
     document = asked.document
     if version is not None and document.version is not None and version != document.version:
         return Silence.of(SilenceReason.STALE)
+    hunks = last_edits(session, ticket.uri)
+    if hunks and not standing(document.text, hunks, prompt_path(document)):
+        session.cache.closed(ticket.uri, "edit")
     known = _known(session, asked)
     if known is not None:
         return known
@@ -253,6 +259,7 @@ def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | Non
         region=info.region,
         place=place,
         errors=errors,
+        edited=done_by(document.text, own_hunks(session, uri, last_edits(session, uri))),
     )
 
 

@@ -113,9 +113,9 @@ class Cache:
         for entry in self._of(uri):
             entry.changed(change)
 
-    def closed(self, uri: str) -> None:
-        """Forget a document."""
-        for state in [state for state, entry in self._entries.items() if entry.uri == uri]:
+    def closed(self, uri: str, kind: Kind | None = None) -> None:
+        """Forget a document; with `kind`, what is kept of this kind alone."""
+        for state in [state for state in self._entries if state[0] == uri and kind in {None, state[1]}]:
             del self._entries[state]
             self._goals.pop(state, None)
 

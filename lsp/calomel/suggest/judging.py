@@ -182,6 +182,7 @@ def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
         region=proposed.region,
         # Whoever asks may want back what was deleted.
         recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
+        edited=() if question.trigger is Trigger.EXPLICIT else tuple(question.edited),
         masked=question.situation.text,
         mask=question.mask,
         cut_off=proposed.cut_off,

@@ -13,6 +13,7 @@ from rapidfuzz import fuzz
 
 from calomel.prompts.parts import Hunk
 from calomel.suggest.diff import minimal_edits, split_lines
+from calomel.suggest.standing import standing
 from calomel.suggest.trigger import Diagnostic
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
@@ -69,7 +70,7 @@ def continuations(
     lines = _Lines(text)
     row = lines.row(cursor)
     found: list[Location] = []
-    for hunk in reversed(hunks[-_HUNKS:]):
+    for hunk in reversed(standing(text, hunks, None)[-_HUNKS:]):
         for removed, inserted in renames(hunk):
             found += [
                 Location(match.start(), match.end(), lines.row(match.start()), Why.SAME_TEXT, inserted)

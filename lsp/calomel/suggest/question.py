@@ -22,6 +22,7 @@ class Question:
         situation: the same masked, with everything else a prompt is made of.
         trigger: what made the editor ask.
         recent: what the user did lately.
+        edited: what the last edits of this document did, however long ago.
         since_edit: seconds since the last change.
         decisions: how many of the last suggestions were accepted, and how many rejected.
         max_tokens: of an answer.
@@ -46,3 +47,4 @@ class Question:
     making: tuple[Hunk, ...] = ()
     place: str = ""
     errors: SyntaxErrors | None = None
+    edited: Sequence[Recent] = ()

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from calomel.prompts.parts import Hunk
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.planned import Change
+from calomel.suggest.diff import minimal_edits
+from calomel.suggest.planned import Change, trimmed
+from calomel.suggest.standing import place_of
 
 _REMEMBERED: Final = 16
 _SECONDS: Final = 60.0
 # Longer texts are pastes and formatters: what they did is no wish of a moment.
 _LONGEST: Final = 2000
+# Edits of a history.
+_EDITS: Final = 16
 
 
 @dataclass(slots=True)
@@ -89,3 +94,18 @@ def _move(done: _Done, change: Change) -> bool:
         done.end += by
         return True
     return change.start >= done.end
+
+
+def done_by(text: str, hunks: Sequence[Hunk]) -> tuple[Recent, ...]:
+    """What the last of `hunks`, edits of one file, did, oldest first; those that cannot be found in it are left out."""
+    found: list[Recent] = []
+    for hunk in hunks[-_EDITS:]:
+        at = place_of(text, hunk.start_line, hunk.after)
+        if at is None or len(hunk.before) > _LONGEST or len(hunk.after) > _LONGEST:
+            continue
+        for edit in minimal_edits(hunk.before, 0, len(hunk.before), hunk.after):
+            start, _, inserted, removed = trimmed(edit)
+            found.append(Recent(at + start, at + start + len(inserted), removed, inserted))
+            # Those behind it in the same hunk have been moved by it.
+            at += len(inserted) - len(removed)
+    return tuple(found)

@@ -245,6 +245,8 @@ class Suggester:
             run.changes.append(change)
         session.state(uri).changed(document.version, change)
         session.cache.changed(uri, change)
+        if origin in {Origin.UNDO, Origin.EXTERNAL}:
+            session.cache.closed(uri, "edit")  # what followed from an edit that is gone
         session.rejections.changed(uri, change)
         for offer in session.ledger.changed(uri, change, origin):
             self._was_accepted(offer)

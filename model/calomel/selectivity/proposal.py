@@ -48,6 +48,7 @@ class Proposal:
         language_id: of the document.
         region: the part of `text` that the model was asked to rewrite; None for a fill.
         recent: what the user did lately, oldest first.
+        edited: what the last edits did, however long ago, oldest first.
         masked: `text` with every character of a secret replaced; the same length. Empty where nothing is masked.
         mask: masks the secrets of any other text; the same length again.
         cut_off: the model had more to say than its limit allowed, and what it said ends within a line.
@@ -62,6 +63,7 @@ class Proposal:
     language_id: str = ""
     region: tuple[int, int] | None = None
     recent: tuple[Recent, ...] = ()
+    edited: tuple[Recent, ...] = ()
     masked: str = ""
     mask: Callable[[str], str] = str
     cut_off: bool = False

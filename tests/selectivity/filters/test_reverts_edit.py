@@ -10,6 +10,7 @@ DROPPED = {
     "the inverse of one letter": "‸x = ⟨1→├2→1┤⟩\n",
     "the inverse beyond ASCII": "‸x = '⟨Größe→├naïve→Größe┤⟩'\n",
     "the inverse of two changes": "‸x = ⟨old→├new→old┤⟩\ny = ⟨old→├new→old┤⟩\n",
+    "one of two edits goes back": "‸x = ⟨old→├new→old┤⟩\ny = ├first(1)→second(2, 3)┤\n",
     "most of a line comes back": "‸⟨return compute(values)→├raise NotImplementedError→return compute(value)┤⟩\n",
     "over several lines": "‸⟨a = first()\nb = two()\n→├c = third(x)\nd = f(z)\n→a = first()\nb = two()\n┤⟩e\n",
     "the whole text of a file": "‸⟨import os→├from pathlib import Path→import os┤⟩",
@@ -21,7 +22,6 @@ KEPT = {
     "elsewhere": "x = ⟨old→new⟩\n‸y = ├old→new┤\n",
     "what was begun goes on": "x = ⟨get→get_user⟩‸(├name→user┤)\n",
     "nothing was done": "‸x = ├new→old┤\n",
-    "one of two edits goes back": "‸x = ⟨old→├new→old┤⟩\ny = ├first(1)→second(2, 3)┤\n",
     "in an empty file": "├x┤",
 }
 

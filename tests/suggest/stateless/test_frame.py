@@ -3,7 +3,8 @@ from __future__ import annotations
 from calomel.prompts.foreign.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.stateless.frame import frame, recent
+from calomel.suggest.recent import done_by as recent
+from calomel.suggest.stateless.frame import frame
 
 
 def as_it_is(text: str) -> str:

@@ -193,3 +193,19 @@ async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_t
     model.code = "engine_stopped"
     with pytest.raises(RuntimeError):
         await rewritten(model, asked)
+
+
+async def test_no_edit_of_the_history_is_turned_back_alone_or_among_others() -> None:
+    class Inverse(Model):
+        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+            assert request.parts.region is not None
+            text = request.parts.region.text.replace("amount", "value")
+            return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))
+
+    text = "    amount = total()\n    if amount < 0:\n        amount = 0\n    return amount\n"
+    turned = Hunk("shape.py", 1, "    if value < 0:\n", "    if amount < 0:\n")
+    later = [Hunk("shape.py", row, "", f"note_{row}\n") for row in range(9)]
+    for history in ([turned], [turned, *later]):
+        for region in (text, turned.after):
+            answer = await rewritten(Inverse(), prompt(text, *history, region=region, cursor="    if amount"))
+            assert (answer.text, answer.reason) == (region, SilenceReason.REVERTS_EDIT)

@@ -54,13 +54,11 @@ class Evidence:
         edits: changed lines.
         insertions: new lines.
         deleted: lines that were deleted.
-        fresh: the newest edit still stands; False when it only took an older one back.
     """
 
     edits: tuple[LineEdit, ...]
     insertions: tuple[Insertion, ...]
     deleted: tuple[str, ...]
-    fresh: bool
 
     def telling(self) -> tuple[LineEdit, ...]:
         """The changed lines of code; those of comments and imports only when there are several."""
@@ -79,13 +77,10 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
     edits: list[LineEdit] = []
     insertions: list[Insertion] = []
     deleted: list[str] = []
-    fresh = True
     for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
         before, after = _lines(hunk.before), _lines(hunk.after)
         if max(len(before), len(after)) > _LONGEST:
             continue
-        if any(_lines(other.after) == before and _lines(other.before) == after for other in hunks[:-1]) and not age:
-            fresh = False
         own = path is None or hunk.path == path
         at = rows.find(after, hunk.start_line) if own else None
         for low, high in _paired(before, after):
@@ -97,8 +92,8 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
                 _grow(insertions, Insertion((after[high],), row, age))
             elif low is not None and before[low].strip():
                 deleted.append(before[low])
-    return Evidence(tuple(edit for edit in edits if edit.old.split() != edit.new.split()), tuple(insertions),
-                    tuple(deleted), fresh)  # fmt: skip
+    changed = tuple(edit for edit in edits if edit.old.split() != edit.new.split())
+    return Evidence(changed, tuple(insertions), tuple(deleted))
 
 
 def _add(edits: list[LineEdit], edit: LineEdit) -> None:

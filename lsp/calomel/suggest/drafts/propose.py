@@ -22,6 +22,7 @@ from calomel.suggest.drafts.rows import Rows
 from calomel.suggest.drafts.shape import shape_of_siblings
 from calomel.suggest.drafts.sibling import sibling
 from calomel.suggest.drafts.substitution import substitution
+from calomel.suggest.standing import standing
 
 # How often each was right, alone and with one edit of support, on stories of packages that train the model.
 WORTH: Final = {
@@ -58,12 +59,11 @@ def drafts(
         path: of the document, as hunks name it; None when all hunks are its own.
         others: texts of other files, which may have imports that are missing here.
     """
+    hunks = standing(text, hunks, path)
     if not hunks:
         return ()
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
-    if not evidence(Rows(part), hunks, path).fresh:
-        return ()
     found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
     return tuple(
         replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor)
@@ -81,8 +81,6 @@ def _all(
 ) -> list[EditDraft]:
     rows = Rows(text)
     seen = evidence(rows, hunks, path)
-    if not seen.fresh:
-        return []
     row = rows.row(cursor)
     makers: Iterable[Iterable[EditDraft]] = (
         rename(rows, seen),

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
 
 from calomel.prompts.foreign.edit_prompt import EditPrompt
 from calomel.prompts.foreign.paths import same_file
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.diff import minimal_edits
-from calomel.suggest.planned import trimmed
-
-# As many as an editor's side remembers of the last minute.
-_RECENT: Final = 5
-# An edit longer than that is a paste, and is no wish of a moment.
-_LONGEST: Final = 2000
+from calomel.suggest.recent import done_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,38 +59,8 @@ def frame(prompt: EditPrompt, mask: Callable[[str], str]) -> Frame:
         hunks=tuple(replace(hunk, before=mask(hunk.before), after=mask(hunk.after)) for hunk in hunks),
         # A client's first snippet is its best one; ours stands last, next to the file.
         related=tuple(replace(excerpt, text=mask(excerpt.text)) for excerpt in reversed(prompt.related)),
-        recent=recent(original, [hunk for hunk in hunks if hunk.path == prompt.path]),
+        recent=done_by(original, [hunk for hunk in hunks if hunk.path == prompt.path]),
     )
-
-
-def recent(text: str, hunks: Sequence[Hunk]) -> tuple[Recent, ...]:
-    """What the last of `hunks`, edits of one file, did, oldest first; those that cannot be found in it are left out."""
-    found: list[Recent] = []
-    for hunk in hunks[-_RECENT:]:
-        at = _place(text, hunk)
-        if at is None or len(hunk.before) > _LONGEST or len(hunk.after) > _LONGEST:
-            continue
-        for edit in minimal_edits(hunk.before, 0, len(hunk.before), hunk.after):
-            start, _, inserted, removed = trimmed(edit)
-            found.append(Recent(at + start, at + start + len(inserted), removed, inserted))
-            # Those behind it in the same hunk have been moved by it.
-            at += len(inserted) - len(removed)
-    return tuple(found)
-
-
-def _place(text: str, hunk: Hunk) -> int | None:
-    """Where what a hunk wrote stands: of several places the one nearest to its line."""
-    wanted = 0
-    for _ in range(hunk.start_line):
-        wanted = text.find("\n", wanted) + 1
-        if not wanted:
-            wanted = len(text)
-            break
-    if not hunk.after:
-        return min(wanted, len(text))
-    before, behind = text.rfind(hunk.after, 0, wanted + len(hunk.after)), text.find(hunk.after, wanted)
-    places = [at for at in (before, behind) if at >= 0]
-    return min(places, key=lambda at: abs(at - wanted), default=None)
 
 
 def _named(hunk: Hunk, path: str | None) -> Hunk:

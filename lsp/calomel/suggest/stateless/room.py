@@ -189,6 +189,7 @@ class EditRoom:
             ),
             trigger=Trigger.EDIT,
             recent=shown.recent,
+            edited=shown.recent,
             since_edit=_SINCE_EDIT if shown.hunks else None,
             decisions=(0, 0),
             max_tokens=max_tokens,

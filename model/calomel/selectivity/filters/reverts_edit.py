@@ -13,16 +13,19 @@ _LEAST_CHARACTERS: Final = 4
 
 
 def reverts_edit(proposal: Proposal) -> bool:
-    """Whether it puts back exactly what a change replaced, or whether most of it takes back, in both directions.
+    """Whether any of it turns a change back, or whether most of it takes back, in both directions.
 
-    What only inserts or only deletes has filters of its own.
+    A letter that was written or deleted alone may be a typo; what else only inserts or deletes has filters of its own.
     """
+    past = {
+        (each.start, each.end, each.gone)
+        for each in done((*proposal.edited, *proposal.recent))
+        if (each.gone and each.written) or len((each.gone or each.written).strip()) > 1
+    }
+    if past and any(edit in past for edit in trimmed(proposal.text, proposal.edits)):
+        return True
     if not proposal.recent:
         return False
-    edits = trimmed(proposal.text, proposal.edits)
-    past = {(each.start, each.end, each.gone) for each in done(proposal.recent) if each.gone and each.written}
-    if edits and all(edit in past for edit in edits):
-        return True
     back = undone(proposal)
     return (
         back.typed > 0 and back.restored > 0 and back.typed + back.restored >= _LEAST_CHARACTERS and back.share >= _MOST
