@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -348,3 +349,33 @@ def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.M
 
     assert [first, *watching] == [states[0], states[3], states[4]]
     assert list(handle.states()) == states[3:]
+
+
+def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
+    model: Transformer, start: Start, context: tuple[int, ...]
+) -> None:
+    """What waits for room waits; a client that has none there is given what is kept for such."""
+    gate, laid = Gate(), list[int]()
+
+    def observe(report: StepReport) -> None:
+        gate(report)
+        laid.append(_laid_out(engine))
+
+    need = len(context) + 20 + model.config.diffusion.max_canvas
+    engine = start(model, observe=observe, cache_tokens=4096, spare_tokens=4 * need, max_batch=16)
+    ask = Request(context, 20, (20,), {19: 1}, policy="fixed:1", max_steps=99, client="one")
+    crowd = [engine.submit(replace(ask, context=(*context[1:], number))) for number in range(8)]
+    started: list[tuple[int, int]] = []
+    gate.before[6] = lambda: started.append(engine.occupancy)
+    gate.before[7] = lambda: crowd.append(engine.submit(replace(ask, client="two")))
+    gate.before[12] = lambda: started.append(engine.occupancy)
+    gate.open()
+
+    assert all(len(handle.result(60).ids) == 20 for handle in crowd)
+    assert started == [(3, 5), (4, 5)]
+    assert max(laid) <= 4 * need
+
+
+def _laid_out(engine: Engine) -> int:
+    denoiser: Any = engine._worker
+    return sum(buffer.capacity for buffer in (*denoiser._spare, *(job.buffer for job in denoiser._begun)))

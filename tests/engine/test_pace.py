@@ -148,7 +148,8 @@ def test_a_chunk_is_shared_by_who_needs_least_and_who_came_first(left: list[int]
     scheduler = Scheduler[Waiting](max_batch=8, pace=Pace(most=512, unit=unit, seconds=None), prefill_unit=unit)
     jobs = [Waiting(size) for size in left]
     scheduler.submit(jobs)
-    scheduler.admit()
+    while scheduler.admit():
+        pass
 
     picked = scheduler.pick()
 

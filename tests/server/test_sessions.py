@@ -33,7 +33,8 @@ class SessionFiller(FakeFiller):
             watch=watch, losses=Losses(replicas=1, retried=3, lost=0), occupancy=(1, 2), config=None
         )
 
-    def in_session(self, session: str) -> SessionFiller:
+    def in_session(self, session: str, client: str) -> SessionFiller:
+        assert session.startswith(client)
         self.sessions.append(session)
         return self
 

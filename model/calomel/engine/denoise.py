@@ -69,6 +69,7 @@ class Denoiser:
         slots: int,
         threads: int | None = None,
         spare_tokens: int = 0,
+        room: int | None = None,
         within_first_step: int = 0,
         within_forward: int = 0,
         length_bias: LengthBias | None = None,
@@ -95,6 +96,8 @@ class Denoiser:
         # The longest unused first.
         self._spare: list[KeyValueBuffer] = []
         self._most_spare = spare_tokens
+        self._room = room
+        self._begun: set[Job] = set()
         self.progress = Progress(diffusion, cache, self._board, clock, length_bias)
         self.work = Work()
         self._resident = None
@@ -124,6 +127,20 @@ class Denoiser:
         """What is known when the deadline passes is the answer."""
         self.progress.expired(job)
 
+    def fits(self, job: Job) -> bool:
+        """Whether there is room for its buffer beside the others'; some is kept for clients that have nothing there."""
+        if self._room is None:
+            return True
+        others = any(other.request.client == job.request.client for other in self._begun)
+        room = self._room * 3 // 4 if others else self._room
+        return sum(map(self._most, self._begun)) + self._most(job) <= room
+
+    def _most(self, job: Job) -> int:
+        """Tokens that the buffer of `job` may have to hold before it ends."""
+        request = job.request
+        answer = request.max_new_tokens if request.given is None else len(request.given)
+        return len(request.context) + answer + self._model.config.diffusion.max_canvas
+
     def begin(self, job: Job) -> None:
         """Give `job` a canvas, a buffer and what the cache has of its context."""
         job.began = self.clock()
@@ -132,6 +149,8 @@ class Denoiser:
         known, given = job.request.context[: job.readable], job.request.given
         room = min(job.request.max_new_tokens, longest) + longest if given is None else len(given)
         job.buffer = self._take_buffer(known, len(job.request.context) + room)
+        self._begun.add(job)
+        self._drop_spare()
         job.lease = self._cache.acquire(known, job.buffer)
         job.cached_tokens = job.kept = job.lease.length
         if job.cached_tokens:
@@ -153,8 +172,8 @@ class Denoiser:
             job.buffer.tokens = tuple(job.tokens[: job.buffer.length])
             self._spare.append(job.buffer)
             job.buffer = None
-            while len(self._spare) > 1 and self._spare_tokens() > self._most_spare:
-                self._spare.pop(0)
+            self._begun.remove(job)
+            self._drop_spare()
         if job.slot >= 0:
             self._slots.append(job.slot)
             job.slot = -1
@@ -251,8 +270,15 @@ class Denoiser:
         if canvases:
             self.progress.denoised(canvases, rows)
 
-    def _spare_tokens(self) -> int:
-        return sum(spare.capacity for spare in self._spare)
+    def _laid_out(self) -> int:
+        """Tokens of unused buffers; where there is one room for all, with those that may be needed by used ones."""
+        used = 0 if self._room is None else sum(map(self._most, self._begun))
+        return used + sum(spare.capacity for spare in self._spare)
+
+    def _drop_spare(self) -> None:
+        """Let go of unused buffers until the others have their room."""
+        while len(self._spare) > (not self._begun) and self._laid_out() > self._most_spare:
+            self._spare.pop(0)
 
     def _take_buffer(self, tokens: Sequence[int], capacity: int) -> KeyValueBuffer:
         """The spare buffer that holds most of `tokens` already, with room for `capacity`.
@@ -265,7 +291,7 @@ class Denoiser:
         common = [size - size % block for size in (spare.common(tokens) for spare in self._spare)]
         chosen = max(range(len(common)), key=lambda index: (common[index], self._spare[index].capacity), default=None)
         if chosen is None or common[chosen] * 2 < len(tokens):
-            if chosen is None or self._spare_tokens() + capacity <= self._most_spare:
+            if chosen is None or self._laid_out() + capacity <= self._most_spare:
                 return self._new_buffer(capacity)
             chosen = 0
         buffer = self._spare.pop(chosen)

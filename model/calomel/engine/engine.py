@@ -23,7 +23,7 @@ from calomel.engine.length import LengthBias
 from calomel.engine.precision import native_bfloat16
 from calomel.engine.request import Priority
 from calomel.engine.resident.options import ResidentOptions
-from calomel.engine.serving import PREFILL_SECONDS, Serving
+from calomel.engine.serving import PLACES, PREFILL_SECONDS, Serving
 from calomel.engine.transformer import Transformer
 from calomel.engine.work import Work
 
@@ -37,8 +37,9 @@ class Engine(Serving):
     Args:
         model: the decoder, on its device.
         cache_tokens: context tokens that the prefix cache has room for.
-        spare_tokens: context tokens that stay laid out as the last requests had them, so that the next keystroke of as
-            many contexts copies nothing; None for a quarter of the cache.
+        spare_tokens: room for contexts and answers that are laid out: those being served, of which there are no more at
+            a time, and those of the last requests, so that the next keystroke of as many contexts copies nothing. None
+            for a quarter of the cache beside whatever is being served.
         page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
         max_batch: requests of one priority that are served at a time.
         prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
@@ -88,8 +89,9 @@ class Engine(Serving):
         denoiser = Denoiser(
             model,
             self.cache,
-            slots=max_batch * len(Priority),
+            slots=max_batch * PLACES * len(Priority),
             spare_tokens=cache_tokens // 4 if spare_tokens is None else spare_tokens,
+            room=spare_tokens,
             threads=threads,
             within_first_step=min(_WITHIN_FIRST_STEP, prefill_chunk),
             within_forward=prefill_chunk,

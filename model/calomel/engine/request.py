@@ -103,6 +103,7 @@ class Request:
         suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
         session: requests of the same name have much of their contexts in common, such as those of one workspace. Where
             there are several engines, the same one answers them.
+        client: who asks; every client has an equal share of each step.
     """
 
     context: tuple[int, ...]
@@ -125,6 +126,7 @@ class Request:
     overlap: int = 0
     suffix: tuple[int, ...] = ()
     session: str = ""
+    client: str = ""
 
 
 def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> None:

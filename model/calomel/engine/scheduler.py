@@ -1,16 +1,21 @@
 """Who takes part in the next step: requests join and leave between steps.
 
-Requests wait in order of priority, then of arrival. A step serves only the most urgent priority that has work; those of
-the others keep what they have and go on afterwards. Prefill is cut into chunks, of as many rows a step in all as the
-pace allows, so that it is cancelled or overtaken within one. Whose context is shortest is encoded first, but a part of
-every chunk is the oldest request's: a short one does not wait for a long one, and a long one comes to its end.
+Requests wait in order of priority; of one priority, the client with the fewest running is next, then who came first. A
+step serves only the most urgent priority that has work; those of the others keep what they have and go on afterwards.
+Of a step each client has an equal share, of its requests and of its prefill: who asks for much makes nobody else wait.
+A client without a running request gets one even where all usual places are taken.
+
+Prefill is cut into chunks, of as many rows a step in all as the pace allows, so that it is cancelled or overtaken
+within one. Whose context is shortest is encoded first, but a part of every chunk is the oldest request's: a short one
+does not wait for a long one, and a long one comes to its end.
 """
 
 from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Generic
 
 from calomel.engine.errors import EngineError, RequestCancelledError
@@ -23,16 +28,27 @@ _OLDEST: Final = 4
 
 
 class Scheduler(Generic[W]):
-    """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere."""
+    """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere.
 
-    def __init__(self, *, max_batch: int, pace: Pace, prefill_unit: int = 1) -> None:
+    Args:
+        max_batch: requests of a step at most, and places of each priority.
+        pace: how much context a step encodes.
+        prefill_unit: of a chunk.
+        places: of each priority, with those that are kept for clients who have none; None for as many as `max_batch`.
+    """
+
+    def __init__(self, *, max_batch: int, pace: Pace, prefill_unit: int = 1, places: int | None = None) -> None:
         self._max_batch = max_batch
+        self._places = places or max_batch
         self._pace = pace
         self._prefill_unit = prefill_unit
         self._changed = threading.Condition()
         self._waiting: list[tuple[Priority, int, W]] = []
         self._running: list[W] = []
         self._arrival = itertools.count()
+        self._steps = itertools.count(1)
+        # When each of the running jobs took part in a step last.
+        self._served: dict[W, int] = {}
         self._closed = False
 
     @property
@@ -93,17 +109,23 @@ class Scheduler(Generic[W]):
             self._waiting = [entry for entry in self._waiting if not entry[2].handle.done]
         return [job for job in jobs if job.handle.done]
 
-    def admit(self) -> list[W]:
-        """Move waiting jobs into free places, `max_batch` of each priority, and return them."""
-        admitted: list[W] = []
+    def admit(self, fits: Callable[[W], bool] = lambda _: True) -> W | None:
+        """Move the next waiting job into a free place and return it; None where there is none for anybody.
+
+        Args:
+            fits: whether there is room for a job beside those that run; one of a priority always has it.
+        """
         with self._changed:
-            for entry in list(self._waiting):
-                job = entry[2]
-                if sum(other.request.priority == job.request.priority for other in self._running) < self._max_batch:
+            held = Counter((job.request.priority, job.request.client) for job in self._running)
+            taken = Counter(job.request.priority for job in self._running)
+            for entry in sorted(self._waiting, key=lambda entry: (entry[0], held[entry[0], entry[2].request.client])):
+                priority, _, job = entry
+                places = self._max_batch if held[priority, job.request.client] else self._places
+                if taken[priority] < places and (not taken[priority] or fits(job)):
                     self._waiting.remove(entry)
                     self._running.append(job)
-                    admitted.append(job)
-        return admitted
+                    return job
+        return None
 
     def pick(self) -> list[W]:
         """The jobs of the next step, with the prefill rows of each."""
@@ -111,24 +133,47 @@ class Scheduler(Generic[W]):
         if not jobs:
             return []
         urgent = min(job.request.priority for job in jobs)
-        jobs = [job for job in jobs if job.request.priority == urgent]
+        turn = self._turn([job for job in jobs if job.request.priority == urgent])
+        jobs = [job for job in jobs if job in turn]
         # Whoever asks something urgent waits for what is done in the background.
         alone = len(jobs) == 1 and urgent == Priority.INTERACTIVE
         self._share(jobs, self._pace.chunk(alone=alone))
-        return [job for job in jobs if job.prefill_rows or not job.prefill_left]
+        picked = [job for job in jobs if job.prefill_rows or not job.prefill_left]
+        step = next(self._steps)
+        self._served = {job: self._served.get(job, 0) for job in self._running} | dict.fromkeys(picked, step)
+        return picked
+
+    def _turn(self, jobs: Sequence[W]) -> set[W]:
+        """Those whose turn it is: equally many of each client, the longest not served first."""
+        by_client: defaultdict[str, list[W]] = defaultdict(list)
+        for job in sorted(jobs, key=lambda job: self._served.get(job, 0)):
+            by_client[job.request.client].append(job)
+        each = -(-self._max_batch // len(by_client))
+        # One of every client, then a second one of every client, and so on.
+        rounds = itertools.zip_longest(*(mine[:each] for mine in by_client.values()))
+        return set(itertools.islice((job for jobs in rounds for job in jobs if job is not None), self._max_batch))
 
     def _share(self, jobs: Sequence[W], budget: int) -> None:
-        """Give the jobs that encode their context their rows of a chunk of `budget`."""
-        encoding = []
+        """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its part."""
+        by_client: defaultdict[str, list[W]] = defaultdict(list)
         for job in jobs:
             job.prefill_rows = 0
             if job.prefill_left:
-                encoding.append(job)
-        for job in encoding[:1]:
-            part = budget if len(encoding) == 1 else max(budget // _OLDEST, self._prefill_unit)
-            budget -= self._give(job, part)
-        for job in sorted(encoding, key=lambda job: job.prefill_left):
-            budget -= self._give(job, budget)
+                by_client[job.request.client].append(job)
+        each = max(budget // max(len(by_client), 1), self._prefill_unit)
+        for mine in by_client.values():
+            left = min(budget, each)
+            oldest = left if len(mine) == 1 else max(left // _OLDEST, self._prefill_unit)
+            given = self._give(mine[0], oldest)
+            budget -= given + self._give_shortest(mine, left - given)
+        self._give_shortest([job for mine in by_client.values() for job in mine], budget)  # what others do not need
+
+    def _give_shortest(self, jobs: Sequence[W], rows: int) -> int:
+        """Give `rows` to who needs least, and return how many were taken."""
+        left = rows
+        for job in sorted(jobs, key=lambda job: job.prefill_left):
+            left -= self._give(job, left)
+        return rows - left
 
     def _give(self, job: W, rows: int) -> int:
         """Add as many of `rows` to those of `job` as it needs, and return how many."""

@@ -25,6 +25,9 @@ from calomel.engine.worker import W, Worker
 # Seconds. What a person still takes for an answer at once; a chunk of so long has most of a long one's efficiency.
 PREFILL_SECONDS: Final = 0.1
 
+# Times `max_batch`: of each priority so many requests may have begun, where that many clients ask.
+PLACES: Final = 2
+
 
 class Serving:
     """Serves requests with one worker, from a thread of its own.
@@ -54,7 +57,9 @@ class Serving:
         self.config: Shape = worker.config
         self._worker = worker
         self._pace = Pace(most=prefill_chunk, unit=prefill_unit, seconds=prefill_seconds)
-        self._scheduler: Scheduler[Any] = Scheduler(max_batch=max_batch, pace=self._pace, prefill_unit=prefill_unit)
+        self._scheduler: Scheduler[Any] = Scheduler(
+            max_batch=max_batch, pace=self._pace, prefill_unit=prefill_unit, places=PLACES * max_batch
+        )
         self._failure: BaseException | None = None
         # The context of the last request: the next one is mostly the same with a letter more.
         self._checked: tuple[int, ...] = ()
@@ -130,9 +135,9 @@ def _run(scheduler: Scheduler[W], worker: Worker[W], pace: Pace) -> None:
                 with alone(job):
                     worker.expired(job)
             _leave(scheduler.leaving(), worker)
-            for job in scheduler.admit():
-                with alone(job):
-                    worker.begin(job)
+            while (admitted := scheduler.admit(worker.fits)) is not None:
+                with alone(admitted):
+                    worker.begin(admitted)
             picked, began = scheduler.pick(), worker.clock()
             rows = sum(job.prefill_rows for job in picked)
             worker.step(picked)

@@ -17,11 +17,13 @@ class SessionEngine:
     Args:
         engine: any.
         session: see `Request.session`.
+        client: see `Request.client`.
     """
 
-    def __init__(self, engine: AnyEngine, session: str) -> None:
+    def __init__(self, engine: AnyEngine, session: str, client: str = "") -> None:
         self._engine = engine
         self._session = session
+        self._client = client
 
     @property
     def config(self) -> Shape:
@@ -35,11 +37,14 @@ class SessionEngine:
 
     def submit(self, request: Request) -> Handle:
         """Queue `request` in the session's name. Raises as the engine's."""
-        return self._engine.submit(replace(request, session=self._session))
+        return self._engine.submit(self._named(request))
 
     def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
         """Queue `requests` in the session's name, at the same moment. Raises as the engine's."""
-        return self._engine.submit_all([replace(request, session=self._session) for request in requests])
+        return self._engine.submit_all([self._named(request) for request in requests])
 
     def close(self) -> None:
         """Do nothing: others ask the same engine."""
+
+    def _named(self, request: Request) -> Request:
+        return replace(request, session=self._session, client=self._client)

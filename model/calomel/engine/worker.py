@@ -38,6 +38,9 @@ class Worker(Protocol[W]):
     def job(self, request: Request, handle: Handle) -> W:
         """A checked request, not begun; called in the caller's thread."""
 
+    def fits(self, job: W) -> bool:
+        """Whether there is memory for `job` beside those that have begun."""
+
     def begin(self, job: W) -> None:
         """Give `job` what it needs to be served."""
 

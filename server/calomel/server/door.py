@@ -25,7 +25,7 @@ from calomel.server.metrics import Metrics, Spent
 from calomel.server.recent import Recent
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.models import ModelObject
-from calomel.server.sessions import client_of, in_session, session_of
+from calomel.server.sessions import asked_by, client_of
 from calomel.server.settings import ServerSettings
 from calomel.server.sse import EventStream, event
 from calomel.suggest.canvas_text import CanvasText
@@ -204,7 +204,7 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
         stack.enter_context(door.admission.place(client_of(request)))
         filler = await door.loader.acquire()
         try:
-            asking = in_session(filler, session_of(request))
+            asking = asked_by(filler, request)
             yield Visit(door, route, request, asking, door.loader.info(), stack, filler)
         except Exception as error:
             refusal = door.refusal(error, filler)

@@ -36,7 +36,7 @@ def session_of(request: Request) -> str:
     return client if request.client is None else f"{client} {request.client.host} {request.client.port}"
 
 
-def in_session(filler: Filler, session: str) -> Filler:
-    """The model, asked in the session's name."""
+def asked_by(filler: Filler, request: Request) -> Filler:
+    """The model, asked in the name of the request's session and of its client."""
     name = getattr(filler, "in_session", None)
-    return filler if name is None else name(session)
+    return filler if name is None else name(session_of(request), client_of(request))

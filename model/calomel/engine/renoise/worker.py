@@ -79,6 +79,11 @@ class RenoiseWorker(Generic[E]):
                 raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
         return RenoiseJob(request, handle, self._rules)
 
+    def fits(self, job: RenoiseJob[E]) -> bool:
+        """Always: what a job takes is counted by the number of jobs."""
+        del job
+        return True
+
     def begin(self, job: RenoiseJob[E]) -> None:
         """Give `job` what is encoded of its context already, and its random numbers."""
         job.began = self.clock()
