@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import pytest
 
 from calomel.cli.checks import jsonc
 from calomel.cli.checks.editors import check_editors
-from calomel.cli.checks.model import available_bytes
+from calomel.cli.checks.model import check_model
 from calomel.cli.checks.speed import Pace
 from calomel.server.settings import ServerSettings
 from calomel.suggest.runtime_file import ServerRecord
@@ -171,7 +172,21 @@ def test_comments_are_left_out_but_not_in_strings(text: str, value: Any) -> None
     assert jsonc.loads(text) == value
 
 
-def test_free_memory_is_read(tmp_path: Path) -> None:
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   2048 kB\n")
-    assert available_bytes(tmp_path / "meminfo") == 2 * 1024 * 1024
-    assert available_bytes(tmp_path / "nothing") is None
+@pytest.mark.parametrize(
+    ("free", "status", "tokens"), [(4096, "ok", 32_768), (700, "ok", 16_384), (300, "fail", 32_768)]
+)
+def test_the_memory_that_is_needed_has_the_cache_in_it(
+    monkeypatch: pytest.MonkeyPatch, free: int, status: str, tokens: int
+) -> None:
+    monkeypatch.setattr("calomel.families.memory.free_bytes", lambda device: free * 1024**2)
+    monkeypatch.setattr("calomel.engine.engine.native_bfloat16", lambda: False)
+
+    (found,) = (each for each in check_model(ServerSettings()) if each.subject == "memory")
+
+    # 12 KB for each token, a program of 400 MB, and 25 MB of weights
+    needed = 425 + tokens * 12 // 1024
+    assert found.level == status
+    assert f"with {tokens} tokens cached" in found.found
+    told = int(re.findall(r"up to (\d+) MiB needed", found.found)[0])
+    assert needed < told < needed + 150
+    assert told < 1000

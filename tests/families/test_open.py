@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from tests.families.published.layout import write_config
 from tests.families.writers import writers
 
-from calomel.engine import CheckpointError
+from calomel.engine import CheckpointError, Engine
 from calomel.families.convert import convert
 from calomel.families.estimate import EstimateOptions
 from calomel.families.family import OpenOptions
@@ -69,7 +70,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_loaded(sdar: Path) -> N
     (sdar / "tokenizer_config.json").write_text("{")  # nothing but headers is read
 
     with pytest.raises(OutOfMemoryRefusedError) as caught:
-        open_engine(sdar, OpenOptions(dtype="float32", memory_limit=needed.total - 1))
+        open_engine(sdar, replace(options, memory_limit=needed.total - 1))
 
     told = str(caught.value)
     assert told.startswith(f"tiny needs {needed.total / MIB:.1f} MiB of memory on cpu (weights ")
@@ -102,6 +103,35 @@ def test_the_memory_that_is_left_is_the_least_that_the_system_says(tmp_path: Pat
     assert free_bytes("cpu", tmp_path / "meminfo", tmp_path) == 1_200_000
     assert free_bytes("cpu", tmp_path / "meminfo", tmp_path / "none") == 5000 * 1024
     assert free_bytes("cpu", tmp_path / "none", tmp_path / "none") is None
+
+
+def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("4000000\n")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("3000000\n")
+    (tmp_path / "memory" / "memory.stat").write_text("cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000\n")
+
+    assert free_bytes("cpu", tmp_path / "none", tmp_path) == 1_250_000
+
+
+@pytest.mark.parametrize(("free", "tokens"), [(4096, 32_768), (350, 16_384), (200, 4096)])
+def test_as_many_contexts_are_cached_as_the_memory_that_is_left_has_room_for(
+    monkeypatch: pytest.MonkeyPatch, free: int, tokens: int
+) -> None:
+    monkeypatch.setattr("calomel.families.open.free_bytes", lambda device: free * MIB)
+
+    engine, _ = open_engine(nano_path(), OpenOptions(dtype="float32"))
+
+    assert isinstance(engine, Engine)
+    with engine:
+        assert engine.cache.pages * engine.cache.page_size == tokens
+
+
+def test_a_number_of_cached_tokens_that_was_asked_for_is_kept_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calomel.families.open.free_bytes", lambda device: 350 * MIB)
+
+    with pytest.raises(OutOfMemoryRefusedError, match="With a cache of 16384 tokens it takes"):
+        open_engine(nano_path(), OpenOptions(dtype="float32", cache_tokens=32_768))
 
 
 def test_sampling_is_what_the_checkpoint_says(tmp_path: Path) -> None:

@@ -56,13 +56,13 @@ class BareEngine:
 
     def __init__(self, model: Path | None, device: str, threads: int | None) -> None:
         from calomel.engine import Engine
+        from calomel.families.family import usual_cache
         from calomel.prompts.tokenizer import Tokenizer
-        from calomel.server.settings import ServerSettings
 
         folder = checkpoint_folder(model)
         self._shapes: list[StepReport] = []
         # As much cache as the server has: with less, callers that take turns would find nothing of their contexts.
-        tokens = ServerSettings.model_fields["cache_tokens"].default
+        tokens = usual_cache(device)
         self.engine: Engine = Engine.from_checkpoint(
             folder, device=device, threads=threads, cache_tokens=tokens, observe=self._shapes.append
         )

@@ -42,8 +42,6 @@ DEFAULT_MAX_STEPS: Final = 8
 # With the row in front of it 16 rows, two heads of which fill a tile of 32 in PyTorch's attention kernel: behind 8K
 # tokens the 17 rows of a canvas of 16 take half as long again, and fill no more holes.
 DEFAULT_CANVAS: Final = 15
-# Tokens of contexts that stay encoded: some twenty files of one person's.
-DEFAULT_CACHE: Final = 65_536
 
 
 class Filler:
@@ -158,12 +156,12 @@ class Filler:
             return plain_ending(self.tokenizer, stop)
         return ending(reading, self.manner if reading == "hole" else self._rewriter.manner, stop)
 
-    def in_session(self, session: str) -> Self:
-        """The same, its requests in the name of a session; closing it does nothing."""
+    def in_session(self, session: str, client: str = "") -> Self:
+        """The same, its requests in the name of a session and of who asks; closing it does nothing."""
         from calomel.engine.session import SessionEngine  # imports torch, which came with the engine
 
         found = copy(self)
-        found.engine = SessionEngine(self.engine, session)
+        found.engine = SessionEngine(self.engine, session, client)
         found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
         return found
 
@@ -269,7 +267,7 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
     device: str = "cpu",
     threads: int | None = None,
     *,
-    cache_tokens: int = DEFAULT_CACHE,
+    cache_tokens: int | None = None,
     spare_tokens: int | None = None,
     dtype: str | None = None,
     quantize: Quantization | None = None,
@@ -283,8 +281,8 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         model: checkpoint folder.
         device: `cpu`, `cuda` or `cuda:N`.
         threads: of the engine; None for its own choice.
-        cache_tokens: of contexts that stay encoded.
-        spare_tokens: of contexts that stay laid out for their next keystroke; None for a quarter of those.
+        cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
+        spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.

@@ -76,8 +76,8 @@ def open_decoder(
         model,
         device=options.device,
         threads=options.threads,
-        cache_tokens=options.cache_tokens,
-        spare_tokens=options.spare_tokens,
+        cache_tokens=options.cached,
+        spare_tokens=options.spare,
         max_batch=options.max_batch,
     )
 

@@ -120,7 +120,7 @@ def _open(folder: Path, options: OpenOptions) -> Serving:
     loading, network = (import_module(f"calomel.families.gemma.{name}") for name in ("loading", "network"))
     model = loading.load(folder, raw, dtype=dtype, device=options.device)
     # What stays encoded stays laid out: there are no pages beside it.
-    worker = RenoiseWorker(network.Network(model, shape), spare_tokens=options.cache_tokens, threads=options.threads)
+    worker = RenoiseWorker(network.Network(model, shape), spare_tokens=options.cached, threads=options.threads)
     return Serving(worker, max_batch=options.max_batch)
 
 

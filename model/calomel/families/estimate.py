@@ -29,7 +29,7 @@ class EstimateOptions:
         shards: the headers of the weights; None when only `config.json` is there, and counts come from it.
         dtype: of weights and cache.
         cache_tokens: context tokens that stay encoded.
-        spare_tokens: context tokens that stay laid out for their next keystroke.
+        spare_tokens: tokens that are laid out, being served or for their next keystroke.
         quantize: `int8`, `fp8` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
@@ -40,7 +40,7 @@ class EstimateOptions:
     shards: Shards | None = None
     dtype: str = "bfloat16"
     cache_tokens: int = 65_536
-    spare_tokens: int = 16_384
+    spare_tokens: int = 32_768
     quantize: str | None = None
     max_batch: int = 8
     chunk: int = 512
@@ -123,7 +123,7 @@ def decoder_estimate(
     step = options.max_batch * (options.canvas or canvas)
     rows = options.max_batch * options.context if not cached else options.chunk + step
     row = size * _ROW_TENSORS + width * (heads + 2 * key_heads) + inner * _MLP_TENSORS
-    kept = options.cache_tokens + options.spare_tokens + options.max_batch * options.context
+    kept = options.cache_tokens + options.spare_tokens
     return Estimate(
         weights=weights,
         cache=kept * layers * 2 * key_heads * width * each if cached else 0,

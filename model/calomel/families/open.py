@@ -16,7 +16,6 @@ from calomel.families.shards import Shards
 from calomel.families.table import find, read_config
 
 _GIB: Final = 1024**3
-_SMALL_MODEL: Final = _GIB // 4
 # No less is offered: a context of this much is what the smallest file needs.
 _SMALLEST_CACHE: Final = 4_096
 
@@ -28,17 +27,15 @@ class OutOfMemoryRefusedError(CheckpointError):
 
 
 def open_engine(folder: Path, options: OpenOptions | None = None) -> tuple[Serving, Family]:
-    """Open the checkpoint in `folder`.
+    """Open the checkpoint in `folder`, with as many cached contexts as fit where `options` names no number.
 
     Raises:
         UnknownFamilyError: no family recognises it.
         OutOfMemoryRefusedError: it does not fit; the message says what would.
         CheckpointError: it is incomplete or damaged.
     """
-    chosen = options or OpenOptions()
     family = find(folder)
-    refuse_too_large(folder, family, chosen)
-    return family.open(folder, chosen), family
+    return family.open(folder, fitted(folder, family, options or OpenOptions())), family
 
 
 def estimate_of(folder: Path, family: Family, options: OpenOptions) -> Estimate:
@@ -48,28 +45,34 @@ def estimate_of(folder: Path, family: Family, options: OpenOptions) -> Estimate:
     """
     bare = not any(folder.glob("*.safetensors*"))
     shards = None if bare else Shards(folder)
-    spare = options.cache_tokens // 4 if options.spare_tokens is None else options.spare_tokens
     asked = EstimateOptions(
         shards=shards,
         dtype=str(dtype_of(options.dtype, options.device)).removeprefix("torch."),
-        cache_tokens=options.cache_tokens,
-        spare_tokens=spare,
+        cache_tokens=options.cached,
+        spare_tokens=options.spare,
         quantize=options.quantize,
         max_batch=options.max_batch,
     )
     return family.estimate(read_config(folder), asked)
 
 
-def refuse_too_large(folder: Path, family: Family, options: OpenOptions) -> None:
-    """Raise OutOfMemoryRefusedError when the checkpoint does not fit."""
+def fitted(folder: Path, family: Family, options: OpenOptions) -> OpenOptions:
+    """`options` with a number of cached tokens that fits: the usual one where none was named, or less.
+
+    Raises:
+        OutOfMemoryRefusedError: the checkpoint does not fit.
+    """
+    named = replace(options, cache_tokens=options.cached, spare_tokens=options.spare)
     limit = free_bytes(options.device) if options.memory_limit is None else options.memory_limit
     if limit is None:
-        return
-    found = estimate_of(folder, family, options)
-    # On a CPU, room for contexts takes memory when it is used: a small model starts on a small machine.
-    lazy = options.memory_limit is None and not options.device.startswith("cuda") and found.weights < _SMALL_MODEL
-    if (found.total - found.cache if lazy else found.total) <= limit:
-        return
+        return named
+    choices = [named]
+    if options.cache_tokens is None:
+        choices += [smaller for _, smaller in _smaller(named) if smaller.quantize == options.quantize]
+    for each in choices:
+        if estimate_of(folder, family, each).total <= limit:
+            return each
+    found = estimate_of(folder, family, named)
     there = "is free" if options.memory_limit is None else "is allowed"
     raise OutOfMemoryRefusedError(
         f"{folder.name} needs {_gib(found.total)} of memory on {options.device} (weights {_gib(found.weights)}, cached "
@@ -94,7 +97,7 @@ def _smaller(options: OpenOptions) -> Iterator[tuple[str, OpenOptions]]:
     for words, kind in kinds:
         if words:
             yield words, kind
-        tokens = options.cache_tokens // 2
+        tokens = options.cached // 2
         while tokens >= _SMALLEST_CACHE:
             cache = f"a cache of {tokens} tokens"
             yield f"{words} and {cache}" if words else cache, replace(kind, cache_tokens=tokens, spare_tokens=None)

@@ -73,7 +73,7 @@ def window_estimate(
     found = decoder_estimate(raw, asked, cached=False, canvas=canvas)
     if not dual_cache:
         return found
-    kept = replace(asked, cache_tokens=0, spare_tokens=0)
+    kept = replace(asked, cache_tokens=0, spare_tokens=asked.max_batch * asked.context)
     return replace(found, cache=decoder_estimate(raw, kept, cached=True, canvas=canvas).cache)
 
 

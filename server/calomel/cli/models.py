@@ -63,13 +63,15 @@ def estimate(
     name: Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder; config.json is enough.")],
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     dtype: Annotated[str | None, typer.Option(help="bfloat16, float16 or float32. Default: the device's.")] = None,
-    cache_tokens: Annotated[int, typer.Option(min=16, help="Context tokens that stay encoded.")] = 65_536,
+    cache_tokens: Annotated[
+        int | None, typer.Option(min=16, help="Context tokens that stay encoded. Default: the server's.")
+    ] = None,
     quantize: Annotated[str | None, typer.Option(help="int8 or fp8.")] = None,
 ) -> None:
     """The memory that a model takes, from its headers alone: nothing is loaded."""
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
-    from calomel.families.memory import free_bytes
+    from calomel.families.memory import PROCESS_BYTES, free_bytes
     from calomel.families.open import estimate_of
     from calomel.families.precision import dtype_of
 
@@ -84,12 +86,16 @@ def estimate(
     except CheckpointError as error:
         raise InputError(str(error)) from error
     print(f"weights    {found.weights / _MIB:10.1f} MiB  ({quantize or kind})")
-    print(f"contexts   {found.cache / _MIB:10.1f} MiB  ({cache_tokens} tokens stay encoded, {kind})")
+    print(f"contexts   {found.cache / _MIB:10.1f} MiB  ({options.cached} tokens stay encoded, {kind})")
     print(f"one step   {found.work / _MIB:10.1f} MiB")
-    print(f"together   {found.total / _MIB:10.1f} MiB")
+    process = 0 if device.startswith("cuda") else PROCESS_BYTES
+    if process:
+        print(f"program    {process / _MIB:10.1f} MiB")
+    together = found.total + process
+    print(f"together   {together / _MIB:10.1f} MiB")
     free = free_bytes(device)
     if free is not None:
-        print(f"free now   {free / _MIB:10.1f} MiB  on {device}: {'fits' if found.total <= free else 'does not fit'}")
+        print(f"free now   {free / _MIB:10.1f} MiB  on {device}: {'fits' if together <= free else 'does not fit'}")
 
 
 @models.command()

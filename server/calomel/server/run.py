@@ -70,7 +70,6 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 settings.device,
                 settings.threads,
                 cache_tokens=settings.cache_tokens,
-                spare_tokens=settings.cache_tokens,
                 quantize=settings.quantize,
                 exact=settings.exact,
                 upstream=upstream,

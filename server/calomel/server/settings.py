@@ -186,12 +186,14 @@ class ServerSettings(BaseSettings):
         description="Refuse every connection to another machine, by whatever library. The server itself makes none "
         "without an `upstream`.",
     )
-    cache_tokens: int = Field(
-        default=163_840,
+    cache_tokens: int | None = Field(
+        default=None,
         ge=1024,
         le=2**24,
-        description="Of contexts that stay encoded: 64 clients with 2,048 tokens each and their answers. The shipped "
-        "model takes 6 KB for each that is in use (3 KB where bfloat16 is native).",
+        description="Of contexts that stay encoded; as many again are laid out, being served or for their next "
+        "keystroke. Unset: 32,768 on a CPU, so that the shipped model's server stays below 1 GB, and 163,840 on a GPU; "
+        "less where memory, or a container's limit, leaves no room. The shipped model takes 12 KB for each (6 KB where "
+        "bfloat16 is native).",
     )
     context_tokens: int | None = Field(
         default=None,

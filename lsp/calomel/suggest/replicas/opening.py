@@ -9,7 +9,7 @@ from typing import Final
 
 from calomel.engine.config import Shape
 from calomel.families.family import OpenOptions
-from calomel.families.memory import free_bytes
+from calomel.families.memory import PROCESS_BYTES, free_bytes
 from calomel.families.open import estimate_of
 from calomel.families.table import find
 from calomel.suggest.model_info import version
@@ -21,9 +21,7 @@ from calomel.weights.identity import weights_id
 
 _MIB: Final = 1024**2
 # Resident memory of a process with PyTorch and Ray, and of Ray's own processes, on Linux (`ps`, Ray 2.60).
-PROCESS_BYTES: Final = 400 * _MIB
 RAY_BYTES: Final = 900 * _MIB
-_SMALL_MODEL: Final = 256 * _MIB
 
 
 def open_replicas(folder: Path, options: OpenOptions, shape: Shape, count: int) -> ReplicatedEngine:
@@ -54,8 +52,8 @@ def open_replicas(folder: Path, options: OpenOptions, shape: Shape, count: int) 
         device="cuda" if options.device.startswith("cuda") else options.device,
         dtype=options.dtype,
         threads=threads,
-        cache_tokens=options.cache_tokens,
-        spare_tokens=options.spare_tokens,
+        cache_tokens=options.cached,
+        spare_tokens=options.spare,
         quantize=options.quantize,
         exact=options.exact,
         alone=not elsewhere,
@@ -90,9 +88,7 @@ def refuse_too_many(folder: Path, options: OpenOptions, count: int) -> None:
 
 def bytes_of_replica(folder: Path, options: OpenOptions) -> int:
     """Memory that one replica takes on a CPU. Raises CheckpointError when the folder does not tell."""
-    found = estimate_of(folder, find(folder), replace(options, memory_limit=None))
-    # Room for contexts takes memory when it is used: a small model starts on a small machine.
-    return PROCESS_BYTES + (found.total - found.cache if found.weights < _SMALL_MODEL else found.total)
+    return PROCESS_BYTES + estimate_of(folder, find(folder), replace(options, memory_limit=None)).total
 
 
 def processors() -> int:

@@ -12,11 +12,6 @@ from calomel.server.model_folders import ModelNameError, folder_of, is_model
 from calomel.server.settings import ServerSettings
 
 MIB: Final = 1024 * 1024
-_MEMINFO: Final = Path("/proc/meminfo")
-# PyTorch and the libraries, before any weight is read.
-_PROGRAM_BYTES: Final = 400 * MIB
-# Weights are read, then converted where the processor has no bfloat16.
-_COPIES: Final = 3
 
 
 def check_model(settings: ServerSettings) -> Iterator[Finding]:
@@ -77,51 +72,38 @@ def _read_published(folder: Path, *, weights: bool) -> None:
     open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
 
 
-def _estimated(folder: Path, settings: ServerSettings) -> tuple[int, int | None] | None:
-    """Bytes that another maker's model takes on its device, and bytes that are free there; None for one of our own."""
+def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
+    """Whether the device has what the server would take there, counted as the server counts before it loads."""
     import torch
 
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
-    from calomel.families.memory import free_bytes
-    from calomel.families.open import estimate_of
+    from calomel.families.memory import PROCESS_BYTES, free_bytes
+    from calomel.families.open import OutOfMemoryRefusedError, estimate_of, fitted
     from calomel.families.table import find
 
     on_gpu = settings.device.startswith("cuda")
-    tokens = settings.cache_tokens
-    options = OpenOptions(device=settings.device, cache_tokens=tokens, spare_tokens=tokens)
-    try:
-        family = find(folder)
-        if family.name == "calomel":
-            return None
-        needed = estimate_of(folder, family, options).total
-    except CheckpointError:
-        return 0, None  # the model's own line says what is wrong
-    return needed, free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
-
-
-def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
-    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    needed, free = _estimated(folder, settings) or (_PROGRAM_BYTES + _COPIES * size, available_bytes())
+    free = free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
     if free is None:
         return
-    told = f"{free // MIB} MiB free, about {needed // MIB} MiB needed"
-    if free < needed:
-        yield fail("memory", told, "close something, or choose a smaller model")
-    else:
-        yield ok("memory", told)
-
-
-def available_bytes(meminfo: Path = _MEMINFO) -> int | None:
-    """Memory that a new program may take without swapping; None where the system does not tell."""
+    process = 0 if on_gpu else PROCESS_BYTES
+    options = OpenOptions(
+        device=settings.device,
+        cache_tokens=settings.cache_tokens,
+        quantize=settings.quantize,
+        memory_limit=max(0, free - process),
+    )
     try:
-        for line in meminfo.read_text(encoding="ascii").splitlines():
-            name, _, value = line.partition(":")
-            if name == "MemAvailable":
-                return int(value.split()[0]) * 1024
-    except (OSError, ValueError, IndexError):
-        return None
-    return None
+        family = find(folder)
+        try:
+            chosen, report = fitted(folder, family, options), None
+        except OutOfMemoryRefusedError:
+            chosen, report = options, "close something, or choose a smaller model"
+        needed = process + estimate_of(folder, family, chosen).total
+    except CheckpointError:
+        return  # the model's own line says what is wrong
+    told = f"{free // MIB} MiB free, up to {needed // MIB} MiB needed, with {chosen.cached} tokens cached"
+    yield ok("memory", told) if report is None else fail("memory", told, report)
 
 
 def _device(device: str) -> Finding:

@@ -182,8 +182,7 @@ def _room(settings: ServerSettings, count: int) -> Finding:
     from calomel.families.family import OpenOptions
     from calomel.suggest.replicas.opening import refuse_too_many
 
-    tokens = settings.cache_tokens
-    options = OpenOptions(device=settings.device, cache_tokens=tokens, spare_tokens=tokens, quantize=settings.quantize)
+    options = OpenOptions(device=settings.device, cache_tokens=settings.cache_tokens, quantize=settings.quantize)
     if "RAY_ADDRESS" in os.environ:
         return ok("replicas", f"{count}, on the cluster at {os.environ['RAY_ADDRESS']}")
     try:
