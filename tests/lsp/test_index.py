@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,26 @@ async def test_what_is_known_only_later_reaches_the_model_too(editor: Editor, fo
     await read(editor)
     editor.change(2, {"range": span(2, 13, 13), "text": "("}, uri=(folder / "main.py").as_uri())
     assert "def area(self):" in await ask(editor, folder, 14)
+
+
+async def test_a_folder_that_is_deleted_ends_nothing(editor: Editor, folder: Path) -> None:
+    package = folder / "package"
+    package.mkdir()
+    (package / "one.py").write_text("class One:\n    pass\n")
+    await start(editor, folder)
+    await read(editor)
+    await asyncio.to_thread(shutil.rmtree, package)
+    # As an editor tells of it: what was in the folder, and the folder.
+    gone = [{"uri": path.as_uri(), "type": 3} for path in (package / "one.py", package)]
+    editor.notify("workspace/didChangeWatchedFiles", {"changes": gone})
+    await until_files(editor, 2)
+    for number in range(3):
+        (folder / f"new{number}.py").write_text("class New:\n    pass\n")
+    await until_files(editor, 5)
+
+
+async def until_files(editor: Editor, count: int) -> None:
+    wanted = {"files": count, "ready": True, "restarts": 0}
+    async with asyncio.timeout(SECONDS):
+        while (await editor.command("calomel.status"))["index"] != wanted:  # noqa: ASYNC110 (another program's state)
+            await asyncio.sleep(0.05)

@@ -5,8 +5,11 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from calomel.workspace.index import Index
 from calomel.workspace.indexer import Indexer
+from calomel.workspace.segment import Segment
 
 SECONDS = 30.0
 
@@ -154,5 +157,33 @@ def test_the_index_may_be_asked_while_it_changes(tmp_path: Path) -> None:
                 break
         assert reader.wait(SECONDS)
         assert index.definitions(["name1"], (), 10)
+    finally:
+        reader.stop()
+
+
+class Fragile(Index):
+    """Breaks at the first file."""
+
+    whole = False
+
+    def add(self, segment: Segment) -> None:
+        self.whole, was_whole = True, self.whole
+        if not was_whole:
+            raise LookupError("a secret of the user's")
+        super().add(segment)
+
+
+def test_a_mistake_while_reading_is_logged_counted_and_begun_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, 3)
+    index, messages = Fragile(), list[str]()
+    reader = indexer(index, messages)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert (len(index), reader.restarts, len(messages)) == (3, 1, 1)
+        assert "LookupError at test_indexer.py" in caplog.text
+        assert "secret" not in caplog.text
     finally:
         reader.stop()

@@ -40,6 +40,8 @@ class Commands:
         self._log = log
         self._clock = clock
         self.changed: Callable[[], None] = lambda: None
+        # How far the reading of the workspace is.
+        self.index: Callable[[], dict[str, object]] = dict
         self._table: dict[str, Callable[[Arguments], Any]] = {
             "calomel.accept": self._accept,
             "calomel.reject": self._reject,
@@ -94,6 +96,7 @@ class Commands:
             "last": None if status.last is None else dict(status.last),
             "last_request": self._model.last_request,
             "withheld": asdict(status.withheld),
+            "index": self.index(),
         }
 
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:

@@ -97,6 +97,11 @@ class Rooms:
         return self._settings.workspace.index and bool(self.workspace.folders)
 
     @property
+    def index_status(self) -> dict[str, object]:
+        """How far the reading is, and how often it had to begin anew."""
+        return {"files": len(self._related.index), "ready": self._related.ready, "restarts": self._related.restarts}
+
+    @property
     def reading(self) -> tuple[object, ...]:
         """The settings that decide what is read."""
         return self._settings.workspace, self._settings.privacy

@@ -88,6 +88,7 @@ class Session:
         context = ContextView(workspace, self._cursors, self._rooms.builder, self._rooms.budget)
         self._commands = Commands(suggester, self._model, self._configuration, context, log, clock)
         self._commands.changed = self._tell_state
+        self._commands.index = lambda: self._rooms.index_status
         self._configuration.applied = self._apply
         self._watch = SettingsWatch()
         self._link.protocol.handlers = self._handlers()

@@ -83,9 +83,9 @@ class Index:
             self.generation += 1
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Forget files; those that are not there do no harm."""
+        """Forget files; those that are not there, or are named twice, do no harm."""
         with self._lock:
-            gone = [path for path in paths if path in self._places]
+            gone = [path for path in dict.fromkeys(paths) if path in self._places]
             for path in gone:
                 self._let_go(path)
                 del self._places[path]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +16,8 @@ from calomel.workspace.index import Index
 from calomel.workspace.index_process import COMMAND, IndexProcess, WorkerDied
 from calomel.workspace.segment import SourceFile
 from calomel.workspace.source_files import Permission, Seen, see, walk
+
+LOG: Final = logging.getLogger(__name__)
 
 # About a hundred megabytes of index; the largest repositories have more, and nobody edits all of one.
 MOST_FILES: Final = 20_000
@@ -27,6 +31,9 @@ _SLICE: Final = 0.001
 _PAUSE: Final = 0.001
 # Halving a batch of 512 finds the one file that kills the worker within ten deaths.
 _DEATHS: Final = 12
+# After a mistake of ours everything is looked at anew, at once the first time, and later and later while it repeats.
+_FIRST_WAIT: Final = 0.25
+_LONGEST_WAIT: Final = 60.0
 
 Message = Callable[[str], None]
 Progress = Callable[[int, int], None]
@@ -70,6 +77,12 @@ class Indexer:
         self._found = 0
         self._ready = False
         self._complete = threading.Event()
+        self._restarts = self._failures = 0
+
+    @property
+    def restarts(self) -> int:
+        """How often the reading began anew because of a mistake; the log says which."""
+        return self._restarts
 
     @property
     def ready(self) -> bool:
@@ -150,11 +163,34 @@ class Indexer:
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                self._next()
+                try:
+                    self._next()
+                except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the reading)
+                    self._after_mistake(error)
         finally:
-            process, self._process = self._process, None
-            if process is not None:
-                process.close()
+            self._let_go()
+
+    def _let_go(self) -> str:
+        """End the worker; how it ended."""
+        process, self._process = self._process, None
+        return "" if process is None else process.close()
+
+    def _after_mistake(self, error: Exception) -> None:
+        """Begin anew with another worker, and with all files."""
+        self._restarts += 1
+        self._failures += 1
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        # An error's own words may quote the user's text.
+        LOG.error(
+            "the index begins anew after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
+        )
+        if self._restarts == 1:
+            self._say("Reading the workspace failed and begins anew; the log says where.")
+        self._let_go()
+        self._batches.clear()
+        self._stamps.clear()
+        self._stopped.wait(min(_FIRST_WAIT * 2 ** (self._failures - 1), _LONGEST_WAIT))
+        self.rescan()
 
     def _next(self) -> None:
         """Do the most urgent thing, or wait for one."""
@@ -162,6 +198,7 @@ class Indexer:
             while not (self._paths or self._rescan or self._batches or self._stopped.is_set()):
                 if not self._complete.is_set():
                     self._ready = True
+                    self._failures = 0
                     self._complete.set()
                     self._tell()
                 self._wake.wait()
@@ -280,8 +317,7 @@ class Indexer:
 
     def _after_death(self, batch: list[SourceFile], why: str) -> None:
         """Try again with half of what it died of; a file that kills alone is left out."""
-        process, self._process = self._process, None
-        ended = "" if process is None else process.close()
+        ended = self._let_go()
         if self._stopped.is_set():
             return
         self._deaths += 1

@@ -83,6 +83,11 @@ class Related:
         return self._indexer.progress
 
     @property
+    def restarts(self) -> int:
+        """How often the reading began anew because of a mistake."""
+        return self._indexer.restarts
+
+    @property
     def worker_pid(self) -> int | None:
         """Of the process that reads the files."""
         return self._indexer.worker_pid
