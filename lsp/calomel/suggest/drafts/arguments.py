@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -15,7 +15,8 @@ from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
 from calomel.suggest.drafts.listed import Listed, calls, inserted, read_list, removed
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import KEYWORDS
+from calomel.suggest.drafts.scope import in_scope, may_be, owner_of, receiver_of
+from calomel.suggest.drafts.tokens import KEYWORDS, is_name, tokens
 
 MAKER: Final = "arguments"
 _RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
@@ -36,7 +37,7 @@ class ListEdit:
         name: that is called or defined.
         defines: it was a parameter list.
         count: items before, receivers not counted.
-        named: its language passes arguments by name.
+        owner: the class whose method it is; of a call, what it was called on. None without one.
         added: place and text of a new item.
         taken: place and text of an item that went.
         order: for each new place the old one, when the same items stand otherwise.
@@ -45,7 +46,7 @@ class ListEdit:
     name: str
     defines: bool
     count: int
-    named: bool = False
+    owner: str | None = None
     added: tuple[int, str] | None = None
     taken: tuple[int, str] | None = None
     order: tuple[int, ...] | None = None
@@ -54,9 +55,7 @@ class ListEdit:
 def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for calls of what got, lost or reordered a parameter or an argument."""
     found = Counter(
-        replace(each, name=_called(rows, each.name, row) if each.defines else each.name)
-        for row, old, new in changed_lists(rows, seen)
-        for each in list_edits(old, new)
+        _resolved(rows, each, row) for row, old, new in changed_lists(rows, seen) for each in list_edits(old, new)
     )
     edited = {edit.row for edit in seen.edits}
     for each in seen.insertions:
@@ -72,8 +71,11 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             if before.lstrip().startswith("class "):
                 continue
             defines = is_definition(before, rows.text[listed.end + 1 : rows.end(last)])
+            if not defines and not _is_call_of(rows, listed, edit):
+                continue
             for likeness, (start, end, text) in _followed(rows.text, listed, edit, defines=defines):
-                yield EditDraft(start, end, text, MAKER, support, likeness)
+                if all(in_scope(rows, row, name) for name in _used(text, taken=edit.added is None or defines)):
+                    yield EditDraft(start, end, text, MAKER, support, likeness)
             places += 1
             if places >= _PLACES:
                 break
@@ -106,6 +108,45 @@ def _around(rows: Rows, row: int) -> range | None:
     return None if found is None else range(rows.row(at), rows.row(found.end) + 1)
 
 
+def _resolved(rows: Rows, edit: ListEdit, row: int | None) -> ListEdit:
+    """The edit with what is to be looked for elsewhere."""
+    if not edit.defines or row is None:
+        return edit
+    called = _called(rows, edit.name, row)
+    return replace(edit, name=called, owner=owner_of(rows, row) if called == edit.name else None)
+
+
+def _is_call_of(rows: Rows, listed: Listed, edit: ListEdit) -> bool:
+    """Whether a call may be one of what was changed, or of the same receiver as the call that was."""
+    if edit.defines:
+        return may_be(rows, listed.name_start, edit.owner)
+    return receiver_of(rows.text, listed.name_start) == edit.owner
+
+
+def _used(item: str, *, taken: bool) -> Iterator[str]:
+    """The names that a new item uses: what stands before an equals sign or is called says nothing of this place."""
+    line = () if taken else tokens(item)
+    for at, token in enumerate(line):
+        following = "".join(other.text for other in line[at + 1 : at + 3]).lstrip()
+        before = line[at - 1].text if at else ""
+        if is_name(token.text) and before not in {".", "::"} and not following.startswith(("=", "(", ":", "!")):
+            yield token.text
+
+
+def strays(rows: Rows, seen: Evidence, draft: EditDraft, own: Collection[EditDraft]) -> bool:
+    """Whether a draft of another maker puts a new item into a list that does not follow: `own` are those that do."""
+    first, last = rows.row(draft.start), rows.row(draft.end)
+    if first != last or any((draft.start, draft.end, draft.text) == (each.start, each.end, each.text) for each in own):
+        return False
+    line, start = rows.lines[first], rows.start(first)
+    new = line[: draft.start - start] + draft.text + line[draft.end - start :]
+    if new in {rows.lines[first][: each.start - start] + each.text + line[each.end - start :] for each in own
+               if rows.row(each.start) == rows.row(each.end) == first}:  # fmt: skip
+        return False
+    added = {each.added[1] for _, old, now in changed_lists(rows, seen) for each in list_edits(old, now) if each.added}
+    return any(each.added is not None and each.added[1] in added for each in list_edits(line, new))
+
+
 def _called(rows: Rows, name: str, row: int | None) -> str:
     """What is called when a constructor is: its class."""
     if name not in _CONSTRUCTORS or row is None:
@@ -134,7 +175,8 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
         defines = is_definition(old[line_start : one.name_start].lstrip("\n"), rest)
         edit = _compared(one.name, one.texts(old), other.texts(new), defines=defines)
         if edit is not None:
-            found.append(replace(edit, named=bool(re.search(r"\bdef\s+$", old[: one.name_start]))))
+            on = None if defines else receiver_of(old, one.name_start)
+            found.append(replace(edit, owner=on))
     return tuple(found)
 
 
@@ -205,9 +247,8 @@ def _added(
         return
     optional = "=" in item or item[len(name) :].startswith("?")
     if optional:
-        likeness *= 0.5
-    # Python alone passes arguments by name with an equals sign, and hardly ever an optional one without.
-    if keywords or (optional and item[len(name) :].lstrip().startswith("=") and edit.named):
+        return  # calls are right as they are
+    if keywords:
         yield likeness, inserted(text, listed, len(own) + shift, f"{name}={name}")
     else:
         yield likeness, inserted(text, listed, at + shift, name)

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Final
 
 from calomel.prompts.parts import Hunk
-from calomel.suggest.drafts.arguments import arguments, without_parameter
+from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
+from calomel.suggest.drafts.arguments import arguments, strays, without_parameter
 from calomel.suggest.drafts.awaited import awaited
 from calomel.suggest.drafts.by_name import by_name
 from calomel.suggest.drafts.draft import EditDraft
@@ -97,7 +98,12 @@ def _all(
         imports(rows, seen, path, others),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
-    return [draft for draft in found if not _undoes(rows, draft, seen)]
+    own = [draft for draft in found if draft.maker == ARGUMENTS]
+    return [
+        draft
+        for draft in found
+        if not _undoes(rows, draft, seen) and (draft.maker == ARGUMENTS or not strays(rows, seen, draft, own))
+    ]
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
