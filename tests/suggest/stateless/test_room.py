@@ -209,3 +209,16 @@ async def test_no_edit_of_the_history_is_turned_back_alone_or_among_others() -> 
         for region in (text, turned.after):
             answer = await rewritten(Inverse(), prompt(text, *history, region=region, cursor="    if amount"))
             assert (answer.text, answer.reason) == (region, SilenceReason.REVERTS_EDIT)
+
+
+async def test_no_edit_breaks_the_syntax_of_a_file_that_was_whole() -> None:
+    class Breaks(Model):
+        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+            assert request.parts.region is not None
+            text = request.parts.region.text.replace("names()", "names(, minimum)")
+            return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))
+
+    text = "def report(cart, minimum):\n    for name in cart.names():\n        print(name)\n"
+    added = Hunk("shape.py", 0, "def report(cart):\n", "def report(cart, minimum):\n")
+    answer = await rewritten(Breaks(), prompt(text, added, region=text, cursor="minimum"))
+    assert (answer.text, answer.reason) == (text, SilenceReason.UNPARSABLE)

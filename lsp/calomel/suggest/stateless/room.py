@@ -174,6 +174,10 @@ class EditRoom:
         document = Document(key, "", None, shown.text, shown.path)
         syntax = SyntaxTrees()
         syntax.opened(document)
+
+        def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
+            return syntax.errors_after(document, start, end, text)
+
         return Question(
             text=shown.original,
             situation=Situation(
@@ -197,6 +201,7 @@ class EditRoom:
             mask=self.secrets.mask,
             region=info.region,
             place=syntax.in_comment_or_string(document, offset) or "code",
+            errors=errors,
         )
 
 

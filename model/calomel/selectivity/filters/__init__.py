@@ -52,9 +52,8 @@ FILTERS: Final[dict[str, Filter]] = {
 }
 
 
-# An edit is one step of several, and half of a change breaks what its other half mends: on replays of edits, of those
-# that broke the syntax as many were accepted as of all others.
-_OF_FILLS: Final = frozenset({"unbalanced", "unparsable"})
+# Brackets are counted in a few lines, of which an edit may take some away.
+_OF_FILLS: Final = frozenset({"unbalanced"})
 # One that parses; all others look at a few lines.
 THOROUGH: Final = ("unparsable",)
 QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
