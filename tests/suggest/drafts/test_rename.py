@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
 from tests.suggest.drafts.moment import Moment
+
+from calomel.suggest.drafts.region_texts import region_texts
 
 PYTHON = """\
 def load(path, retries):
@@ -82,3 +85,31 @@ def test_what_was_renamed_twice_has_its_last_name() -> None:
     text = "old_name = 1\na(old_name)\n"
     moment = Moment(text, ("old_name = 1", "new_name = 1"), ("new_name = 1", "other_name = 1"))
     assert moment.results() == ["a(other_name)"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '    print("total is %s" % total)',
+            ['    print("total is %s" % sum_up)', '    print("sum_up is %s" % total)'],
+        ),
+        ("    print('total is', total)", ["    print('total is', sum_up)", "    print('sum_up is', total)"]),
+        ("    print(total)  # the total", ["    print(sum_up)  # the total", "    print(total)  # the sum_up"]),
+        ('    print(f"total is {total}")', ['    print(f"total is {sum_up}")', '    print(f"sum_up is {total}")']),
+        ("    don(total, 'x')", ["    don(sum_up, 'x')"]),
+    ],
+)
+def test_a_string_or_comment_is_a_change_of_its_own(line: str, expected: list[str]) -> None:
+    moment = Moment(f"def f():\n    total = g()\n{line}\n", ("total", "sum_up"))
+    assert moment.results("rename") == expected
+    assert [draft.alone for draft in moment.drafts("rename")] == [False, True][: len(expected)]
+
+
+def test_a_string_is_not_renamed_together_with_other_lines() -> None:
+    moment = Moment('def f():\n    total = g()\n    print("total is")\n    return total\n', ("total", "sum_up"))
+    texts = region_texts(moment.text, 0, len(moment.text), moment.drafts("rename"))
+    assert [('"sum_up is"' in each.draft.text, "return sum_up" in each.draft.text) for each in texts] == [
+        (False, True),
+        (True, False),
+    ]

@@ -57,10 +57,7 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     found = Counter(
         _resolved(rows, each, row) for row, old, new in changed_lists(rows, seen) for each in list_edits(old, new)
     )
-    edited = {edit.row for edit in seen.edits}
-    for each in seen.insertions:
-        if each.row is not None:
-            edited.update(range(each.row, each.row + len(each.lines)))
+    edited = seen.rows()
     for edit, support in found.items():
         places = 0
         for listed in calls(rows.text, edit.name):

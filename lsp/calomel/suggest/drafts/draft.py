@@ -16,6 +16,7 @@ class EditDraft:
         maker: which rule made it.
         support: how many of the last edits agree with the rule; 1 for the edit that the rule was read from.
         likeness: how alike the place is to where the rule was read from, 0 to 1.
+        alone: it is a change of its own: not to be offered together with others.
     """
 
     start: int
@@ -24,6 +25,7 @@ class EditDraft:
     maker: str
     support: int = 1
     likeness: float = 1.0
+    alone: bool = False
 
     def apply(self, text: str) -> str:
         """The text after it."""

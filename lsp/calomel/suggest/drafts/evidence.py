@@ -60,6 +60,11 @@ class Evidence:
     insertions: tuple[Insertion, ...]
     deleted: tuple[str, ...]
 
+    def rows(self) -> frozenset[int | None]:
+        """The lines that were changed or are new; None stands for those that have no row here."""
+        new = (range(each.row, each.row + len(each.lines)) for each in self.insertions if each.row is not None)
+        return frozenset((*(edit.row for edit in self.edits), *(row for rows in new for row in rows)))
+
     def telling(self) -> tuple[LineEdit, ...]:
         """The changed lines of code; those of comments and imports only when there are several."""
         aside = [edit for edit in self.edits if is_prose(edit.new) or is_import(edit.new)]

@@ -41,6 +41,7 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
         for other in inside:
             if (
                 other.maker == draft.maker
+                and not (other.alone or draft.alone)
                 and len(together) < _TOGETHER
                 and all(_apart(other, each) for each in together)
             ):

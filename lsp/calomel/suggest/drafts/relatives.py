@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence
-from calomel.suggest.drafts.rename import MAKER, Renaming, renamings
+from calomel.suggest.drafts.rename import MAKER, Renaming, is_quoted, renamings
 from calomel.suggest.drafts.rows import Rows
 from calomel.suggest.drafts.tokens import is_name, parts
 
@@ -27,7 +27,9 @@ def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
                 names[name] = _respelled(name, old, new), count
     for old, (new, support) in names.items():
         for match in re.finditer(rf"(?<![\w$]){re.escape(old)}(?![\w$])", rows.text):
-            yield EditDraft(match.start(), match.end(), new, MAKER, support, _LIKENESS)
+            row = rows.row(match.start())
+            alone = is_quoted(rows.lines[row], match.start() - rows.start(row))
+            yield EditDraft(match.start(), match.end(), new, MAKER, support, _LIKENESS, alone=alone)
 
 
 def _spelled_otherwise(found: Sequence[Renaming]) -> dict[str, tuple[str, int]]:

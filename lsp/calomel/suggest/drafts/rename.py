@@ -14,7 +14,7 @@ from calomel.suggest.drafts.block import function_rows, parameter_head
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import TYPES, is_own_word, is_prose, is_word
+from calomel.suggest.drafts.tokens import TYPES, is_own_word, is_prose, is_word, tokens
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
@@ -29,6 +29,8 @@ _DECLARED: Final = (
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
 # Before the name of a parameter; before its type stands something else.
 _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
+# A placeholder that is open, in a string that has code in it.
+_COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
 
 
@@ -137,10 +139,7 @@ def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
 
 
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
-    edited = {edit.row for edit in seen.edits}
-    for each in seen.insertions:
-        if each.row is not None:
-            edited.update(range(each.row, each.row + len(each.lines)))
+    edited = seen.rows()
     pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     return any(rows.row(match.start()) not in edited for match in pattern.finditer(rows.text))
 
@@ -167,20 +166,21 @@ def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
         if not kept:
             continue
         likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
-        if all(use == "quoted" for _, use in kept):
-            likeness *= 0.6
+        # Code alone: what a string or a comment says is a change of its own, and an unsure one.
+        code = [match for match, use in kept if use != "quoted"]
         same = [match for match, use in kept if use == renaming.use]
-        choices = [[match for match, _ in kept]]
-        if same and len(same) < len(kept):
-            choices.append(same)
+        quoted = [match for match, use in kept if use == "quoted"]
+        choices = [code, same if len(same) < len(code) else [], quoted]
         for number, chosen in enumerate(choices):
+            if not chosen:
+                continue
             first, last = chosen[0].start(), chosen[-1].end()
             spelled = dict.fromkeys(
                 [_respelled_at(rows, chosen, renaming, full=True), _respelled_at(rows, chosen, renaming)]
             )
             for other, text in enumerate(spelled):
-                worth = likeness * (0.9 if number else 1.0) * (0.9 if other else 1.0)
-                yield EditDraft(first, last, text, MAKER, renaming.support, worth)
+                worth = likeness * (1.0, 0.9, 0.6)[number] * (0.9 if other else 1.0)
+                yield EditDraft(first, last, text, MAKER, renaming.support, worth, alone=chosen is quoted)
 
 
 def _respelled_at(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renaming, *, full: bool = False) -> str:
@@ -200,6 +200,8 @@ def _respelled_at(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renamin
 
 def _is_shorthand(text: str, start: int, end: int) -> bool:
     line = text[text.rfind("\n", 0, start) + 1 : start]
+    if any(line.count(quote) % 2 for quote in "\"'`"):
+        return False  # a placeholder in a string
     if not re.search(r"\{[^{}()\[\]=]*$", line) or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
         return False
     return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", text[end : end + 40]) is not None
@@ -212,13 +214,26 @@ def _first(line: str, name: str) -> tuple[int, int]:
 
 def _use(line: str, start: int, end: int) -> _Use:
     before, after = line[:start].rstrip(), line[end:].lstrip()
-    if before.count('"') % 2 or before.count("`") % 2 or re.search(r"(?:^|\s)(?:#|//|--)|^\s*\*", before):
+    if is_quoted(line, start):
         return "quoted"
     if before.endswith((".", "->")) and not before.endswith(".."):
         return "attribute"
     if before.endswith(("(", ",", "{")) and re.match(r"=(?!=)", after):
         return "keyword"
     return "plain"
+
+
+def is_quoted(line: str, at: int) -> bool:
+    """Whether a place is in a string or a comment of one line, but for what a string computes: `{total}`."""
+    for token in tokens(line):
+        if token.start <= at < token.end:
+            inside = len(token.text) > 1 and token.text[0] in "\"'`"
+            return inside and _COMPUTED.search(line[token.start : at]) is None
+        # Behind a quote that its line does not close there is a string that goes on.
+        comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())
+        if comment or token.text in {'"', "`"} or (token.text == "*" and not line[: token.start].strip()):
+            return True
+    return False
 
 
 def _is_inline(line: str, start: int, end: int) -> bool:
