@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import random
 import string
+import sys
+import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.workspace.secrets import mask, spans
+from calomel.workspace import secrets
+from calomel.workspace.secret_values import find_values
+from calomel.workspace.secrets import SecretFinder, mask, spans
 
 RNG = random.Random(80)
 
@@ -139,3 +144,78 @@ def test_spans_do_not_overlap_and_come_in_order() -> None:
     found = spans(text)
     assert len(found) == len(SECRETS)
     assert all(one[1] <= other[0] for one, other in pairwise(found))
+
+
+# Names and shapes that announce a secret, again and again, and none comes.
+HOSTILE = [
+    "xo" + "xb-",
+    "password=",
+    "token:",
+    "sig=",
+    "api_key ",
+    "eyJ",
+    "://a:",
+    "bearer ",
+    "secret='",
+    "-----BEGIN ",
+]
+
+
+def calls(text: str) -> int:
+    """How many functions are called to mask a text that was not seen before."""
+    count = 0
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        SecretFinder().mask(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_the_work_grows_as_the_text_does(unit: str) -> None:
+    assert calls(unit * (120_000 // len(unit))) <= 5 * calls(unit * (30_000 // len(unit))) + 1000
+
+
+@pytest.mark.parametrize("unit", [*HOSTILE, "x = 1 ; "])
+def test_no_search_is_in_more_than_a_piece_and_all_pieces_together_are_little_more_than_the_text(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+
+    def search(text: str, lower: str) -> Iterator[secrets.Span]:
+        searched.append(len(text))
+        return find_values(text, lower)
+
+    monkeypatch.setattr(secrets, "find_values", search)
+    text = unit * (400_000 // len(unit))
+    SecretFinder().mask(text)
+    assert max(searched) <= 65_536
+    assert sum(searched) <= 1.2 * len(text)
+
+
+@pytest.mark.parametrize("place", [0, 59_000, 59_390, 65_500, 130_000, 199_000])
+def test_a_secret_is_found_anywhere_in_a_long_line(place: int) -> None:
+    secret = SECRETS["github"]
+    line = ("x = 1 ; " * 25_000)[:place] + f" '{secret}' " + "x = 1 ; " * 100
+    assert mask(line) == line.replace(secret, "*" * len(secret))
+
+
+def test_a_name_in_a_value_has_a_value_of_its_own() -> None:
+    value = some(20)
+    assert value not in mask(f"token=secret=password={value}\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", [*HOSTILE, "x = call(1) ; ", " "])
+def test_four_megabytes_take_seconds(unit: str) -> None:
+    text = unit * (4_000_000 // len(unit)) + "x"
+    began = time.process_time()
+    SecretFinder().mask(text)
+    assert time.process_time() - began < 20

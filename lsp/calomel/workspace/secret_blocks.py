@@ -11,8 +11,8 @@ _BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?---
 _END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # A line of base64 as programs write it: 64 characters in PEM, 70 in OpenSSH, 76 in MIME; in code with quotes around it,
 # in comments behind their sign.
-_EDGES: Final = r"[ \t]*(?:[#*>|+/-]+[ \t]*)?[\"'`(]*"
-_REST: Final = r"(?:\\[nr])*[\"'`)]*[ \t]*[+,;.\\]*[ \t]*\r?"
+_EDGES: Final = r"[ \t]*+(?:[#*>|+/-]+[ \t]*+)?[\"'`(]*+"
+_REST: Final = r"(?:\\[nr])*+[\"'`)]*+[ \t]*+[+,;.\\]*+[ \t]*+\r?"
 _BODY: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/]{{48,}}={{0,2}}){_REST}")
 _INSIDE: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/=]+){_REST}")
 _BETWEEN: Final = re.compile(rf"{_EDGES}(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):.*)?{_REST}")

@@ -133,10 +133,10 @@ def find_shapes(text: str) -> Iterator[Found]:
             continue
         at = text.find(shape.literal)
         while at >= 0:
-            end = _end(text, at, shape)
-            if end:
+            end, is_secret = _end(text, at, shape)
+            if is_secret:
                 yield at, end, shape.kind
-            at = text.find(shape.literal, end or at + 1)
+            at = text.find(shape.literal, end)
     if "eyJ" in text:
         yield from ((*found.span(), "jwt") for found in _JWT.finditer(text) if not _goes_on_from(text, found.start()))
     if "://" in text:
@@ -146,27 +146,45 @@ def find_shapes(text: str) -> Iterator[Found]:
 def find_phrases(text: str, lower: str) -> Iterator[Found]:
     """Credentials behind what announces them; `lower` is `text` in lower case."""
     for phrase, pattern in _PHRASES.items():
-        at = lower.find(phrase)
+        at, patience = lower.find(phrase), Patience()
         while at >= 0:
             found = pattern.match(text, at + len(phrase))
             if found and (looks_random(found["secret"]) or (phrase in _PASSWORDS and not found["secret"].isalpha())):
                 yield (*found.span("secret"), "credential")
-            at = lower.find(phrase, at + len(phrase))
+            at = lower.find(phrase, patience.next(at + len(phrase), found.end() if found else 0))
 
 
-def _end(text: str, at: int, shape: Shape) -> int:
-    """Where the secret ends that begins at `at`; 0 when there is none."""
+class Patience:
+    """How often one stretch of text is looked at: names in a value have values of their own, but not without end."""
+
+    _TRIES: Final = 8
+
+    def __init__(self) -> None:
+        self._until = self._tries = 0
+
+    def next(self, behind: int, end: int) -> int:
+        """Where to look on, behind a place that was looked at up to `end`."""
+        if behind > self._until:
+            self._until, self._tries = end, 0
+        self._tries += 1
+        return behind if self._tries < self._TRIES else max(behind, self._until)
+
+
+def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
+    """Where to look on behind the shape that may begin at `at`, and whether it is a secret up to there."""
+    behind = at + len(shape.literal)
     if _goes_on_from(text, at):
-        return 0
-    found = shape.body.match(text, at + len(shape.literal))
+        return at + 1, False
+    found = shape.body.match(text, behind)
     if found is None:
-        return 0
+        return behind, False
     body = found[0]
     if len(body) >= _FEWEST_DISTINCT > len(set(body)) or _WORDS.fullmatch(body):
-        return 0
+        # No part of it is anything else.
+        return found.end(), False
     if len(body) >= shape.full or (shape.early and len(body) >= shape.early and looks_random(body)):
-        return found.end()
-    return 0
+        return found.end(), True
+    return behind, False
 
 
 def _goes_on_from(text: str, at: int) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from calomel.workspace.randomness import looks_random
+from calomel.workspace.secret_shapes import Patience
 
 Found = tuple[int, int, str]
 
@@ -39,15 +40,15 @@ _GIVEN: Final = re.compile(
     (?P<tail>[\w.-]{0,48})
     ["'`\]]{0,3}
     (?:
-        [ \t]*:[ \t]*[&\w][\w\[\]<>&'., |?*:]{0,40}?[ \t]*=[ \t]*       # name: type = value
-      | (?:[ \t]+[*&]?[A-Za-z][\w.\[\]*&<>]{0,30})?[ \t]*
-        (?P<sign>:=|===?|!==?|=>|->|[?+|]{0,2}=|\??:|\|\||\?\?)[ \t]*    # name = value, name type = value, name: value
-      | (?P<passed>(?<=["'`])[ \t]*,[ \t]*|[ \t]*\([ \t]*)                  # "name", value; name(value)
-      | (?P<element>>)                                                  # <name>value<
-      | [ \t]+value[ \t]*=[ \t]*                                        # name="…" value="…"
-      | (?P<apart>[ \t]+)                                               # #define NAME value, --name value
+        [ \t]{0,64}:[ \t]{0,64}[&\w][\w\[\]<>&'., |?*:]{0,40}?[ \t]{0,64}=[ \t]{0,64}  # name: type = value
+      | (?:[ \t]{1,64}[*&]?[A-Za-z][\w.\[\]*&<>]{0,30})?[ \t]{0,64}
+        (?P<sign>:=|===?|!==?|=>|->|[?+|]{0,2}=|\??:|\|\||\?\?)[ \t]{0,64}  # name = value, name: value
+      | (?P<passed>(?<=["'`])[ \t]{0,64},[ \t]{0,64}|[ \t]{0,64}\([ \t]{0,64})  # "name", value; name(value)
+      | (?P<element>>)  # <name>value<
+      | [ \t]{1,64}value[ \t]{0,64}=[ \t]{0,64}  # name="…" value="…"
+      | (?P<apart>[ \t]{1,64})  # #define NAME value, --name value
     )
-    (?:[\[({][ \t]*)?
+    (?:[\[({][ \t]{0,64})?
     (?:
         (?:b|r|u|f|rb|br|@|\$|L)?(?P<quote>["'`]{1,3})(?P<quoted>(?:\\[^\r\n]|(?!(?P=quote))[^\\\r\n]){0,1000})
       | (?P<bare>[^\s"'`<>()\[\]{},;&|\\]{5,1000})
@@ -85,10 +86,13 @@ _REST: Final = re.compile(r"""[^\s"'`]{5,200}(?=[ \t]*\r?(?:\n|\Z))""")
 _NAMELIKE: Final = re.compile(
     r"pass|pwd|secret|token|key|arg|param|val|str|text|data|user|name|[a-z]{4}\d$|^[a-z]\d", re.IGNORECASE
 )
+_FARTHEST: Final = 1_000
 _SHORTEST_PASSWORD: Final = 5
 _SHORTEST_MIXED: Final = 8
 # 64 bits in hexadecimal are a checksum, or a short id.
 _SHORTEST_HEX: Final = 24
+# The beginning of a generated value says what it is.
+_TELLING: Final = 256
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 _PART: Final = re.compile(r"[A-Za-z0-9!@#$%^&*+=]{16,}")
 
@@ -99,17 +103,19 @@ def find_values(text: str, lower: str) -> Iterator[Found]:
     `lower` is `text` in lower case, of the same length.
     """
     for keyword in _KEYWORDS:
-        at = lower.find(keyword)
+        at, patience = lower.find(keyword), Patience()
         while at >= 0:
             kind, end = _named(text, keyword, at)
+            behind = end
             if kind:
                 given = _GIVEN.match(text, end)
                 if given:
                     yield from _judged(text, at, given, kind)
+                    behind = patience.next(end, given.end())
                 part = _CONNECTION_PART.match(text, end)
                 if part and (is_password(part["secret"]) or is_key(part["secret"])):
                     yield (*part.span("secret"), "connection_string")
-            at = lower.find(keyword, end)
+            at = lower.find(keyword, behind)
 
 
 def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
@@ -132,7 +138,9 @@ def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
 def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
     if _HARMLESS_TAIL.search(given["tail"]) or (given["passed"] and given["tail"]):
         return
-    line_start = text.rfind("\n", 0, at) + 1
+    near = max(0, at - _FARTHEST)
+    # Farther away than that a name is none of its line's beginning.
+    line_start = max(near, text.rfind("\n", near, at) + 1)
     option = text.startswith("--", max(line_start, text.rfind(" ", line_start, at) + 1))
     statement = _STATEMENT.match(text, line_start) if given["apart"] and not option else None
     if given["apart"] and not (option or statement):
@@ -188,6 +196,7 @@ def is_password(value: str) -> bool:
 
 def is_key(value: str) -> bool:
     """Whether a value may have been generated: long, of one word, and random."""
+    value = value[:_TELLING]
     if not _KEY_VALUE.fullmatch(value) or _is_placeholder(value) or len(set(value)) < len(value) ** 0.5 + 2:
         return False
     if len(value) < _SHORTEST_HEX and _HEX.fullmatch(value):

@@ -26,6 +26,10 @@ _MASK: Final = "*"
 _KEPT_LINES: Final = 40_000
 # A line beyond this is no source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
+# Looked at in one go: a search in more would hold up the other threads for too long.
+_PIECE: Final = 65_536
+# No secret is longer, with what announces it.
+_OVERLAP: Final = 6_144
 # The same text is asked for several times between two keystrokes.
 _KEPT_TEXTS: Final = 8
 _KEPT_CHARACTERS: Final = 2_000_000
@@ -133,7 +137,32 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
 
 def learn(lines: Iterable[str]) -> dict[str, _Known]:
     """What is to be known about lines, each seen alone."""
-    lines = list(lines)
+    known: dict[str, _Known] = {}
+    batch: list[str] = []
+    size = 0
+    for line in lines:
+        if len(line) > _PIECE:
+            known[line] = _learn_long(line)
+            continue
+        if size + len(line) > _PIECE:
+            known.update(_learn(batch))
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    return known | _learn(batch)
+
+
+def _learn_long(line: str) -> _Known:
+    """As `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
+    found: list[Span] = []
+    for start in range(0, len(line), _PIECE - _OVERLAP):
+        piece = line[start : start + _PIECE]
+        own, _ = _learn([piece])[piece]
+        found += [(start + first, start + end, kind) for first, end, kind in own]
+    return joined(found), mark(line)
+
+
+def _learn(lines: list[str]) -> dict[str, _Known]:
     known = dict.fromkeys(lines, _CLEAN)
     text = "\n".join(lines)
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length
