@@ -37,14 +37,21 @@ def test_what_does_not_fit_is_not_taken_in() -> None:
 
 
 def test_something_may_have_to_come_behind_the_text() -> None:
-    walk = Begins("ab", PIECES, more=True).begin()
+    walk = Begins("ab", PIECES, least=1).begin()
     assert walk.advance([2]) == 1
     assert not walk.may_end()
     assert walk.advance([6]) == 1
     assert walk.may_end()
-    longer = Begins("ab", PIECES, more=True).begin()
+    longer = Begins("ab", PIECES, least=1).begin()
     assert longer.advance([3]) == 1
     assert longer.may_end()
+
+
+def test_no_more_may_be_said_than_so_many_tokens() -> None:
+    walk = Begins("ab", PIECES, most=2).begin()
+    assert walk.advance([1, 5, 6, 6]) == 3  # of which the first says nothing but the text
+    assert walk.may_end()
+    assert allowed(walk.allowed()) == set()
 
 
 @given(st.text("abcx!", min_size=1, max_size=5))

@@ -73,6 +73,18 @@ def test_the_same_request_again_reads_its_context_from_the_cache(client: httpx.C
     assert second["choices"] == first["choices"]
 
 
+@pytest.mark.parametrize("prompt", ["a process th", "retur", "import nump", "print(hel"])
+@pytest.mark.parametrize("tokens", [1, 2, 5])
+def test_a_stream_behind_half_a_word_adds_up_too(client: httpx.Client, prompt: str, tokens: int) -> None:
+    body = {"model": "mercury-edit-2", "prompt": prompt, "max_tokens": tokens, "stop": []}
+    plain = client.post(FIM, json=body).json()
+    lines = client.post(FIM, json={**body, "stream": True}).text.strip().split("\n\n")
+    text = "".join(json.loads(line.removeprefix("data: "))["choices"][0]["text"] for line in lines[:-1])
+
+    assert text == plain["choices"][0]["text"] != ""
+    assert plain["usage"]["completion_tokens"] <= tokens
+
+
 @pytest.mark.parametrize("stop", [[], None, ["("]])
 def test_a_stream_adds_up_to_the_plain_answer(client: httpx.Client, stop: Any) -> None:
     body = {**ASK, "max_tokens": 48, "stop": stop}

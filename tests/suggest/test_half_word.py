@@ -84,6 +84,24 @@ def test_streamed_pieces_are_the_answer(filler: Filler) -> None:
     assert "".join(streamed) == fill.text
 
 
+@pytest.mark.parametrize("prefix", ["a process th", "import nump", "x = sel", "print(hel", "retur"])
+@pytest.mark.parametrize(("least", "most"), [(0, 1), (1, 1), (2, 2), (1, 5), (5, 5)])
+def test_bounds_count_what_is_said_and_a_stream_says_the_same(
+    filler: Filler, prefix: str, least: int, most: int
+) -> None:
+    """Whichever tokens spell the half word."""
+    request = FillRequest(prefix, max_tokens=most, min_tokens=least)
+    plain = filler.fill(request)
+
+    async def streamed() -> str:
+        return "".join([item async for item in filler.stream(request) if isinstance(item, str)])
+
+    assert asyncio.run(streamed()) == plain.text
+    assert least <= plain.completion_tokens <= most
+    assert plain.completion_tokens == len(plain.result.ids)
+    assert plain.finish_reason == "stop" or plain.completion_tokens == most
+
+
 def test_drafts_are_judged_as_they_stand(filler: Filler) -> None:
     plain = FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8)
     draft = Draft("rn 0.0", "found")

@@ -168,10 +168,10 @@ class Filler:
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        owed = self._half_word(request).text
-        if owed:
-            parts = replace(parts, prefix=parts.prefix.removesuffix(owed))
-        room = positions - request.max_tokens - len(owed.encode())
+        owed = self._half_word(request)
+        if owed.text:
+            parts = replace(parts, prefix=parts.prefix.removesuffix(owed.text))
+        room = positions - request.max_tokens - owed.most_tokens
         return self.manner.renderer.render(parts, min(request.max_context, room))
 
     def _half_word(self, request: FillRequest) -> HalfWord:
@@ -189,14 +189,16 @@ class Filler:
         manner = self.manner
         longest = self.engine.config.diffusion.max_canvas
         half = self._half_word(request)
-        tokens, least, constraint = request.max_tokens, request.min_tokens, request.constraint
+        least, constraint = request.min_tokens, request.constraint
         if half.text:
-            tokens, least = tokens + len(self.tokenizer.encode(half.text)), 0
-            constraint = half.constraint(self.tokenizer, more=request.min_tokens > 0)
-        lengths = request.canvas_lengths or manner.lengths(longest, tokens)
+            # Which tokens spell the half word is the model's choice, so the walk counts those behind it. One more than
+            # the answer may have tells an answer that was cut from one that ends there.
+            least, constraint = 0, half.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
+        usual = request.max_tokens + len(self.tokenizer.encode(half.text))
+        lengths = request.canvas_lengths or manner.lengths(longest, usual)
         return Request(
             context=prompt.context,
-            max_new_tokens=tokens,
+            max_new_tokens=request.max_tokens + half.most_tokens,
             min_new_tokens=least,
             canvas_lengths=lengths,
             overlap=request.overlap,
@@ -218,15 +220,16 @@ class Filler:
         # What is there already is no news, however unlikely the model finds it.
         owed = half.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
+        cut = len(result.ids) > said.stop
         text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: said.stop])), request.stop)
         result = told(result, said)
         kept = len(self.tokenizer.encode(text)) if stopped else len(result.ids)
         scores = list(result.log_probs[:kept])
-        if result.end_log_prob is not None and not stopped:
+        if result.end_log_prob is not None and not stopped and not cut:
             scores.append(result.end_log_prob)
         return Fill(
             text=text,
-            finish_reason="stop" if stopped or over else result.finish_reason,
+            finish_reason="stop" if stopped or over else "length" if cut else result.finish_reason,
             confidence=math.exp(sum(scores) / len(scores)) if scores else 0.0,
             prompt_tokens=result.cached_tokens + result.computed_tokens,
             completion_tokens=kept,

@@ -39,9 +39,14 @@ class HalfWord:
             return cls()
         return cls(text)
 
-    def constraint(self, tokenizer: TextTokenizer, *, more: bool) -> Begins:
-        """What the answer has to begin with; with `more`, something has to follow."""
-        return Begins(self.text, _pieces(tokenizer), more=more)
+    @property
+    def most_tokens(self) -> int:
+        """Tokens that spell it at most: one for each of its bytes."""
+        return len(encodable(self.text).encode())
+
+    def constraint(self, tokenizer: TextTokenizer, *, least: int, most: int | None) -> Begins:
+        """What the answer has to begin with, and so many tokens that have to, or may, say more."""
+        return Begins(self.text, _pieces(tokenizer), least=least, most=most)
 
     def rest(self, text: str) -> str:
         """What an answer says beyond what it owed; nothing while that is not there."""

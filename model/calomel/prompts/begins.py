@@ -44,47 +44,60 @@ class Pieces:
 
 
 class Begins:
-    """Answers that begin with `text`; a `calomel.engine.Constraint`. With `more`, they may not end right behind it."""
+    """Answers that begin with `text`; a `calomel.engine.Constraint`.
 
-    def __init__(self, text: str, pieces: Pieces, *, more: bool = False) -> None:
+    Args:
+        text: whatever tokens spell it.
+        pieces: of the vocabulary.
+        least: tokens that say more than `text`, before the answer may end.
+        most: of those at most; None for any number.
+    """
+
+    def __init__(self, text: str, pieces: Pieces, *, least: int = 0, most: int | None = None) -> None:
         self.text = text
-        self.more = more
+        self.least = least
+        self.most = most
         self._pieces = pieces
 
     def begin(self) -> BeginsWalk:
         """A walk at the beginning of an answer."""
-        return BeginsWalk(encodable(self.text).encode(), self._pieces, more=self.more)
+        return BeginsWalk(encodable(self.text).encode(), self._pieces, self.least, self.most)
 
 
 class BeginsWalk:
-    """One way through the text; behind it everything is allowed."""
+    """One way through the text; behind it everything is allowed, as many tokens as may be said."""
 
-    def __init__(self, text: bytes, pieces: Pieces, *, more: bool = False) -> None:
+    def __init__(self, text: bytes, pieces: Pieces, least: int, most: int | None) -> None:
         self._left = text
         self._pieces = pieces
-        # Whether something has to come behind the text before the answer may end.
-        self._more = more
+        self._least = least
+        self._most = most
+        self._said = 0
 
     def advance(self, tokens: Sequence[int]) -> int:
         """Take in the longest beginning of `tokens` that is allowed, and return its length."""
         for count, token in enumerate(tokens):
-            if not self._left:
-                self._more = False
-                return len(tokens)
-            piece = self._pieces.by_id[token] if 0 <= token < len(self._pieces.by_id) else b""
-            if not piece or not (piece.startswith(self._left) or self._left.startswith(piece)):
+            if self._said == self._most:
                 return count
-            self._more = self._more and len(piece) <= len(self._left)
-            self._left = self._left[len(piece) :]
+            if self._left:
+                piece = self._pieces.by_id[token] if 0 <= token < len(self._pieces.by_id) else b""
+                if not piece or not (piece.startswith(self._left) or self._left.startswith(piece)):
+                    return count
+                self._said += len(piece) > len(self._left)
+                self._left = self._left[len(piece) :]
+            else:
+                self._said += 1
         return len(tokens)
 
     def may_end(self) -> bool:
         """Whether the text is there, and what has to come behind it."""
-        return not self._left and not self._more
+        return not self._left and self._said >= self._least
 
     def allowed(self) -> bytes:
         """The tokens that may come next, one bit each, the lowest first."""
         size = -(-len(self._pieces.by_id) // 8)
+        if self._said == self._most:
+            return bytes(size)
         if not self._left:
             return b"\xff" * size
         bits = bytearray(size)

@@ -131,6 +131,7 @@ def test_every_field_of_a_request_arrives(single: Filler) -> None:
         constraint=constraint,
         suffix=(8, 9),
         session="s",
+        client="c",
     )
     plain = Request(context=(1,))
     untouched = [each.name for each in fields(Request) if getattr(request, each.name) == getattr(plain, each.name)]

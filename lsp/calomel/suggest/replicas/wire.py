@@ -143,13 +143,13 @@ def _constraint(value: object) -> Data:
     if isinstance(value, GrammarConstraint):
         return {"grammar": value.form.grammar}
     if isinstance(value, Begins):
-        return {"begins": value.text, "more": value.more}
+        return {"begins": value.text, "least": value.least, "most": value.most}
     raise InvalidRequestError("constraint is an object, which a replica cannot be sent; use a grammar")
 
 
 def _read_constraint(value: Data, model: Model) -> Constraint:
     if "begins" in value:
-        return HalfWord(value["begins"]).constraint(model.tokenizer, more=value["more"])
+        return HalfWord(value["begins"]).constraint(model.tokenizer, least=value["least"], most=value["most"])
     return model.grammars.compile(AnswerForm(value["grammar"]))
 
 
