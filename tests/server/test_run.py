@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -33,6 +32,10 @@ class Filler:
         return types.SimpleNamespace(text="done", finish_reason="stop", prompt_tokens=1, completion_tokens=1,
                                      cached_tokens=0, steps=1, forwards=1, seconds=0.1, confidence=1.0, result=None,
                                      trimmed=False)
+
+    async def stream(self, request):
+        yield "do"
+        yield await self.afill(request)
 
 def open_filler(model, device, threads, **more):
     if model is not None:
@@ -205,18 +208,26 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(start: Start) 
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.slow
-def test_what_does_not_end_in_time_is_cut(start: Start) -> None:
-    process = start(no_auth=True, shutdown_seconds=1)
+@pytest.mark.parametrize("seconds", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_does_not_end_in_time_is_told_so(start: Start, seconds: int) -> None:
+    process = start(no_auth=True, shutdown_seconds=seconds)
     url = first_lines(process)[0].split()[-1]
     healthy(url)
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(httpx.post, f"{url}/v1/fim/completions", json=ASK, timeout=20)
-        time.sleep(0.4)
+    bodies = ("/v1/fim/completions", ASK), ("/v1/fim/completions", {**ASK, "stream": True}), ("/api/generate", ASK)
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(httpx.post, url + path, json=body, timeout=20) for path, body in bodies]
+        until(lambda: httpx.get(f"{url}/calomel/v1/status").json()["queue"]["running"] == len(bodies), 20)
         process.terminate()
         process.communicate(timeout=20)
-        with contextlib.suppress(httpx.HTTPError):
-            assert running.result(20).status_code >= 500
+        plain, stream, lines = (each.result(20) for each in running)
+
+    assert (plain.status_code, plain.json()["error"]["code"]) == (503, "server_draining")
+    assert plain.headers["retry-after"] == "5"
+    assert stream.status_code == 200
+    first, last = stream.text.strip().split("\n\n")
+    assert json.loads(first.removeprefix("data: "))["choices"][0]["text"] == "do"
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "server_draining"
+    assert json.loads(lines.text.splitlines()[-1])["error"] == json.loads(last.removeprefix("data: "))["error"]
 
 
 @pytest.mark.slow

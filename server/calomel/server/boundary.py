@@ -6,13 +6,14 @@ user's text. Here the log gets the error's type and the places in the code, neve
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from calomel.server.errors import ClientGoneError, DoorError, from_status
+from calomel.server.errors import ClientGoneError, DoorError, DrainingError, from_status
 
 _log = logging.getLogger("calomel.server")
 
@@ -33,6 +34,9 @@ class ErrorBoundary:
             await self._app(scope, receive, reply.send)
         except DoorError as error:
             await reply.fail(error)
+        except asyncio.CancelledError:
+            # Nobody else cancels a request from outside: the server ends, and its time for running ones is over.
+            await reply.fail(DrainingError())
         except (ClientDisconnect, ClientGoneError):
             _log.debug("the client closed the connection")
         except Exception as error:  # noqa: BLE001 (nothing is outside to catch it)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -18,7 +19,7 @@ from calomel.server.admission import Admission
 from calomel.server.boundary import log_failure
 from calomel.server.deliveries import Deliveries
 from calomel.server.disconnect import until_disconnect
-from calomel.server.errors import DoorError, EngineStoppedError, from_engine
+from calomel.server.errors import DoorError, DrainingError, EngineStoppedError, from_engine
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import Filler, ModelLoader
 from calomel.server.metrics import Metrics, Spent
@@ -182,8 +183,12 @@ class Visit:
 
 async def _chained(first: Item, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
     yield first
-    async for item in items:
-        yield item
+    try:
+        async for item in items:
+            yield item
+    except asyncio.CancelledError:
+        # As at the boundary; what is raised here becomes the last event.
+        raise DrainingError from None
 
 
 def door_of(request: Request) -> Door:
