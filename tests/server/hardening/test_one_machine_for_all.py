@@ -85,7 +85,7 @@ def test_who_asks_for_little_hardly_waits_for_who_asks_for_much(server: SimpleNa
     try:
         for thread in crowd:
             thread.start()
-        while server.ann.get("/calomel/v1/status").json()["engine"]["running"] < 8:
+        while server.ann.get("/calomel/v1/status").json()["queue"]["engine_running"] < 8:
             time.sleep(0.1)
         waits = [short(100 + seed) for seed in range(5)]
     finally:
