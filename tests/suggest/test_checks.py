@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.suggest.editor import editing
 
 from calomel.suggest.checks.blank import changes_only_space, is_blank
 from calomel.suggest.checks.line_rest import is_inert, line_rest, splits_word, within_line
-from calomel.suggest.checks.overlap import without_overlap
+from calomel.suggest.checks.overlap import without_echo, without_overlap
+from calomel.suggest.silence import Silence
+from calomel.suggest.suggestion import Suggestion
 
 
 @pytest.mark.parametrize(
@@ -59,3 +62,33 @@ def test_white_space_is_nothing() -> None:
     assert is_blank(" \n\t")
     assert changes_only_space("a b\n", "a  b")
     assert not changes_only_space("a b", "a c")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "answer", "left"),
+    [
+        ("    return ", "return width * height", "width * height"),
+        ("    return ", "returned", "returned"),
+        ("x = not ", "not y", "not y"),
+        ("returned ", "turned x", "turned x"),
+        ("a\n", "a b", "a b"),
+    ],
+)
+def test_the_word_before_the_cursor_is_not_said_again(prefix: str, answer: str, left: str) -> None:
+    assert without_echo(prefix, answer) == left
+
+
+async def test_a_bare_return_is_not_answered_with_another_one() -> None:
+    async with editing("def area(width, height):\n    retur|\n", "return width * height") as editor:
+        editor.type("n ")
+        answer = await editor.inline()
+        assert isinstance(answer, Suggestion)
+        assert [edit.text for edit in answer.edits] == ["width * height"]
+
+
+async def test_the_brackets_that_the_line_above_ends_with_are_not_said_again() -> None:
+    async with editing("    self.names.remove(name)|\n", "(name)") as editor:
+        editor.type("\n    ")
+        answer = await editor.inline()
+        assert isinstance(answer, Silence)
+        assert answer.reason == "repeats_above"

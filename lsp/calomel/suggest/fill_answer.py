@@ -8,7 +8,7 @@ from typing import Final
 
 from calomel.suggest.checks.blank import is_blank
 from calomel.suggest.checks.line_rest import line_rest, within_line
-from calomel.suggest.checks.overlap import without_overlap
+from calomel.suggest.checks.overlap import without_echo, without_overlap
 from calomel.suggest.completer import Candidate
 from calomel.suggest.line_ends import with_line_ends_of
 from calomel.suggest.silence import SilenceReason
@@ -36,12 +36,13 @@ class Filled:
 def read_fill(candidate: Candidate, prefix: str, suffix: str) -> Filled | SilenceReason:
     """The answer between `prefix` and `suffix`, the whole text before and behind the cursor.
 
-    What repeats the text behind the cursor is taken off its end, unless nothing else would be left. Whether an answer
-    is worth anything is not decided here.
+    What repeats the text behind the cursor, or the word before it, is taken off, unless nothing else would be left.
+    Whether an answer is worth anything is not decided here.
     """
     if not candidate.text:
         return SilenceReason.EMPTY
     whole = text = with_line_ends_of(candidate.text, prefix + suffix[:4096] if len(prefix) < 4096 else prefix)  # noqa: PLR2004
+    text = without_echo(prefix, text)
     truncated = candidate.finish_reason != "stop"
     last = _LAST_LINE_END.search(text)
     cut_off = truncated

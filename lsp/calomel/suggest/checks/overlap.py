@@ -1,7 +1,8 @@
-"""An answer whose end repeats what already follows the cursor: the repetition is taken off."""
+"""An answer that repeats what stands before or behind the cursor already: the repetition is taken off."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from calomel.suggest.checks.line_rest import line_rest
@@ -12,6 +13,16 @@ _QUOTES: Final = frozenset("\"'`")
 # Fewer letters than this may well be meant: "a" before "a" is no repetition yet.
 _MIN_LETTERS: Final = 3
 _LINE_ENDS: Final = frozenset("\r\n")
+_LAST_WORD: Final = re.compile(r"(?<!\w)([^\W\d]\w*)[ \t]+\Z")
+# `not not x`, `long long x`.
+_TWICE: Final = frozenset({"not", "long"})
+
+
+def without_echo(prefix: str, text: str) -> str:
+    """`text` without a beginning that is also the last word of `prefix`: `return` behind `return `."""
+    last = _LAST_WORD.search(prefix[-200:])
+    again = None if last is None or last[1] in _TWICE else re.match(rf"{last[1]}(?:[ \t]+|\Z)", text)
+    return text if again is None else text[again.end() :]
 
 
 def without_overlap(text: str, suffix: str) -> str:

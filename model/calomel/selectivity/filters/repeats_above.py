@@ -15,7 +15,7 @@ _LEAST_WRITTEN: Final = 3
 
 
 def repeats_above(proposal: Proposal) -> bool:
-    """Whether its lines are those directly above, word for word and as many."""
+    """Whether its lines are those directly above, word for word and as many, or the brackets that one ends with."""
     return any(
         not proposal.text[start:end].strip() and _repeats(proposal.text, start, end, new)
         for start, end, new in proposal.edits
@@ -33,6 +33,8 @@ def _repeats(text: str, start: int, end: int, new: str) -> bool:
         others = [*above(text, start), head]
     else:
         others = above(text, start)
+    if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
+        return True
     # A blank line between separates on purpose.
     others = [line.strip() for line in others[-len(own) :]]
     return bool(own) and own == others and letters("".join(own)) >= _LEAST_LETTERS
