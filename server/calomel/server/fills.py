@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from calomel.prompts.foreign.fim_tokens import FimPromptText
-from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.prompts.parts import PromptParts
 from calomel.server.door import Visit
 from calomel.server.sessions import client_of
 from calomel.suggest.asker import context_tokens
@@ -33,8 +35,10 @@ async def fill_of(
     known, mask = visiting.door.workspace, visiting.door.mask
     hole = shown if known is None else await visiting.run(known.hole(shown))
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
-    related = tuple(Excerpt(each.path, each.start_line, mask(each.text)) for each in hole.related)
-    text, at = mask(hole.prefix + hole.suffix), len(hole.prefix)
+    texts = (hole.prefix + hole.suffix, *(each.text for each in hole.related))
+    masked = [await asyncio.to_thread(mask, each) for each in texts]
+    text, at = masked[0], len(hole.prefix)
+    related = tuple(replace(each, text=shown) for each, shown in zip(hole.related, masked[1:], strict=True))
     parts = PromptParts(related=related, path=hole.path, prefix=text[:at], suffix=text[at:])
     if hole is not shown:
         # A whole file: what is far from the hole is cut as in an editor's context.

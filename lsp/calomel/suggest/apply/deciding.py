@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -52,7 +53,7 @@ async def decide(
     """
     if merged.sure or not merged.ambiguous or "edit" not in info.kinds:
         return Decided(merged.text, merged.warning)
-    request = _request(info, original, update, merged.ambiguous, mask)
+    request = await asyncio.to_thread(_request, info, original, update, merged.ambiguous, mask)
     if request is None:
         return Decided(merged.text, merged.warning)
     answered = await answer(filler, info, request)

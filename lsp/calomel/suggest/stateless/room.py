@@ -107,7 +107,8 @@ class EditRoom:
             EngineError: the engine refused or failed.
         """
         self.judging.know(info)
-        shown = frame(prompt, self.secrets.mask)
+        # Looking for secrets in megabytes takes seconds, which others do not wait for.
+        shown = await asyncio.to_thread(frame, prompt, self.secrets.mask)
         model = _Counted(filler, info)
         asker = Asker(self._builder, model, self.judging, asyncio.sleep)
         question = self._question(shown, info, client, max_tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -86,7 +87,7 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
         from calomel.suggest.chat import Chat  # the engine imports torch, which came with the model
 
         chat = Chat(visiting.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
-        wanted = chat_request(visiting, body)
+        wanted = await asyncio.to_thread(chat_request, visiting, body)
         try:
             if body.stream:
                 return await _stream(visiting, body, chat, wanted)
