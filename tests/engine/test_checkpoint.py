@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from calomel.engine import CheckpointError, Engine, ModelConfig, Request, Transformer, load_checkpoint, save_checkpoint
 from calomel.engine.engine import native_dtype
+from calomel.weights import nano_path
 
 
 @pytest.fixture
@@ -73,6 +75,12 @@ def test_a_tensor_of_the_wrong_shape_is_named(folder: Path) -> None:
         load_checkpoint(folder)
 
 
+def test_weights_that_are_no_numbers_are_named(folder: Path) -> None:
+    change(folder, lambda tensors: tensors["model.norm.weight"].fill_(math.nan))
+    with pytest.raises(CheckpointError, match=r"norm\.weight"):
+        load_checkpoint(folder)
+
+
 def test_a_damaged_file_is_named(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"not tensors at all")
 
@@ -117,3 +125,31 @@ def test_a_folder_without_configuration_is_named(tmp_path: Path) -> None:
 
 def test_a_configuration_is_read_back(config: ModelConfig) -> None:
     assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("vocab_size", -1),
+        ("num_attention_heads", 0),
+        ("num_key_value_heads", 0),
+        ("hidden_size", 0),
+        ("rms_norm_eps", -1),
+        ("rms_norm_eps", math.nan),
+        ("rope_theta", 0),
+        ("hidden_act", "gelu"),
+        ("hidden_act", ["silu"]),
+        ("layer_types", ["chunked_attention"] * 6),
+        ("diffusion.max_canvas", -1),
+        ("diffusion.mask_token_id", 8192),
+        ("diffusion.end_token_id", -1),
+        ("diffusion.end_token_id", "0"),
+    ],
+)
+def test_a_field_that_cannot_be_is_refused_by_its_name(field: str, value: Any) -> None:
+    raw = json.loads((nano_path() / "config.json").read_text())
+    name = field.removeprefix("diffusion.")
+    (raw if name == field else raw["diffusion"])[name] = value
+
+    with pytest.raises(CheckpointError, match=name):
+        ModelConfig.from_dict(raw)

@@ -127,6 +127,23 @@ def test_as_many_contexts_are_cached_as_the_memory_that_is_left_has_room_for(
         assert engine.cache.pages * engine.cache.page_size == tokens
 
 
+@pytest.mark.parametrize(("field", "value"), [("vocab_size", -1), ("num_attention_heads", 0), ("max_canvas", -1)])
+def test_a_folder_with_a_field_that_cannot_be_is_refused_by_its_name(tmp_path: Path, field: str, value: int) -> None:
+    raw = json.loads((nano_path() / "config.json").read_text())
+    (raw["diffusion"] if field == "max_canvas" else raw)[field] = value
+    write_config(tmp_path, raw)
+
+    with pytest.raises(CheckpointError, match=field):
+        open_engine(tmp_path)
+
+
+def test_a_configuration_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[" * 200_000)
+
+    with pytest.raises(CheckpointError, match="not valid JSON"):
+        open_engine(tmp_path)
+
+
 def test_a_number_of_cached_tokens_that_was_asked_for_is_kept_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calomel.families.open.free_bytes", lambda device: 350 * MIB)
 

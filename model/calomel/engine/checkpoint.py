@@ -79,12 +79,16 @@ def load_checkpoint(
     """Build the decoder of the checkpoint in `folder`, in evaluation mode, with weights as `dtype` on `device`.
 
     Raises:
-        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown or of the wrong shape.
+        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or has a
+            number that is none.
     """
     config = ModelConfig.from_file(folder / CONFIG_FILE)
     with torch.device("meta"):
         model = Transformer(config)
     state = _read(folder, config, model, dtype, device)
+    for name, tensor in state.items():
+        if not tensor.isfinite().all():
+            raise CheckpointError(f"{name} in {folder / WEIGHTS_FILE} has numbers that are infinite or none")
     model.load_state_dict(state, strict=False, assign=True)
     if config.tie_word_embeddings:
         model.lm_head.weight = model.embed_tokens.weight

@@ -8,10 +8,11 @@ What a diffusion checkpoint needs on top (its mask token, its end token, whether
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, get_args
 
 from calomel.engine.errors import CheckpointError
 from calomel.engine.memory import MemoryConfig
@@ -55,8 +56,8 @@ class DiffusionConfig:
     block_cache: bool = False
 
     def __post_init__(self) -> None:
-        if self.block < 1:
-            raise CheckpointError(f"block is {self.block}; it must be at least 1")
+        _need_whole(self, 0, "mask_token_id", "end_token_id")
+        _need_whole(self, 1, "block", "max_canvas")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
             raise CheckpointError(
                 f"with blocks of {self.block} a checkpoint is not verifiable, and max_canvas ({self.max_canvas}) is a "
@@ -64,6 +65,14 @@ class DiffusionConfig:
             )
         if self.sub_block is not None and (self.sub_block < 1 or self.block % self.sub_block):
             raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are no multiple of it")
+
+
+def _need_whole(config: object, least: int, *names: str) -> None:
+    """Raise the CheckpointError that names the first field that is no whole number of at least `least`."""
+    for name in names:
+        value = getattr(config, name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise CheckpointError(f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
 class Shape(Protocol):
@@ -113,6 +122,16 @@ class ModelConfig:
     memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
+        _need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+        _need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
+        for name in ("rms_norm_eps", "rope_theta"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise CheckpointError(f"{name} is {getattr(self, name)}; it must be a number above 0")
+        for name in ("mask_token_id", "end_token_id"):
+            if getattr(self.diffusion, name) >= self.vocab_size:
+                raise CheckpointError(f"{name} is {getattr(self.diffusion, name)}; vocab_size is {self.vocab_size}")
+        for kind in set(self.layer_types) - set(get_args(LayerType)):
+            raise CheckpointError(f"layer_types has {kind!r}; there are {', '.join(get_args(LayerType))}")
         if not self.layer_types:
             object.__setattr__(self, "layer_types", ("full_attention",) * self.num_hidden_layers)
         if len(self.layer_types) != self.num_hidden_layers:
@@ -150,6 +169,8 @@ class ModelConfig:
         Raises:
             CheckpointError: a required field is missing or has the wrong type; the message names it.
         """
+        if raw.get("hidden_act", "silu") not in ("silu", "swish"):
+            raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
         try:
             diffusion = DiffusionConfig(**raw["diffusion"])
             heads = int(raw["num_attention_heads"])
@@ -160,7 +181,7 @@ class ModelConfig:
                 num_hidden_layers=int(raw["num_hidden_layers"]),
                 num_attention_heads=heads,
                 num_key_value_heads=int(raw.get("num_key_value_heads", heads)),
-                head_dim=int(raw.get("head_dim", raw["hidden_size"] // heads)),
+                head_dim=int(raw.get("head_dim", raw["hidden_size"] // (heads or 1))),
                 max_position_embeddings=int(raw["max_position_embeddings"]),
                 diffusion=diffusion,
                 rms_norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
@@ -177,7 +198,7 @@ class ModelConfig:
             )
         except KeyError as error:
             raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
             raise CheckpointError(f"config.json has a field of the wrong type: {error}") from error
 
     @classmethod

@@ -40,7 +40,7 @@ def _open(folder: Path, options: OpenOptions) -> Serving:
 
 
 def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
-    return decoder_estimate(raw, options, canvas=int(raw["diffusion"].get("max_canvas", 64)))
+    return decoder_estimate(raw, options, canvas=ModelConfig.from_dict(raw).diffusion.max_canvas)
 
 
 OWN: Final = Family(
