@@ -146,8 +146,8 @@ class Knowing(Transformer):
         self.context = context
         self.answer = answer
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: object) -> Tensor:
-        del attend
+    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
+        del attend, text
         return torch.stack((ids.float(), positions.float()), dim=-1)
 
     def logits(self, hidden: Tensor) -> Tensor:

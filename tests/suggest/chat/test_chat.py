@@ -63,8 +63,8 @@ class Speaking(Transformer):
         self.said: list[int] = []
         self.context = 0
 
-    def forward(self, ids: Tensor, positions: Tensor, attend: object) -> Tensor:
-        del attend
+    def forward(self, ids: Tensor, positions: Tensor, attend: object, text: Tensor | None = None) -> Tensor:
+        del attend, text
         return torch.stack((ids.float(), positions.float()), dim=-1)
 
     def logits(self, hidden: Tensor) -> Tensor:
