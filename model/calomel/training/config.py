@@ -161,6 +161,7 @@ class TrainConfig:
         region: how large a region is; written into the checkpoint.
         silent_scenes: of the moments in which nothing is to change any more, this share is used. Most places of the
             other moments are silent already.
+        commits: of the stories this share is from commits, where a language has others too.
         tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
@@ -180,6 +181,7 @@ class TrainConfig:
     held_out_edits: Path | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     silent_scenes: float = 0.5
+    commits: float = 0.5
     rows: int = 20_000_000
     seed: int = 0
     threads: int = 0

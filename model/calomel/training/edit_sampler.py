@@ -19,12 +19,19 @@ _TRIES: Final = 50
 
 
 class StorySampler:
-    """Draws stories: first a language by its share, then a story, each as often as the other."""
+    """Draws stories: a language by its share, whether of commits, then a story, each as often as the other.
 
-    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float]) -> None:
-        self._stories: dict[str, list[Story]] = {}
+    Args:
+        stories: all of them.
+        shares: of the languages; empty for equal ones.
+        commits: share of those that are commits', where a language has both.
+    """
+
+    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float], commits: float = 0.5) -> None:
+        self._stories: dict[str, tuple[list[Story], list[Story]]] = {}
         for story in stories:
-            self._stories.setdefault(story.language, []).append(story)
+            self._stories.setdefault(story.language, ([], []))[story.kind == "commit"].append(story)
+        self._commits = commits
         self._languages = sorted(
             language for language in self._stories if not shares or shares.get(language, 0.0) > 0.0
         )
@@ -34,7 +41,8 @@ class StorySampler:
 
     def draw(self, rng: random.Random) -> Story:
         """A story."""
-        return rng.choice(self._stories[rng.choices(self._languages, self._shares)[0]])
+        told, committed = self._stories[rng.choices(self._languages, self._shares)[0]]
+        return rng.choice(committed if not told or (committed and rng.random() < self._commits) else told)
 
 
 class EditExamples:
@@ -48,7 +56,7 @@ class EditExamples:
     @classmethod
     def from_file(cls, path: Path, config: TrainConfig, maker: EditExampleMaker) -> EditExamples:
         """Of the stories in a `.jsonl.zst` made by `calomel edits`."""
-        return cls(StorySampler(read_stories(path), config.languages), maker, config.silent_scenes)
+        return cls(StorySampler(read_stories(path), config.languages, config.commits), maker, config.silent_scenes)
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
         """An example of some moment of some story.
