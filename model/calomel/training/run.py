@@ -263,7 +263,7 @@ class _Run:
     def _pause(self) -> None:
         if self.pause_file is not None and self.pause_file.exists():
             self.console.print(f"paused while {self.pause_file} exists")
-            while self.pause_file.exists():
+            while self.pause_file.exists() and not self.stopping:
                 time.sleep(_PAUSE_POLL_SECONDS)
 
     def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
