@@ -143,6 +143,17 @@ def test_a_run_waits_while_the_pause_file_exists(
     assert counters.seconds < 60
 
 
+def test_a_run_that_waits_can_be_ended(config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pause = tmp_path / "pause"
+    pause.touch()
+    monkeypatch.setattr("calomel.training.run.time.sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+
+    counters = train(config, tmp_path / "run", pause_file=pause)
+
+    assert counters.step == 1
+    assert (tmp_path / "run/state.json").is_file()
+
+
 def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
     factors = [rate_factor(step, step / 100, warmup_steps=10, decay_share=0.5) for step in range(101)]
 
