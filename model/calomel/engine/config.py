@@ -56,7 +56,8 @@ class DiffusionConfig:
     block_cache: bool = False
 
     def __post_init__(self) -> None:
-        _need_whole(self, 0, "mask_token_id", "end_token_id")
+        _need_whole(self, -1, "mask_token_id")  # none where noise is uniform
+        _need_whole(self, 0, "end_token_id")
         _need_whole(self, 1, "block", "max_canvas")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
             raise CheckpointError(
@@ -124,6 +125,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         _need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
         _need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
+        _need_whole(self.diffusion, 0, "mask_token_id")
         for name in ("rms_norm_eps", "rope_theta"):
             if not 0 < getattr(self, name) < math.inf:
                 raise CheckpointError(f"{name} is {getattr(self, name)}; it must be a number above 0")
