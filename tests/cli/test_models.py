@@ -166,8 +166,8 @@ def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[
     def figures(text: str) -> list[float]:
         return [float(line.split("MiB")[0].split()[-1]) for line in text.splitlines()]
 
-    weights, contexts, step, together, _ = figures(wide)
-    assert together == pytest.approx(weights + contexts + step, abs=0.2)
+    weights, contexts, step, program, together, _ = figures(wide)
+    assert together == pytest.approx(weights + contexts + step + program, abs=0.2)
     assert figures(narrow)[1] == pytest.approx(contexts / 2, abs=0.1)
     assert "on cpu: fits" in wide
 
