@@ -1,7 +1,7 @@
 """Memory without arithmetic: an embedding of the last two tokens, and one of the last three, looked up by hash.
 
 A transformer spends much of a small size on which token follows which others. A table tells it at the price of a
-lookup (Cheng et al. 2026, "Conditional Memory via Scalable Lookup"; Huang et al. 2025, "Over-Tokenized Transformer").
+lookup ("Engram", arXiv 2601.07372; "Over-Tokenized Transformer", Huang et al. 2025).
 The tokens are neighbours in the text, not in the prompt: the mark before an answer stands for the last token before the
 hole, and an answer's first token stands behind it, whatever of the suffix the prompt has in between.
 """
