@@ -26,7 +26,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --no-input --constraint constraints.txt
 
 try: $(VENV)/.installed-base
-	$(BIN)/calomel try
+	@$(BIN)/calomel try
 	echo
 	# Asked here: inside of a substitution, standard output is no terminal.
 	seconds=5
@@ -34,7 +34,7 @@ try: $(VENV)/.installed-base
 	$(BIN)/calomel demo --seconds "$$seconds"
 
 test: check
-	$(BIN)/python -m pytest -m "not slow and not e2e"
+	$(BIN)/python -m pytest -n "$$(getconf _NPROCESSORS_ONLN)" --dist worksteal -m "not slow and not e2e"
 
 test-full: check
 	$(BIN)/python -m pytest

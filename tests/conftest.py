@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,8 +12,21 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Under `nohup`, and behind an `&`, programs that a test starts would not hear SIGHUP, or SIGINT: what is ignored is
+# inherited, a handler is not.
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # How long an example takes is the machine's doing: a speed claim is a benchmark, never a test.
-settings.register_profile("calomel", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Where a change is judged, examples are the same each time, so that what fails is the change; elsewhere they are new.
+settings.register_profile(
+    "calomel",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI", "") not in ("", "0", "false"),
+)
 settings.load_profile("calomel")
 
 

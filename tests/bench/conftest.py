@@ -9,10 +9,10 @@ import pytest
 import torch
 import zstandard
 
-from calomel.bench.heldout import HeldoutFile
-from calomel.bench.progress import Progress
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
-from calomel.training.tokenizer import train_tokenizer
+from calomel.report.heldout import HeldoutFile
+from calomel.report.running import Progress
+from calomel.training.documents import train_tokenizer
 
 PYTHON = '''def average(numbers: list[float]) -> float:
     """The arithmetic mean of numbers, zero for none of them."""

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from tests.bench.measure import PlainMeasure
 
-from calomel.bench.answer import Attempt, Contender, ModelAnswerer, matches
-from calomel.bench.holes import REST_OF_LINE, Hole
-from calomel.bench.model import OpenModel, PlainMeasure
+from calomel.bench.holes import REST_OF_LINE
+from calomel.bench.infill import Attempt, ModelAnswerer, matches
+from calomel.bench.model import Contender, OpenModel
 from calomel.engine import Engine, Result
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.report.heldout import Hole
 from calomel.suggest.fill import Fill, FillRequest
 from calomel.suggest.filler import Filler
 
@@ -44,7 +46,6 @@ class FakeFiller:
             length_scores=(),
             prefill_seconds=0.5,
             denoise_seconds=0.25,
-            near_ties=0,
         )
         return Fill(self.text, "stop", 1.0, 20, tokens, 16, 2, 3, 0.75, result)
 

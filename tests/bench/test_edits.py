@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 from tests.bench.suite import write_suite
 
-from calomel.bench.cases import SuiteError, read_suite
 from calomel.bench.edits import ask_all, ask_plain
-from calomel.bench.suite_figures import figures, score_above
-from calomel.bench.suite_score import score_suite
+from calomel.bench.suite import SuiteError, figures, read_suite, score_above, score_suite
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 
 

@@ -6,16 +6,12 @@ from pathlib import Path
 import pytest
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.bench.asked_moments import Contenders, ask_moment
-from calomel.bench.cases import SuiteError
-from calomel.bench.held_edits import HeldOptions, ask_moments, report_of
-from calomel.bench.held_summary import held_figures, held_tables, share
-from calomel.bench.journal import Journal
-from calomel.bench.moment_row import Row
-from calomel.bench.moments import Moment, moments
-from calomel.bench.progress import Progress
-from calomel.bench.stories import Story, composed, read_stories
-from calomel.replay.watched_gate import HideAll
+from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
+from calomel.bench.held_summary import Row, held_figures, held_tables, share
+from calomel.bench.suite import SuiteError
+from calomel.replay.watching import HideAll
+from calomel.report.running import Journal, Progress
+from calomel.report.stories import Moment, Story, composed, moments, read_stories
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 
 
@@ -140,10 +136,13 @@ async def test_the_report_has_everybody_and_every_maker(story: Story, progress: 
     assert (flat["exact_match"], flat["repeat_exact_match"], flat["exact_match_kind_rename"]) == (1.0, 1.0, 1.0)
     assert flat["exact_match_over_left_to_right"] == 0.0
     assert flat["maker_canvas_chosen"] == 0.0
+    assert report_of(rows, await model.info(), HeldOptions(baselines=False)).bench == "bench edits held-out alone"
     page = report_of(rows, await model.info(), HeldOptions()).to_markdown()
     assert "| last edit repeated by text substitution | 100.0% [100.0%, 100.0%] |" in page
     assert "| canvas | 100% |" in page
-    whole, kinds, languages, made = held_tables(rows)
+    whole, kinds, languages, harm, made = held_tables(rows)
+    assert (flat["offers"], flat["harmful_offers"]) == (1, 0)
+    assert harm.rows == (("Calomel", "1", *["0 (0.0%)"] * 4),)
     assert [row[0] for row in kinds.rows] == ["rename"]
     assert [row[0] for row in languages.rows] == ["python"]
     assert len(whole.rows) == 4

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from calomel.bench.heldout import HELDOUT, BenchDataError, HeldoutFile, read_heldout
+from calomel.report.heldout import HELDOUT, BenchDataError, HeldoutFile, read_heldout
 
 
 def write(path: Path, *rows: dict[str, str]) -> Path:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from tests.bench.measure import PlainMeasure
 
-from calomel.bench.heldout import HeldoutFile
 from calomel.bench.holes import (
     INSIDE_INDENT,
     INSIDE_LINE,
@@ -13,10 +13,9 @@ from calomel.bench.holes import (
     REST_OF_LINE,
     SEVERAL_LINES,
     TOKEN_ALIGNED,
-    Hole,
     make_holes,
 )
-from calomel.bench.model import PlainMeasure
+from calomel.report.heldout import HeldoutFile, Hole
 
 Files = tuple[HeldoutFile, ...]
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.bench.measure import PlainMeasure
 
-from calomel.bench.answer import Attempt, Contender
-from calomel.bench.collect import collect
-from calomel.bench.holes import KINDS, REST_OF_LINE, TOKEN_ALIGNED, Hole
-from calomel.bench.infill import InfillOptions, contenders_of, measure_infill, run_infill
-from calomel.bench.journal import Journal
-from calomel.bench.model import LEFT_TO_RIGHT, PlainMeasure
-from calomel.bench.progress import Progress
+from calomel.bench.holes import KINDS, REST_OF_LINE, TOKEN_ALIGNED
+from calomel.bench.infill import Attempt, InfillOptions, collect, contenders_of, measure_infill
+from calomel.bench.model import LEFT_TO_RIGHT, Contender
+from calomel.report.heldout import Hole
+from calomel.report.running import Journal, Progress
 
 
 @dataclass
@@ -121,12 +120,13 @@ def test_absent_public_tasks_are_skipped_and_said_so(
     wanted = replace(options, human_eval=True, data=tmp_path)
     report = measure_infill(wanted, Scripted(), PlainMeasure(), progress, weights="w")
     assert "does not exist" in str(report.flat["human_eval_skipped"])
-    assert report.flat["humaneval_single_line.pass_at_1"] is None
+    assert report.flat["humaneval_single_line.exact_match"] is None
     assert "HumanEval-Infilling was left out" in report.to_markdown()
 
 
-def test_the_oracle_is_always_right_and_writes_its_files(options: InfillOptions, tmp_path: Path) -> None:
-    run_infill(replace(options, oracle=True, json=tmp_path / "o.json", results=tmp_path / "results"))
+def test_the_page_and_the_keys_are_written(options: InfillOptions, progress: Progress, tmp_path: Path) -> None:
+    report = measure_infill(options, Scripted(), PlainMeasure(), progress, weights="w")
+    report.write(json_path=tmp_path / "o.json", results=tmp_path / "results")
     flat = json.loads((tmp_path / "o.json").read_text())
     assert [flat[f"{row}.exact_match"] for row in KINDS] == [1.0] * 5
     assert flat["command"] == "calomel bench infill"

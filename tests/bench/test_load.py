@@ -1,45 +1,112 @@
+"""What the load bench makes of its observations; and, slowly, the whole of it against the real server."""
+
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
-from calomel.bench.load import LoadWatch, busy_seconds
+from calomel.bench.load import (
+    Asked,
+    Crowd,
+    LoadOptions,
+    Place,
+    Sample,
+    Seen,
+    Served,
+    crowd,
+    flat_figures,
+    look,
+    make_places,
+    run_load,
+    source_address,
+)
+from calomel.report.heldout import read_heldout
+from calomel.weights import nano_path
+
+PLACE = Place("before", "behind", "typed")
 
 
-def watch(clock: Iterator[float], busy: Iterator[float | None], own: Iterator[float]) -> LoadWatch:
-    return LoadWatch(clock=lambda: next(clock), busy=lambda: next(busy), own=lambda: next(own), loadavg=lambda: 1.5)
+def answered(began: float, seconds: float) -> Asked:
+    return Asked(began, seconds, 200, prompt=100, cached=90)
 
 
-def test_own_work_is_no_load() -> None:
-    quiet = watch(iter([0.0, 10.0]), iter([100.0, 115.0]), iter([5.0, 20.0]))
-    assert quiet.others() == 0.0
+def test_places_have_about_the_context_that_was_asked_for() -> None:
+    places = make_places(6, 1000, read_heldout(), seed=3)
+    assert all(1500 < len(place.prefix) + len(place.suffix) <= 3000 for place in places)
+    assert len({place.prefix for place in places}) == 6
+    assert all(place.typed for place in places)
+    assert places == make_places(6, 1000, read_heldout(), seed=3)
 
 
-def test_the_work_of_others_is_told_in_cores() -> None:
-    busy = watch(iter([0.0, 10.0]), iter([100.0, 130.0]), iter([5.0, 20.0]))
-    assert busy.others() == 1.5
+def test_each_request_is_one_key_further_and_begins_anew_behind_the_last() -> None:
+    prompts = [PLACE.request(keys)["prompt"] for keys in range(8)]
+    assert prompts == [f"before{'typed'[:at]}" for at in (0, 1, 2, 3, 4, 5, 0, 1)]
+    assert (PLACE.request(0)["min_tokens"], PLACE.request(0)["max_tokens"], PLACE.request(0)["stop"]) == (32, 32, [])
 
 
-def test_within_a_window_the_last_window_counts() -> None:
-    busy = watch(iter([0.0, 10.0, 10.1]), iter([100.0, 130.0, 130.1]), iter([5.0, 20.0, 20.1]))
-    assert (busy.others(), busy.others()) == (1.5, 1.5)
+def test_figures_are_of_all_phases() -> None:
+    alone = Crowd([[answered(at, 0.1) for at in (0.0, 0.1, 0.2, 0.3)]], began=0, seconds=0.4)
+    clients = [[answered(0, seconds), answered(1, seconds)] for seconds in (0.5, 0.5, 1.0)]
+    together = Crowd(clients, began=0, seconds=2.0, left=2)
+    refused = Crowd([[Asked(0, 0.1, 429, later=True), Asked(0, 0.1, 0), answered(0, 1)]], began=0, seconds=1)
+    seen = Seen(
+        Sample(100.0, 10, 4),
+        alone,
+        together,
+        refused,
+        [30.0, 20.0, 200.0],
+        [1.0, 4.0],
+        Crowd([[Asked(0, 0.1, 500)]]),
+        [Sample(300.0, 14, 5)],
+        Sample(120.0, 11, 4),
+        0,
+    )
+    flat = flat_figures(seen)
+    assert (flat["throughput_alone"], flat["throughput"], flat["throughput_ratio"]) == (10.0, 3.0, 0.3)
+    assert (flat["p95_alone_ms"], flat["p50_ms"], flat["fairness"]) == (100.0, 500.0, 2.0)
+    assert (flat["requests"], flat["left"]) == (12, 2)
+    assert (flat["errors"], flat["rejected"], flat["crowded_rejected"], flat["crowded_answered"]) == (2, 0, 1, 1)
+    assert flat["health_most_ms"] == 4.0
+    assert (flat["person_p50_ms"], flat["person_most_ms"]) == (30.0, 200.0)
+    assert (flat["memory_start_mib"], flat["memory_most_mib"], flat["memory_end_mib"]) == (100.0, 300.0, 120.0)
+    assert (flat["files_left"], flat["files_most"], flat["places_left"], flat["cached_share"]) == (1, 14, 0, 0.9)
 
 
-def test_without_proc_the_load_average_stands_in() -> None:
-    blind = watch(iter([0.0, 10.0]), iter([None, None]), iter([0.0, 10.0]))
-    assert blind.others() == 0.5
+def test_a_process_is_looked_at_by_what_the_system_says(tmp_path: Path) -> None:
+    for name in ("7/fd/0", "7/fd/1", "7/task/7"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
+    sample = look(7, tmp_path)
+    assert (sample.files, sample.threads, sample.memory > 0) == (2, 1, True)
+    assert look(8, tmp_path) == Sample()
 
 
-@pytest.mark.parametrize(("samples", "loaded"), [([0.0, 0.1], False), ([0.0, 0.1, 0.9], True), ([], False)])
-def test_a_run_is_marked_by_its_mean(samples: list[float], loaded: bool) -> None:  # noqa: FBT001 - a parameter
-    still = watch(iter([0.0]), iter([0.0]), iter([0.0]))
-    assert still.summary(samples).loaded is loaded
+def test_clients_come_from_addresses_of_their_own_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    addresses = [source_address("http://127.0.0.1:8", number) for number in (0, 255)]
+    assert addresses == ["127.1.0.1", "127.1.1.0"]
+    assert source_address("http://192.0.2.1:8", 0) is None
 
 
-def test_busy_seconds_leave_out_idle_and_waiting(tmp_path: Path) -> None:
-    stat = tmp_path / "stat"
-    stat.write_text("cpu  100 200 300 40000 50000 600 700 800 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
-    assert busy_seconds(stat) == pytest.approx(27.0)  # 2,700 ticks of a hundredth of a second
-    assert busy_seconds(tmp_path / "absent") is None
+def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) -> None:
+    gone = Served("http://127.0.0.1:9", "token", 1, tmp_path / "log")
+    found = asyncio.run(crowd(gone, [PLACE, PLACE], 0.0))
+    assert (found.errors, found.rejected, len(found.asked)) == (2, 0, 2)
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+@pytest.mark.skipif(not (nano_path() / "model.safetensors").exists(), reason="no weights")
+def test_the_bench_runs_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    path = tmp_path / "load.json"
+    run_load(LoadOptions(clients=4, context=256, minutes=0.1, max_requests=8, quick=True, json=path))
+    flat = json.loads(path.read_text())
+    assert (flat["errors"], flat["rejected"], flat["places_left"]) == (0, 0, 0)
+    assert flat["files_left"] <= 0
+    assert flat["throughput"] > 0
+    assert flat["cached_share"] > 0.5
+    assert flat["crowded_rejected"] > 0
+    assert flat["person_most_ms"] is not None

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.bench.moments import Moment, chosen, moments
-from calomel.bench.stories import Story, composed, read_stories
+from calomel.report.stories import Moment, Story, chosen, composed, moments, read_stories
 
 
 @pytest.fixture

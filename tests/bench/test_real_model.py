@@ -27,7 +27,6 @@ def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path, 
         contexts=(128, 2048),
         answers=(8,),
         cases=2,
-        bf16=False,
     )
     flat = run_speed(options).flat
     assert flat["128.8.warm_p50_ms_n"] == 2

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.bench.repeat_edit import repeat_last, substitution
+from calomel.bench.baselines import repeat_last, substitution
 from calomel.prompts.parts import Hunk
 from calomel.suggest.suggestion import TextEdit, apply
 

@@ -5,10 +5,19 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from calomel.bench.machine import Machine, Provenance, describe_machine, describe_run, source_hash, weights_hash
-from calomel.bench.progress import Progress
-from calomel.bench.report import Report, Table, put_interval
-from calomel.bench.stats import Interval
+from calomel.report.result import (
+    Machine,
+    Provenance,
+    Report,
+    Table,
+    describe_machine,
+    describe_run,
+    put_interval,
+    source_hash,
+    weights_hash,
+)
+from calomel.report.running import Progress
+from calomel.report.stats import Interval
 
 MACHINE = Machine("Some CPU", 2, 24.0, "Linux x86_64", "3.11.7")
 PROVENANCE = Provenance("calomel bench infill", "abc", dirty=True, machine=MACHINE, date="2026-01-02")

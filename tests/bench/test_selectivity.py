@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 from tests.selectivity.made import TRUTH, drawn, sample
 
-from calomel.bench.selectivity import SelectivityOptions, run_selectivity
-from calomel.bench.selectivity_figures import SelectivityFigures, halves
-from calomel.bench.stats import Interval
-from calomel.replay import resampling
+from calomel.bench.selectivity import SelectivityFigures, SelectivityOptions, run_selectivity
+from calomel.report import stats
+from calomel.report.stats import Interval
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, KindCalibrator
 from calomel.selectivity.sample import Sample, SampleError
 
@@ -17,7 +16,7 @@ from calomel.selectivity.sample import Sample, SampleError
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds are not the matter here."""
-    monkeypatch.setattr(resampling, "ROUNDS_OF_STATISTICS", 20)
+    monkeypatch.setattr(stats, "ROUNDS_OF_STATISTICS", 20)
 
 
 def right(count: int = 40) -> list[Sample]:
@@ -99,7 +98,6 @@ def test_of_a_question_only_the_surest_candidate_is_shown() -> None:
     right_one = sample(1, "accepted", signals={"support": 1}, saved_characters=9, **same)
     figures = SelectivityFigures([sure, right_one], PERFECT)
     assert (figures.questions, figures.accepted, figures.threshold(0.0).shown) == (1, 0, 1)
-    assert figures.surest(5) == (0, 0)
     # A filter that drops the surest lets the next one through.
     filtered = SelectivityFigures(
         [sample(1, "rejected", signals={"support": 10}, filters=("secret",), **same), right_one], PERFECT
@@ -107,7 +105,6 @@ def test_of_a_question_only_the_surest_candidate_is_shown() -> None:
     assert filtered.accepted == 0
     shown = filtered.threshold(0.0)
     assert (shown.shown, value(shown.acceptance)) == (1, 1.0)
-    assert filtered.surest(5) == (1, 9)
 
 
 def test_each_filter_has_its_price() -> None:
@@ -141,22 +138,10 @@ def test_judging_time_is_that_of_all_candidates() -> None:
 
 def test_nothing_at_all_has_no_figures() -> None:
     figures = SelectivityFigures([], PERFECT)
-    assert (figures.questions, figures.accepted, figures.filters(), figures.surest(3)) == (0, 0, [], (0, 0))
+    assert (figures.questions, figures.accepted, figures.filters()) == (0, 0, [])
     assert set(figures.ranking().values()) == {None}
     found = figures.threshold(0.5)
     assert (found.shown, found.fewer, found.lost, found.acceptance) == (0, None, None, None)
-
-
-def test_the_first_half_of_a_log_is_what_came_first() -> None:
-    samples = right()
-    first, second = halves(samples[::-1])
-    assert len(first) == len(second) == 20
-    assert max(each.time for each in first) < min(each.time for each in second)
-    # Candidates of one question came at one time, and stay together.
-    together = [sample(number // 3, time=float(number // 3)) for number in range(9)]
-    first, second = halves(together)
-    assert {each.question for each in first}.isdisjoint({each.question for each in second})
-    assert halves([]) == ([], [])
 
 
 def written(path: Path, samples: list[Sample]) -> Path:
@@ -194,32 +179,6 @@ def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_
         "unbalanced",
     ):
         assert words in page
-
-
-def test_half_of_a_log_teaches_about_the_other(model: Path, tmp_path: Path) -> None:
-    boastful = KindCalibrator({name: -weight for name, weight in TRUTH.weights.items()}, 3.0)
-    Calibrator({"fill": boastful}, {"balanced": 0.5}).write(model / CALIBRATOR_FILE)
-    path = written(tmp_path / "log.jsonl", drawn(160))
-    flat = run_selectivity(SelectivityOptions((path,), model, personal=True)).flat
-    own, shipped = flat["log.own.auroc"], flat["log.shipped.auroc"]
-    assert isinstance(own, float)
-    assert isinstance(shipped, float)
-    assert own > 0.65 > shipped + 0.2
-    accepted = flat["log.own.accepted"], flat["log.shipped.accepted"]
-    assert isinstance(accepted[0], int)
-    assert isinstance(accepted[1], int)
-    assert accepted[0] >= accepted[1]
-
-
-def test_too_little_for_a_fit_of_ones_own_is_said_in_its_table(model: Path, tmp_path: Path) -> None:
-    path = written(tmp_path / "few.jsonl", drawn(12))
-    report = run_selectivity(SelectivityOptions((path,), model, personal=True))
-    table = next(each for each in report.tables if "judged on the second" in each.title)
-    assert len(table.rows) == 1
-    assert table.rows[0][0].startswith("refused: 6 suggestions")
-    assert "more accepted ones" in table.rows[0][0]
-    assert len(table.rows[0]) == len(table.columns)
-    assert "few.own.auroc" not in report.flat
 
 
 def test_what_cannot_be_read_is_named(model: Path, tmp_path: Path) -> None:

@@ -6,17 +6,13 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from tests.bench.measure import PlainMeasure
 
-from calomel.bench.answer import Contender
-from calomel.bench.cells import Cell, as_run, before_keystroke, cell_holes
-from calomel.bench.exactness import Exactness, compare
-from calomel.bench.heldout import BenchDataError, HeldoutFile
-from calomel.bench.holes import Hole
-from calomel.bench.model import LEFT_TO_RIGHT, PlainMeasure
-from calomel.bench.progress import Progress
-from calomel.bench.rounds import plan_rounds
-from calomel.bench.speed import SpeedOptions, Subject, measure_speed
-from calomel.bench.timings import Timing
+from calomel.bench.holes import Cell, as_run, before_keystroke, cell_holes
+from calomel.bench.model import LEFT_TO_RIGHT, Contender
+from calomel.bench.speed import SpeedOptions, Subject, Timing, measure_speed, plan_rounds
+from calomel.report.heldout import BenchDataError, HeldoutFile, Hole
+from calomel.report.running import Progress
 
 Files = tuple[HeldoutFile, ...]
 
@@ -102,22 +98,6 @@ def test_no_time_leaves_everything_out(
     report = measure_speed(replace(options, seconds=-1.0), subject, long_files, progress)
     assert report.flat["left_out"] == "64.8, 64.32, 128.8, 128.32"
     assert report.flat["vs_left_to_right"] is None
-
-
-def test_mismatches_in_bfloat16_are_reported_when_asked_for(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    counted = Exactness(answers=4, differing_answers=1, positions=100, differing_positions=2)
-    with_it = measure_speed(options, subject, long_files, progress, exactness=lambda: counted)
-    without = measure_speed(replace(options, bf16=False), subject, long_files, progress, exactness=lambda: counted)
-    assert with_it.flat["bf16_verified_mismatch_rate"] == 0.25
-    assert with_it.flat["bf16_verified_token_mismatch_rate"] == 0.02
-    assert without.flat["bf16_verified_mismatch_rate"] is None
-
-
-def test_positions_that_only_one_answer_has_differ() -> None:
-    pairs = [((1, 2, 3), (1, 2, 3)), ((1, 2, 3), (1, 9)), ((), ())]
-    assert compare(pairs) == Exactness(answers=3, differing_answers=1, positions=6, differing_positions=2)
 
 
 def test_rounds_go_over_all_cells_and_long_ones_last() -> None:

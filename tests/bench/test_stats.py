@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.bench.stats import (
+from calomel.report.stats import (
     Interval,
     paired_difference,
     percentile,

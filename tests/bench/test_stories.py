@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.bench.heldout import BenchDataError
-from calomel.bench.stories import Change, composed, read_stories
+from calomel.report.heldout import BenchDataError
+from calomel.report.stories import Change, composed, read_stories
 
 
 def test_stories_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from tests.bench.suite import write_suite
 
-from calomel.bench.cases import Case, SuiteError, read_suite
-from calomel.bench.suite_score import Reply, score_case, score_suite, suite_score
+from calomel.bench.suite import Case, Reply, SuiteError, read_suite, score_case, score_suite, suite_score
 
 
 @pytest.fixture
@@ -22,34 +21,28 @@ def test_a_scenario_without_an_expected_text_counts_once_for_each_position(cases
 
 
 def test_the_expected_text_is_right_and_scores_100(cases: dict[str, Case]) -> None:
-    row = score_case(cases["01-rename"], [Reply(cases["01-rename"].expected, latency_ms=3.0)])
+    row = score_case(cases["01-rename"], Reply(cases["01-rename"].expected, latency_ms=3.0))
     assert (row.shown, row.right, row.latency_ms) == (True, True, 3.0)
     assert row.delta_chrf == pytest.approx(100.0)
 
 
 def test_silence_where_an_edit_is_expected_scores_0(cases: dict[str, Case]) -> None:
-    row = score_case(cases["01-rename"], [Reply(None, "low_confidence")])
+    row = score_case(cases["01-rename"], Reply(None, "low_confidence"))
     assert (row.shown, row.right, row.delta_chrf, row.reason) == (False, False, 0.0, "low_confidence")
 
 
 def test_an_answer_that_changes_nothing_is_silence(cases: dict[str, Case]) -> None:
     quiet = cases["02-quiet@L1"]
-    assert score_case(quiet, [Reply(quiet.text)]).right
-    assert score_case(quiet, [Reply(quiet.text + "\n")]).right
-    assert not score_case(quiet, [Reply(quiet.text + "x")]).right
-
-
-def test_of_several_answers_the_first_that_changes_something_is_scored(cases: dict[str, Case]) -> None:
-    case = cases["01-rename"]
-    row = score_case(case, [Reply(None), Reply(case.expected), Reply("something else")])
-    assert row.right
+    assert score_case(quiet, Reply(quiet.text)).right
+    assert score_case(quiet, Reply(quiet.text + "\n")).right
+    assert not score_case(quiet, Reply(quiet.text + "x")).right
 
 
 def test_an_empty_line_at_the_end_of_the_expected_text_counts_as_published_and_not_when_trimmed(
     cases: dict[str, Case],
 ) -> None:
     case = cases["03-blank-end"]
-    row = score_case(case, [Reply('name = "anna"\n')])
+    row = score_case(case, Reply('name = "anna"\n'))
     assert row.right
     # Published: "name = \"anna\"" against the same with a line feed. 1-grams P 13/13, R 13/14; 2: 12/12, 12/13; ...
     f_scores = [5 * (n / (n + 1)) / (4 + n / (n + 1)) for n in range(13, 7, -1)]
@@ -60,10 +53,10 @@ def test_an_empty_line_at_the_end_of_the_expected_text_counts_as_published_and_n
 def test_the_score_is_quality_times_the_harmonic_mean_of_the_rates(cases: dict[str, Case]) -> None:
     rename = cases["01-rename"]
     rows = [
-        score_case(rename, [Reply(rename.expected)]),
-        score_case(rename, [Reply(None)]),
-        score_case(cases["02-quiet@L1"], [Reply(None)]),
-        score_case(cases["02-quiet@L2"], [Reply("x")]),
+        score_case(rename, Reply(rename.expected)),
+        score_case(rename, Reply(None)),
+        score_case(cases["02-quiet@L1"], Reply(None)),
+        score_case(cases["02-quiet@L2"], Reply("x")),
     ]
     whole = score_suite(rows)
     assert (whole.show_rate, whole.quiet_rate, whole.exact_match) == (0.5, 0.5, 0.5)
@@ -77,7 +70,7 @@ def test_published_scores_follow_from_their_own_parts() -> None:
 
 
 def test_always_silent_scores_0_and_one_kind_of_cases_alone_has_no_score(cases: dict[str, Case]) -> None:
-    silent = [score_case(case, [Reply(None)]) for case in cases.values()]
+    silent = [score_case(case, Reply(None)) for case in cases.values()]
     assert score_suite(silent).score == 0.0
     assert score_suite(silent[:1]).score is None
     assert score_suite([]).delta_chrf is None

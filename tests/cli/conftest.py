@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from calomel.cli.main import main
-from calomel.suggest import filler as suggest_filler
+from calomel.suggest import opening
 from calomel.suggest.fill import Fill, FillRequest
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ def filler(monkeypatch: pytest.MonkeyPatch) -> FakeFiller:
         fake.opened.append(options)
         return fake
 
-    monkeypatch.setattr(suggest_filler, "open_filler", open_filler)
+    monkeypatch.setattr(opening, "open_filler", open_filler)
     return fake
 
 
@@ -73,3 +75,19 @@ def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Run]:
         return Run(left.value.code if isinstance(left.value.code, int) else 0, printed.out, printed.err)
 
     return call
+
+
+@pytest.fixture
+def full_disk() -> Callable[[], AbstractContextManager[None]]:
+    """As long as its context is open, writing stops in the middle: no file takes more than 64 bytes."""
+
+    @contextmanager
+    def fill() -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return fill

@@ -17,13 +17,10 @@ from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_log import OutcomeLog
 from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.wire import encode_request
-from calomel.training.preference import judged as judged_module
-from calomel.training.preference import run as run_module
-from calomel.training.preference.alignment import Alignment
-from calomel.training.preference.balance import Balance
-from calomel.training.preference.config import AlignConfig
-from calomel.training.preference.evaluation import Evaluation
-from calomel.training.preference.preference import Preference
+from calomel.training.alignment import data as judged_module
+from calomel.training.alignment import run as run_module
+from calomel.training.alignment.data import AlignConfig, Balance, Preference
+from calomel.training.alignment.evaluation import Alignment, Evaluation
 
 Run = Callable[..., Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from calomel.bench import infill as bench_infill
+from calomel.bench import peers as bench_peers
 from calomel.bench import speed as bench_speed
-from calomel.bench.heldout import BenchDataError
 from calomel.bench.infill import InfillOptions
-from calomel.bench.peers import run as bench_peers
-from calomel.bench.peers.run import PeersOptions
+from calomel.bench.peers import PeersOptions
 from calomel.bench.speed import SpeedOptions
+from calomel.report.heldout import BenchDataError
 
 Run = Callable[..., Any]
 
@@ -48,8 +48,8 @@ def test_options_reach_the_quality_bench(run: Run, bench: Bench) -> None:
 
 
 def test_options_reach_the_speed_bench(run: Run, bench: Bench) -> None:
-    result = run("bench", "speed", "--context", 512, "--answer", 8, "--answer", 32, "--no-bf16", "--results", "r")
-    expected = SpeedOptions(contexts=(512,), answers=(8, 32), bf16=False, results=Path("r"))
+    result = run("bench", "speed", "--context", 512, "--answer", 8, "--answer", 32, "--results", "r")
+    expected = SpeedOptions(contexts=(512,), answers=(8, 32), results=Path("r"))
     assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
 
 
@@ -82,23 +82,9 @@ def test_missing_extra_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.err == "calomel: zstandard is not installed: pip install 'calomel[bench,train]' brings it\n"
 
 
-@pytest.mark.parametrize("text", ["0", "2KB", "64K", "100"])
-def test_a_wrong_size_of_context_is_refused(run: Run, text: str) -> None:
-    done = run("bench", "infill", "--context", text)
-    assert done.status == 2
-    assert repr(text) in done.err
-
-
-def test_parts_reach_the_bench_of_peers_in_its_order(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_reach_the_bench_of_peers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Bench()
     monkeypatch.setattr(bench_peers, "run_peers", fake)
-    result = run("bench", "peers", "--part", "diffusion-gemma", "--part", "holes", "--quick")
+    result = run("bench", "peers", "--holes", 8, "--quick")
     assert (result.status, result.out) == (0, "# page\n")
-    assert fake.asked == [PeersOptions(quick=True, parts=("holes", "diffusion-gemma"))]
-
-
-def test_a_part_that_is_none_is_refused_by_name(run: Run) -> None:
-    result = run("bench", "peers", "--part", "hole")
-    assert result.status == 2
-    assert "no part 'hole'" in result.err
-    assert "holes, half-billion, diffusion-gemma" in result.err
+    assert fake.asked == [PeersOptions(quick=True, holes=8)]

@@ -281,3 +281,26 @@ def test_samples_for_thresholds_that_cannot_be_read_are_named(run: Runner, model
     done = run("calibrate", "--samples", samples, "--model", model, "--thresholds-on", "absent.jsonl", "--dry-run")
     assert done.status == 2
     assert "--thresholds-on" in done.err
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999", "-1", "1e15"])
+def test_a_line_of_no_time_changes_nothing(run: Runner, model: Path, tmp_path: Path, number: str) -> None:
+    path = tmp_path / "log.jsonl"
+    log(path, drawn(120))
+    first = path.read_text().splitlines()[0]
+    before = run("calibrate", "--log", path, "--model", model, "--dry-run")
+    with path.open("a") as lines:
+        lines.write(re.sub(r'"time":[^,]*', f'"time":{number}', first) + "\n")
+    after = run("calibrate", "--log", path, "--model", model, "--dry-run")
+    assert (before.status, after.status, after.err) == (0, 0, "")
+    assert after.out == before.out
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999"])
+def test_samples_of_no_time_are_refused_by_their_line(run: Runner, model: Path, samples: Path, number: str) -> None:
+    lines = samples.read_text().splitlines()
+    lines[2] = re.sub(r'"time":[^,}]*', f'"time":{number}', lines[2])
+    samples.write_text("\n".join(lines))
+    done = run("calibrate", "--samples", samples, "--model", model, "--dry-run")
+    assert (done.status, done.out) == (2, "")
+    assert f"{samples}, line 3" in done.err

@@ -83,7 +83,7 @@ def test_the_repository_around_the_file_is_the_workspace(parts: Callable[..., di
 def test_the_default_budget_is_told_with_its_reason(parts: Callable[..., dict[str, Any]], file: Path) -> None:
     said = parts(file, "--at", "1:1")
     assert said["budget"] == said["default_budget"]
-    assert "calomel bench infill --context" in said["budget_why"]
+    assert "the longest context that pays" in said["budget_why"]
 
 
 def test_a_budget_is_kept(parts: Callable[..., dict[str, Any]], file: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from calomel.training.corpus import build
 from calomel.training.corpus.build import CorpusConfig
-from calomel.training.corpus.errors import PackageListError
+from calomel.training.corpus.packages import PackageListError
 
 Run = Callable[..., Any]
 

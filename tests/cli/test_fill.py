@@ -39,6 +39,7 @@ def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: 
         max_tokens=9,
         policy="verified",
         min_tokens=1,
+        fitted=True,
     )
     assert [expected] == filler.requests
     assert [(Path("m"), "meta")] == filler.opened

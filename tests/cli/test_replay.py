@@ -9,7 +9,7 @@ from tests.cli.conftest import Run
 from tests.replay.scripted import Scripted
 
 from calomel.replay import runs
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 
 TRACE = {
     "startContent": "",

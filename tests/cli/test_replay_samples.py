@@ -10,7 +10,7 @@ from tests.cli.conftest import Run
 from tests.replay.scripted import Scripted
 
 from calomel.replay import runs
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 from calomel.selectivity.sample import read_samples
 
 TRACE = {

@@ -167,9 +167,38 @@ def test_what_cannot_be_used_is_named(
 
 
 def test_names_in_a_log_cannot_reach_the_terminal(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = {"time": 1e300, "id": "a", "outcome": "shown", "language": "\x1b[31m[red]x", "maker": "[/]", "kind": "\n"}
+    line = {"time": 1e9, "id": "a", "outcome": "shown", "language": "\x1b[31m[red]x", "maker": "[/]", "kind": "\n"}
     path.write_text(json.dumps(line) + "\n")
     assert run("--log", path) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert "[red]x" in out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"time": 1e300},
+        {"time": float("inf")},
+        {"time": float("nan")},
+        {"time": -1},
+        {"probability": float("inf")},
+        {"length": 10**300},
+        {"signals": {"log_prob": float("nan")}, "accepted_length": 1},
+    ],
+    ids=repr,
+)
+def test_a_number_that_nothing_was_ever_at_is_a_damaged_line(used: Path, changes: dict[str, Any]) -> None:
+    line = {"time": 1e9, "id": "a", "outcome": "shown", **changes}
+    with used.open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    found = document(used)
+    assert (found["bad_lines"], found["total"]["shown"]) == (1, 6)
+
+
+def test_half_a_surrogate_pair_in_a_log_is_shown_as_what_no_text_is(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_text(json.dumps({"time": 1e9, "id": "a", "outcome": "shown", "language": "py\ud800", "maker": "\udfff"}))
+    assert run("--log", path) == 0
+    assert "py\ufffd" in capsys.readouterr().out

@@ -20,7 +20,7 @@ def test_options_reach_the_trainer(run: Run, tmp_path: Path, monkeypatch: pytest
     result = run("train", config, "--out", "run", "--resume", "--rows", 7500, "--pause-file", "wait")
     assert result.status == 0
     expected = TrainConfig(corpus=Path("c"), held_out=Path("h"), tokenizer=Path("t"), rows=7500)
-    options = {"resume": True, "init_from": None, "pause_file": Path("wait"), "device": "cpu"}
+    options = {"resume": True, "pause_file": Path("wait"), "device": "cpu"}
     assert [(expected, Path("run"), options)] == calls
 
 

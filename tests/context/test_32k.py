@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import calomel.weights
+from calomel.context.budget import ExactCounter
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import ExactCounter
-from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.filler import Filler
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 POSITIONS = 32_768
 ANSWER = 16
@@ -45,7 +45,7 @@ def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
         max_position_embeddings=POSITIONS,
         diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, max_canvas=32),
     )
-    made = Filler(Engine(Transformer(config), cache_tokens=3 * POSITIONS, threads=1), tokenizer)
+    made = Filler(Engine(BlockCausal(Transformer(config), cache_tokens=3 * POSITIONS, threads=1)), tokenizer)
     yield made
     made.close()
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calomel.weights
+from calomel.context.budget import MAX_BUDGET, EstimateCounter, ExactCounter, TokenCounter, default_budget
 from calomel.context.builder import BuiltContext, ContextBuilder
-from calomel.context.counter import EstimateCounter, ExactCounter, TokenCounter
-from calomel.prompts.context import ContextRenderer
+from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 TOKENIZER = Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")
 TEXT = Path(sysconfig.get_path("stdlib"), "argparse.py").read_text(encoding="utf-8")
@@ -192,3 +192,37 @@ def test_a_long_session_stays_within_its_budget() -> None:
         assert len(ids) <= 4096
         assert text[:at].endswith(built.parts.prefix)
         assert text[at:].startswith(built.parts.suffix)
+
+
+def test_nothing_measured_means_what_pays_for_the_model() -> None:
+    limit = default_budget(positions=32_768, supported=2048, answer_tokens=64)
+    assert limit.tokens == 2048
+    assert "pays" in limit.why
+
+
+def test_a_slow_device_gets_what_it_reads_in_time() -> None:
+    limit = default_budget(
+        positions=32_768, supported=8192, answer_tokens=64, prefill_rate=1000.0, first_use_seconds=3.0
+    )
+    assert limit.tokens == 3000
+    assert "1,000 tokens/s measured" in limit.why
+
+
+def test_a_fast_device_gets_what_is_supported() -> None:
+    assert default_budget(positions=32_768, supported=8192, answer_tokens=64, prefill_rate=1e6).tokens == 8192
+
+
+def test_a_very_slow_device_still_gets_enough_to_say_something() -> None:
+    assert default_budget(positions=32_768, supported=8192, answer_tokens=64, prefill_rate=10.0).tokens == 512
+
+
+def test_the_answer_needs_positions_too() -> None:
+    limit = default_budget(positions=1024, supported=8192, answer_tokens=64)
+    assert limit.tokens == 960
+    assert "1,024 positions" in limit.why
+
+
+def test_what_the_user_wants_goes_before_what_is_supported() -> None:
+    limit = default_budget(positions=65_536, supported=2048, answer_tokens=64, wanted=16_000, prefill_rate=10.0)
+    assert (limit.tokens, limit.why) == (16_000, "asked for")
+    assert default_budget(positions=65_536, supported=2048, answer_tokens=64, wanted=60_000).tokens == MAX_BUDGET

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import calomel.weights
+from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import BuiltContext, ContextBuilder
-from calomel.context.counter import EstimateCounter, ExactCounter
-from calomel.prompts.context import ContextRenderer
+from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 TOKENIZER = Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")

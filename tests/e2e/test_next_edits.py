@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import pytest
 
-from calomel.bench.heldout import read_heldout
-from calomel.bench.lsp_session import LspSession
-from calomel.prompts.differences import common_prefix
+from calomel.bench.keystrokes import LspSession
+from calomel.prompts.parts import common_prefix
+from calomel.report.heldout import read_heldout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from calomel.bench.lsp_session import LspSession
+from calomel.bench.keystrokes import LspSession
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 

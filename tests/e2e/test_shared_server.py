@@ -184,3 +184,19 @@ async def test_a_configured_server_is_used_with_its_token(tmp_path: Path) -> Non
     await wrong.aclose()
     with pytest.raises(CompleterError, match="token_file"):
         await connect(ServerSettings(url=record.url, token_file=tmp_path / "nothing"))
+
+
+def test_a_state_folder_that_cannot_be_written_keeps_nobody_from_a_server(
+    private_folders: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(private_folders / "xdg_state_home")
+    (private_folders / "xdg_state_home").write_text("a file where a folder should be")
+
+    assert find_or_start(SETTINGS).url == shared().url
+    assert f"the model's server has no log: {log_path()} cannot be written (Not a directory)" in caplog.text
+
+
+def test_the_server_keeps_as_many_contexts_as_the_doctor_counts() -> None:
+    find_or_start(SETTINGS)
+    command = Path(f"/proc/{shared().pid}/cmdline").read_text().split("\0")
+    assert "--cache-tokens" not in command

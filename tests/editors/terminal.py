@@ -154,9 +154,13 @@ class Terminal:
     def until(self, condition: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
         """Wait until something is true, and return it."""
         deadline = time.monotonic() + seconds
+        ended: float | None = None
         while not (value := condition()):
             screen = "\n".join(line for line in self.lines() if line)
             assert time.monotonic() < deadline, f"it never came about: {what}\n{screen}"
-            assert self.process.poll() is None, f"the program ended\n{screen}"
+            if self.process.poll() is not None:
+                # Its last words may still be on their way.
+                ended = ended or time.monotonic()
+                assert time.monotonic() < ended + 1, f"the program ended\n{screen}"
             time.sleep(POLL)
         return value

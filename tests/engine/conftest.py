@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.cache_books import check
 from torch import Tensor
 
-from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.engine.memory import MemoryConfig
 
 MASK, END, VOCAB = 95, 96, 97
@@ -69,13 +70,15 @@ def start(device: torch.device) -> Iterator[Callable[..., Engine]]:
     engines: list[Engine] = []
 
     def build(model: Transformer, **options: Any) -> Engine:
-        engines.append(Engine(model, device=device, **{"cache_tokens": 2048, **options}))
+        own = {name: options.pop(name) for name in ("max_batch", "prefill_seconds") if name in options}
+        engines.append(Engine(BlockCausal(model.to(device), **{"cache_tokens": 2048, **options}), **own))
         return engines[-1]
 
     yield build
     for engine in engines:
         engine.close()
-        engine.cache.check()
+        assert isinstance(engine.decoder, BlockCausal)
+        check(engine.decoder.cache)
 
 
 def explicit_mask(context: int, canvas: int, window: int | None, device: torch.device) -> Tensor:

@@ -11,9 +11,9 @@ from tests.engine.conftest import CONFIG
 from torch import Tensor
 
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer
-from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.attention import Piece, attention_multiplications, forward
+from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.flash import flash_varlen
-from calomel.engine.forward import Piece, attention_multiplications, forward
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]
 

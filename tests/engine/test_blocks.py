@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.engine.cache_books import check
 from tests.engine.conftest import CONFIG, END, MASK
 from tests.engine.test_attention import FakeFlash
 from tests.families.reference import block_diffusion as published
@@ -27,10 +28,9 @@ from calomel.engine import (
     SamplingParams,
     Transformer,
 )
-from calomel.engine.buffer import KeyValueBuffer
-from calomel.engine.cache import PrefixCache
-from calomel.engine.forward import Piece, forward
-from calomel.engine.reveal import parse_policy
+from calomel.engine.attention import Piece, forward
+from calomel.engine.cache import KeyValueBuffer, PrefixCache
+from calomel.engine.policies import parse_policy
 
 Start = Callable[..., Engine]
 BLOCK, RUN = 8, 4
@@ -211,18 +211,6 @@ def test_a_constraint_has_the_last_word_in_every_block(
     assert all(token % 2 == 0 for token in result.ids)
 
 
-def test_revision_leaves_the_first_position_of_a_block(
-    model: Transformer, context: tuple[int, ...], start: Start
-) -> None:
-    opening = start(model).submit(ask(context[:48], 1)).result()
-
-    result = start(model).submit(ask(context[:48], revise=True)).result()
-
-    if model.config.diffusion.logit_shift:
-        assert result.ids[:1] == opening.ids
-    assert len(result.ids) <= 20
-
-
 def test_until_is_asked_whenever_more_of_the_answer_is_settled(
     model: Transformer, context: tuple[int, ...], start: Start
 ) -> None:
@@ -369,5 +357,5 @@ def test_what_the_cache_returns_was_computed_from_the_same_blocks(contexts: list
         buffer.keys[:, : len(whole)] = rows[:, None, None]
         buffer.values[:, : len(whole)] = rows[:, None, None]
         cache.store(lease, whole, buffer)
-        cache.check()
+        check(cache)
         cache.release(lease)

@@ -6,10 +6,10 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.engine.cache_books import check
 
-from calomel.engine import CacheCorruptError, CacheFullError, DiffusionConfig, ModelConfig
-from calomel.engine.buffer import KeyValueBuffer
-from calomel.engine.cache import Lease, PrefixCache
+from calomel.engine import CacheFullError, DiffusionConfig, ModelConfig
+from calomel.engine.cache import KeyValueBuffer, Lease, PrefixCache, Spares, common_beginning
 
 CONFIG = ModelConfig(10, 4, 4, 2, 1, 1, 2, 64, DiffusionConfig(8, 9))
 CPU = torch.device("cpu")
@@ -62,14 +62,14 @@ def test_reuse_is_exact_to_the_token(first: Tokens, second: Tokens, reused: int)
     cache = new_cache()
     for tokens in (first, second, first, second):
         _, lease = serve(cache, tokens)
-        cache.check()
+        check(cache)
         cache.release(lease)
 
     cache = new_cache()
     cache.release(serve(cache, first)[1])
     actual, lease = serve(cache, second)
     cache.release(lease)
-    cache.check()
+    check(cache)
 
     assert actual == reused
 
@@ -81,7 +81,7 @@ def test_shared_pages_are_held_once() -> None:
     assert cache.free_pages == 8 - 2 - 3
     for lease in leases:
         cache.release(lease)
-    cache.check()
+    check(cache)
 
 
 def test_a_growing_context_fills_up_its_last_page() -> None:
@@ -92,7 +92,7 @@ def test_a_growing_context_fills_up_its_last_page() -> None:
         cache.release(serve(cache, tokens)[1])
 
     assert cache.free_pages == 6
-    cache.check()
+    check(cache)
 
 
 def test_the_least_recently_used_page_goes_first() -> None:
@@ -113,7 +113,7 @@ def test_a_page_in_use_is_never_evicted() -> None:
     _, held = serve(cache, (1, 1, 1, 1, 1, 1, 1, 1))
     for token in (2, 3, 4):
         cache.release(serve(cache, (token,) * 4)[1])
-        cache.check()
+        check(cache)
 
     reused, again = serve(cache, (1, 1, 1, 1, 1, 1, 1, 1))
 
@@ -129,12 +129,12 @@ def test_a_full_cache_refuses_and_recovers() -> None:
     lease = cache.acquire((2,) * 4, buffer)
     with pytest.raises(CacheFullError, match="all 2 pages"):
         cache.store(lease, (2,) * 4, buffer)
-    cache.check()
+    check(cache)
     cache.release(lease)
     cache.release(held)
 
     assert serve(cache, (2,) * 4)[0] == 0
-    cache.check()
+    check(cache)
 
 
 @pytest.mark.parametrize("there", [0, 1, 4, 6, 9, 10])
@@ -152,11 +152,30 @@ def test_what_the_buffer_holds_already_is_not_copied(there: int) -> None:
     assert buffer.keys[0, :9, 0, 0].tolist() == rows.tolist()
 
 
-def test_a_buffer_knows_what_it_shares() -> None:
-    buffer = KeyValueBuffer(CONFIG, 64, dtype=torch.float32, device=CPU)
-    assert buffer.common((1, 2)) == 0
-    buffer.tokens = (1, 2, 3)
-    assert [buffer.common(tokens) for tokens in ((1, 2, 3, 4), (1, 2), (1, 5, 3), (4,), ())] == [3, 2, 1, 0, 0]
+def test_the_spare_context_that_shares_most_is_taken_and_cut() -> None:
+    spares: Spares[KeyValueBuffer] = Spares(1000, block=2)
+    for tokens in ((1, 2, 3, 4), (1, 2, 9, 9), (1, 2, 3, 4, 5, 6, 7)):
+        buffer = new_buffer()
+        buffer.length = len(tokens)
+        spares.put(tokens, buffer)
+
+    assert spares.take((8, 8)) is None
+    assert spares.take((1, 2, 8, 8, 8)) is None  # less than half: its owner will want it back
+    assert [taken.length if (taken := spares.take((1, 2, 3, 4, 5, 8))) else 0 for _ in range(3)] == [4, 4, 0]
+
+
+def test_spare_contexts_beyond_their_room_are_let_go_the_longest_unused_first() -> None:
+    spares: Spares[KeyValueBuffer] = Spares(3 * 64)
+    for token in range(4):
+        buffer = new_buffer()
+        buffer.length = 1
+        spares.put((token,), buffer)
+
+    spares.trim()
+    assert spares.take((0,)) is None
+    spares.trim(beside=64)
+    assert spares.take((1,)) is None
+    assert spares.take((3,)) is not None
 
 
 def test_concurrent_requests_of_one_context_share_what_both_computed() -> None:
@@ -169,16 +188,7 @@ def test_concurrent_requests_of_one_context_share_what_both_computed() -> None:
     assert cache.free_pages == 2
     for lease in leases:
         cache.release(lease)
-    cache.check()
-
-
-def test_the_books_are_verified() -> None:
-    cache = new_cache()
-    cache.release(serve(cache, (1, 2, 3, 4, 5))[1])
-    cache._free.pop()
-
-    with pytest.raises(CacheCorruptError, match="2 pages held and 5 free, of 8"):
-        cache.check()
+    check(cache)
 
 
 sequences = st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple)
@@ -195,12 +205,12 @@ def test_reuse_equals_the_longest_common_prefix(requests: list[tuple[Tokens, int
         held.append(lease)
         assert reused == max((_common(tokens, other) for other in stored), default=0)
         stored.append(tokens)
-        cache.check()
+        check(cache)
         if release_all:
             for each in held:
                 cache.release(each)
             held.clear()
-            cache.check()
+            check(cache)
 
 
 @settings(max_examples=150, deadline=None)
@@ -217,10 +227,10 @@ def test_a_small_cache_is_right_whatever_is_evicted(requests: list[tuple[Tokens,
             held.clear()
             # The lease of the refused request is lost with `serve`: begin anew.
             cache = new_cache(pages=6)
-        cache.check()
+        check(cache)
         while len(held) > keep:
             cache.release(held.pop(0)[1])
-            cache.check()
+            check(cache)
         for kept, _ in held:
             reused, lease = serve(cache, kept)
             cache.release(lease)
@@ -231,25 +241,24 @@ def test_a_small_cache_is_right_whatever_is_evicted(requests: list[tuple[Tokens,
 @given(st.lists(st.tuples(sequences, st.integers(1, 5), st.integers(0, 1)), max_size=40))
 def test_pages_that_a_buffer_remembers_are_those_that_are_looked_for(requests: list[tuple[Tokens, int, int]]) -> None:
     """Two buffers are used again and again, as the engine does, while pages are evicted behind their backs."""
-    cache, buffers = new_cache(pages=6), (new_buffer(), new_buffer())
+    cache, buffers, held = new_cache(pages=6), (new_buffer(), new_buffer()), [Tokens(), Tokens()]
     for tokens, chunk, number in requests:
         buffer = buffers[number]
-        buffer.length = buffer.common(tokens)
+        buffer.length = _common(held[number], tokens)
         reused, lease = serve(cache, tokens, chunk, buffer)
         other = cache.acquire(tokens, new_buffer())
         # Another request finds what this one remembered and what it stored.
         assert other.nodes[: len(lease.nodes)] == lease.nodes
         assert reused <= len(tokens) == lease.length
         cache.release(other)
-        buffer.length, buffer.tokens = len(tokens), tokens
+        buffer.length, held[number] = len(tokens), tokens
         cache.release(lease, buffer)
-        cache.check()
+        check(cache)
 
 
 def test_a_page_that_was_filled_up_by_another_is_not_remembered() -> None:
     cache, buffer = new_cache(), new_buffer()
     lease = serve(cache, (1, 2, 3, 4, 5, 6), buffer=buffer)[1]
-    buffer.tokens = (1, 2, 3, 4, 5, 6, 0, 0, 0)
     cache.release(lease, buffer)
     cache.release(serve(cache, (1, 2, 3, 4, 5, 6, 7, 8))[1])
     buffer.length = 6
@@ -258,7 +267,7 @@ def test_a_page_that_was_filled_up_by_another_is_not_remembered() -> None:
 
     assert reused == 6
     cache.release(lease)
-    cache.check()
+    check(cache)
 
 
 def test_a_path_goes_from_its_end_on_once_it_is_the_least_recently_used() -> None:
@@ -270,9 +279,27 @@ def test_a_path_goes_from_its_end_on_once_it_is_the_least_recently_used() -> Non
         cache.release(serve(cache, (token,) * 4)[1])
 
     assert serve(cache, (1,) * 8)[0] == 8
-    cache.check()
+    check(cache)
 
 
 def _common(first: Tokens, second: Tokens) -> int:
     pairs: Callable[[], zip[tuple[int, int]]] = lambda: zip(first, second, strict=False)  # noqa: E731
     return next((index for index, (a, b) in enumerate(pairs()) if a != b), min(len(first), len(second)))
+
+
+long_sequences = st.lists(st.integers(0, 1), max_size=200).map(tuple)
+
+
+@given(long_sequences, long_sequences, long_sequences)
+def test_it_is_what_comparing_token_by_token_finds(both: Tokens, one: Tokens, other: Tokens) -> None:
+    one, other = both * 3 + one, both * 3 + other
+    pairs = enumerate(zip(one, other, strict=False))
+    expected = next((at for at, (ours, theirs) in pairs if ours != theirs), min(len(one), len(other)))
+
+    assert expected == common_beginning(one, other) == common_beginning(other, one)
+
+
+@pytest.mark.parametrize("at", [0, 1, 63, 64, 65, 575, 576, 577, 30_000])
+def test_one_other_token_is_found_wherever_it_stands(at: int) -> None:
+    one = tuple(range(30_001))
+    assert common_beginning(one, (*one[:at], -1, *one[at + 1 :])) == at

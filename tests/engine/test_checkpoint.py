@@ -10,8 +10,17 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from calomel.engine import CheckpointError, Engine, ModelConfig, Request, Transformer, load_checkpoint, save_checkpoint
-from calomel.engine.engine import native_dtype
+from calomel.engine import (
+    BlockCausal,
+    CheckpointError,
+    Engine,
+    ModelConfig,
+    Request,
+    Transformer,
+    load_checkpoint,
+    save_checkpoint,
+)
+from calomel.engine.checkpoint import native_dtype
 from calomel.weights import nano_path
 
 
@@ -37,19 +46,19 @@ def test_a_saved_checkpoint_is_read_back(model: Transformer, folder: Path) -> No
 
 def test_a_saved_checkpoint_gives_the_same_answer(model: Transformer, folder: Path, context: tuple[int, ...]) -> None:
     request = Request(context, 12, (12,), policy="threshold:0.4")
-    with Engine(model) as engine, Engine.from_checkpoint(folder, dtype=torch.float32, page_size=8) as other:
+    with Engine(BlockCausal(model)) as engine, Engine(BlockCausal(load_checkpoint(folder), page_size=8)) as other:
         assert engine.submit(request).result(60).ids == other.submit(request).result(60).ids
 
 
 def test_a_checkpoint_is_loaded_in_bfloat16(folder: Path, context: tuple[int, ...]) -> None:
-    with Engine.from_checkpoint(folder, dtype=torch.bfloat16) as engine:
+    with Engine(BlockCausal(load_checkpoint(folder, dtype=torch.bfloat16))) as engine:
         for policy in ("threshold:0.4", "verified"):
             assert engine.submit(Request(context, 6, (6,), policy=policy)).result(60).forwards >= 1
 
 
 def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) -> None:
     for native, expected in ((True, torch.bfloat16), (False, torch.float32)):
-        monkeypatch.setattr("calomel.engine.engine.native_bfloat16", lambda native=native: native)
+        monkeypatch.setattr("calomel.engine.checkpoint.native_bfloat16", lambda native=native: native)
         assert native_dtype("cpu") == expected
         assert native_dtype("cuda") == torch.bfloat16
 

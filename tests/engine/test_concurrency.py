@@ -23,10 +23,10 @@ from calomel.engine import (
     RequestCancelledError,
     RequestFailedError,
     SamplingParams,
+    StepReport,
     Transformer,
 )
-from calomel.engine.denoise import StepReport
-from calomel.engine.job import Job
+from calomel.engine.decoder import Job
 
 Start = Callable[..., Engine]
 
@@ -198,7 +198,7 @@ def test_a_failure_in_one_request_ends_it_alone(
 ) -> None:
     right, extend = tuple(context), Job.extend
 
-    def fail(self: Job, *args: Any) -> None:
+    def fail(self: Job[Any, Any, Any], *args: Any) -> None:
         if self.request.context != right:
             raise ZeroDivisionError("one request's own")
         extend(self, *args)
@@ -376,6 +376,26 @@ def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
     assert max(laid) <= 4 * need
 
 
+def test_a_context_that_takes_all_the_room_holds_up_nobody_else(
+    model: Transformer, start: Start, context: tuple[int, ...]
+) -> None:
+    gate, canvas = Gate(), model.config.diffusion.max_canvas
+    need = 4 + 2 + canvas
+    engine = start(model, observe=gate, cache_tokens=4096, spare_tokens=4 * need)
+    answer = 4 * need - len(context) - canvas
+    ask = Request(context, answer, (20,), {19: 1}, policy="fixed:1", max_steps=99, client="one")
+    short = Request(context[:4], 2, (2,), policy="fixed:1", client="two")
+    long, asked = engine.submit(ask), list[Handle]()
+    gate.before[2] = lambda: asked.append(engine.submit(short))
+    ended_first: list[bool] = []
+    gate.before[12] = lambda: ended_first.append(asked[0].done)
+    gate.open()
+
+    assert long.result(60).ids
+    assert ended_first == [True]
+
+
 def _laid_out(engine: Engine) -> int:
-    denoiser: Any = engine._worker
-    return sum(buffer.capacity for buffer in (*denoiser._spare, *(job.buffer for job in denoiser._begun)))
+    decoder: Any = engine.decoder
+    spare = (buffer for _, buffer in decoder._spares._kept)
+    return sum(buffer.capacity for buffer in (*spare, *(job.buffer for job in decoder._begun)))

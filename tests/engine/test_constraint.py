@@ -221,7 +221,6 @@ def test_a_constraint_that_allows_everything_changes_no_causal_answer(
     lengths=st.lists(st.integers(1, 9), min_size=1, max_size=2).map(tuple),
     steps=st.integers(1, 9),
     size=st.integers(1, 24),
-    revise=st.booleans(),
     temperature=st.sampled_from([0.0, 0.7, 1.5]),
     minimum=st.integers(0, 6),
     seed=st.integers(0, 3),
@@ -235,7 +234,6 @@ def test_whatever_is_asked_the_answer_is_allowed(
     lengths: tuple[int, ...],
     steps: int,
     size: int,
-    revise: bool,  # noqa: FBT001
     temperature: float,
     minimum: int,
     seed: int,
@@ -249,7 +247,6 @@ def test_whatever_is_asked_the_answer_is_allowed(
             canvas_lengths=lengths,
             policy=policy,
             max_steps=steps,
-            revise=revise,
             sampling=SamplingParams(temperature=temperature, seed=seed, repetition_penalty=1.3, top_p=0.9, top_k=20),
             constraint=rule,
         )

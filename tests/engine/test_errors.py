@@ -101,9 +101,9 @@ def test_a_checkpoint_without_a_causal_mode_refuses_causal_policies(
 @pytest.mark.parametrize(
     "options", [{"page_size": 0}, {"max_batch": 0}, {"prefill_chunk": 0}, {"cache_tokens": 1}, {"threads": 0}]
 )
-def test_a_wrong_option_of_the_engine_is_named(model: Transformer, options: dict[str, int]) -> None:
+def test_a_wrong_option_of_the_engine_is_named(model: Transformer, start: Start, options: dict[str, int]) -> None:
     with pytest.raises(InvalidRequestError, match=next(iter(options))):
-        Engine(model, **options)  # type: ignore[arg-type]
+        start(model, **options)
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from calomel.engine import Handle, Priority, Request
-from calomel.engine.pace import Pace
-from calomel.engine.result import Result
-from calomel.engine.scheduler import Scheduler
+from calomel.engine.request import Result
+from calomel.engine.scheduler import Pace, Scheduler
 
 BATCH = 8
 

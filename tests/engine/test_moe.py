@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig, load_checkpoint, save_checkpoint
-from calomel.engine.mixture import MoeConfig
-from calomel.engine.moe import Experts, Mixture
-from calomel.engine.transformer import Mlp, Transformer, rotate, rotation
+from calomel.engine.config import MoeConfig
+from calomel.engine.transformer import Experts, Mixture, Mlp, Transformer, rotate, rotation
 
 QWEN = MoeConfig(experts=6, chosen=2, intermediate_size=10)
 LLADA = MoeConfig(

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from calomel.engine import Engine, Handle, InvalidRequestError, Priority, Request
-from calomel.engine.denoise import StepReport
-from calomel.engine.pace import Pace
-from calomel.engine.scheduler import Scheduler
+from calomel.engine import Engine, Handle, InvalidRequestError, Priority, Request, StepReport
+from calomel.engine.scheduler import Pace, Scheduler
 
 Start = Callable[..., Engine]
 Scripted = Callable[..., Any]

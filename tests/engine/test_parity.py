@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from calomel.engine import DiffusionConfig, ModelConfig, load_checkpoint
-from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.attention import Piece, forward
+from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.config import LayerType
-from calomel.engine.forward import Piece, forward
 
 transformers = pytest.importorskip("transformers")
 

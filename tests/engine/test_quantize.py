@@ -9,9 +9,8 @@ import torch
 from tests.families.published import llada2 as published
 from torch import nn
 
-from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig, Request, Transformer
-from calomel.engine.mixture import MoeConfig
-from calomel.engine.moe import Experts
+from calomel.engine import BlockCausal, CheckpointError, DiffusionConfig, Engine, ModelConfig, Request, Transformer
+from calomel.engine.config import MoeConfig
 from calomel.engine.quantize import (
     Quantization,
     QuantizedLinear,
@@ -21,11 +20,12 @@ from calomel.engine.quantize import (
     quantize_tensor,
     rounded,
 )
-from calomel.families.decoder import load_decoder
+from calomel.engine.transformer import Experts
+from calomel.families.block_causal import LLADA2, llada2_places
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
-from calomel.families.llada2 import LLADA2, places
+from calomel.families.loading import load_decoder
 from calomel.families.open import estimate_of
-from calomel.families.table import read_config
 
 KINDS: tuple[Quantization, ...] = ("int8", "fp8")
 MOE = MoeConfig(experts=6, chosen=2, intermediate_size=10, shared=1)
@@ -128,7 +128,7 @@ def test_embeddings_the_head_norms_and_routers_stay_whole(kind: Quantization) ->
 def test_a_request_is_answered_with_rounded_weights(kind: Quantization) -> None:
     request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_lengths=(8,))
 
-    with Engine(quantize(model(), kind), cache_tokens=256) as engine:
+    with Engine(BlockCausal(quantize(model(), kind), cache_tokens=256)) as engine:
         first, second = engine.submit(request).result(), engine.submit(request).result()
 
     assert first.ids == second.ids
@@ -140,8 +140,8 @@ def test_weights_that_are_rounded_while_they_load_are_those_rounded_behind(tmp_p
     config = LLADA2.config(read_config(tmp_path), tmp_path)
     assert isinstance(config, ModelConfig)
 
-    loaded = load_decoder(tmp_path, config, places(config), dtype=torch.float32, quantize=kind)
-    expected = quantize(load_decoder(tmp_path, config, places(config), dtype=torch.float32), kind)
+    loaded = load_decoder(tmp_path, config, llada2_places(config), dtype=torch.float32, quantize=kind)
+    expected = quantize(load_decoder(tmp_path, config, llada2_places(config), dtype=torch.float32), kind)
 
     for name, tensor in expected.state_dict().items():
         assert torch.equal(loaded.state_dict()[name], tensor), name
@@ -152,7 +152,7 @@ def test_the_memory_of_rounded_weights_is_what_was_estimated(tmp_path: Path) -> 
     config = LLADA2.config(read_config(tmp_path), tmp_path)
     assert isinstance(config, ModelConfig)
 
-    made = load_decoder(tmp_path, config, places(config), dtype=torch.float32, quantize="int8")
+    made = load_decoder(tmp_path, config, llada2_places(config), dtype=torch.float32, quantize="int8")
     held = sum(tensor.nbytes for tensor in made.parameters())
 
     options = OpenOptions(dtype="float32", quantize="int8")

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import SamplingParams
-from calomel.engine.sampling import Choice, Counts, Draw, best_tokens, choose, count_tokens, margins, penalise, sample
+from calomel.engine import BlockCausal, Engine, Request, SamplingParams, Transformer
+from calomel.engine.sampling import Choice, Counts, Draw, best_tokens, choose, count_tokens, penalise, sample
 
 CPU = torch.device("cpu")
 
@@ -118,5 +118,14 @@ def test_penalties_reach_the_rows_of_their_request_alone() -> None:
     assert choice.token.tolist() == [2, 3]
 
 
-def test_the_margin_is_the_distance_of_the_best_two() -> None:
-    assert margins(torch.tensor([[1.0, 4.0, 2.5], [1.0, 1.0, 0.0]])).tolist() == [1.5, 0.0]
+@pytest.mark.parametrize("temperature", [1e-39, 1e-300, 5e-324])
+def test_a_temperature_that_nothing_can_be_divided_by_is_that_of_the_best_token(
+    model: Transformer, context: tuple[int, ...], temperature: float
+) -> None:
+    with Engine(BlockCausal(model)) as engine:
+        best, cold = (
+            engine.submit(Request(context, 8, (8,), sampling=SamplingParams(temperature=each))).result(60)
+            for each in (0.0, temperature)
+        )
+    assert cold.ids == best.ids
+    assert cold.log_probs == best.log_probs

@@ -13,9 +13,10 @@ from tests.families.reference.dense import block_causal_mask, whole_logits
 from torch import Tensor
 
 from calomel.engine import Engine, ModelConfig, Request, Result
-from calomel.families.decoder import load_decoder, qwen_places
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.configuration import read_config
 from calomel.families.family import Family, OpenOptions
-from calomel.families.table import read_config
+from calomel.families.loading import load_decoder
 
 ROOM = 22
 
@@ -42,7 +43,7 @@ def our_logits(family: Family, folder: Path, ids: list[int]) -> Tensor:
     """The same of our decoder, with the weights in `folder`."""
     config = family.config(read_config(folder), folder)
     assert isinstance(config, ModelConfig)
-    model = load_decoder(folder, config, qwen_places(config), dtype=torch.float32)
+    model = load_decoder(folder, config, tensor_table(config), dtype=torch.float32)
     return whole_logits(model, ids, config.diffusion.block)
 
 

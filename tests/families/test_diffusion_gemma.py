@@ -16,17 +16,24 @@ from torch import Tensor
 from transformers.models.diffusion_gemma import generation_diffusion_gemma as published_loop
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
-from calomel.engine import CheckpointError, InvalidRequestError, Request, SamplingParams, Serving
-from calomel.engine.renoise import RenoiseShape, RenoiseWorker
-from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
-from calomel.families.estimate import EstimateOptions
+from calomel.engine import (
+    CheckpointError,
+    Engine,
+    InvalidRequestError,
+    NoiseShape,
+    Request,
+    SamplingParams,
+    UniformDiffusion,
+)
+from calomel.families.configuration import read_config
+from calomel.families.diffusion_gemma import DIFFUSION_GEMMA, unread
 from calomel.families.family import OpenOptions
-from calomel.families.gemma.loading import load
-from calomel.families.gemma.network import Network
+from calomel.families.gemma_network import Network, load
 from calomel.families.generation import generation_of
+from calomel.families.memory import EstimateOptions
 from calomel.families.shards import Shards
-from calomel.families.table import find, read_config
-from calomel.prompts.published.tokenizer import PublishedTokenizer
+from calomel.families.table import find
+from calomel.prompts.published import PublishedTokenizer
 
 # torch warns of itself, while `generate` imports its compiler.
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
@@ -65,17 +72,17 @@ def reference(folder: Path) -> Any:
 def network(folder: Path) -> Network:
     raw = read_config(folder)
     shape = DIFFUSION_GEMMA.config(raw, folder)
-    assert isinstance(shape, RenoiseShape)
-    return Network(load(folder, raw, dtype=torch.float32, device="cpu"), shape)
+    assert isinstance(shape, NoiseShape)
+    return Network(load(folder, raw, dtype=torch.float32, device="cpu", ignored=unread), shape)
 
 
 @pytest.fixture(scope="module")
-def engine(folder: Path) -> Iterator[Serving]:
+def engine(folder: Path) -> Iterator[Engine]:
     with opened(folder) as engine:
         yield engine
 
 
-def opened(folder: Path, **options: Any) -> Serving:
+def opened(folder: Path, **options: Any) -> Engine:
     return DIFFUSION_GEMMA.open(folder, OpenOptions(dtype="float32", threads=1, **options))
 
 
@@ -146,7 +153,7 @@ def test_logits_are_those_of_the_published_class(reference: Any, network: Networ
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_tokens_equal_those_of_generate(reference: Any, engine: Serving, seed: int) -> None:
+def test_tokens_equal_those_of_generate(reference: Any, engine: Engine, seed: int) -> None:
     torch.manual_seed(seed)
     (expected,) = generated(reference, [CONTEXT], max_new_tokens=3 * CANVAS)
     found = engine.submit(asked(seed=seed, max_new_tokens=3 * CANVAS)).result()
@@ -154,7 +161,7 @@ def test_tokens_equal_those_of_generate(reference: Any, engine: Serving, seed: i
 
 
 def test_greedy_tokens_equal_those_of_generate_without_draws(
-    reference: Any, engine: Serving, monkeypatch: pytest.MonkeyPatch
+    reference: Any, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = engine.submit(asked(seed=4, temperature=GREEDY, max_new_tokens=3 * CANVAS)).result()
     monkeypatch.setattr(published_loop, "torch", Drawing(reference, [4], greedy=True))
@@ -163,7 +170,7 @@ def test_greedy_tokens_equal_those_of_generate_without_draws(
 
 
 def test_tokens_and_steps_equal_those_of_generate_for_two_rows(
-    reference: Any, engine: Serving, monkeypatch: pytest.MonkeyPatch
+    reference: Any, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = (CONTEXT, OTHER)
     asking = [asked(row, seed=seed, max_new_tokens=3 * CANVAS) for seed, row in enumerate(rows)]
@@ -194,7 +201,7 @@ def test_a_canvas_is_done_when_generate_says_so(
         coldest=sampler["t_min"],
     )
     monkeypatch.setattr(network, "shape", replace(network.shape, rules=rules))
-    with Serving(RenoiseWorker(network, threads=1)) as serving:
+    with Engine(UniformDiffusion(network, threads=1)) as serving:
         found = serving.submit(asked(seed=5, max_new_tokens=2 * CANVAS)).result()
     torch.manual_seed(5)
     output = reference.generate(torch.tensor([CONTEXT]), max_new_tokens=2 * CANVAS, **sampler)
@@ -207,7 +214,7 @@ def test_a_canvas_is_done_when_generate_says_so(
 
 @pytest.mark.parametrize("seed", ENDING)
 def test_an_end_within_a_canvas_ends_the_answer_where_generate_ends_it(
-    reference: Any, engine: Serving, seed: int
+    reference: Any, engine: Engine, seed: int
 ) -> None:
     torch.manual_seed(seed)
     (expected,) = generated(reference, [OTHER], max_new_tokens=2 * CANVAS)
@@ -234,13 +241,13 @@ def test_a_context_is_cut_back_to_what_the_next_one_shares_with_it(network: Netw
 
 
 def test_what_a_sliding_window_has_forgotten_is_encoded_anew(network: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calomel.families.gemma.cache.SLACK", 8)
+    monkeypatch.setattr("calomel.families.gemma_network.SLACK", 8)
     context = network.empty()
     network.encode(CONTEXT + OTHER, context)
     assert context.reaches(len(CONTEXT + OTHER) - 8)
     assert not context.reaches(len(CONTEXT + OTHER) - 9)
     assert not context.reaches(0)
-    with Serving(RenoiseWorker(network, threads=1)) as serving:
+    with Engine(UniformDiffusion(network, threads=1)) as serving:
         serving.submit(asked(CONTEXT + OTHER)).result()
         near = serving.submit(asked((*CONTEXT, *OTHER, 7))).result()
         far = serving.submit(asked((*CONTEXT, *OTHER[:10], 7))).result()
@@ -270,7 +277,7 @@ def test_canvases_behind_contexts_of_any_length_share_a_forward(network: Network
 def test_prefill_in_chunks_gives_the_same_answer(network: Network) -> None:
     answers = []
     for chunk in (7, 512):
-        with Serving(RenoiseWorker(network, threads=1), prefill_chunk=chunk) as serving:
+        with Engine(UniformDiffusion(network, threads=1, prefill_chunk=chunk)) as serving:
             answers.append(serving.submit(asked(max_new_tokens=2 * CANVAS)).result().ids)
     assert answers[0] == answers[1]
 
@@ -296,7 +303,7 @@ def test_any_text_has_tokens_of_its_own_and_comes_back(folder: Path, text: str) 
     assert tokenizer.decode(ids) == text.replace("▁", " ")
 
 
-def test_a_picture_in_the_context_is_refused(engine: Serving) -> None:
+def test_a_picture_in_the_context_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequestError, match="a picture; this engine reads text alone"):
         engine.submit(asked((1, published.PICTURE, 2)))
 
@@ -375,7 +382,7 @@ def test_the_estimate_counts_the_weights_that_are_loaded(folder: Path, network: 
     counted = DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=shards, dtype="float32")).weights
     told = DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=None, dtype="float32")).weights
     shards.close()
-    assert counted == network.size
+    assert counted == sum(tensor.nbytes for tensor in network.weights)
     assert told == pytest.approx(counted, rel=0.05)
 
 

@@ -12,11 +12,11 @@ from tests.families.published import diffucoder, dream, dreamon, open_dcoder
 from tests.families.published.layout import TEXT_TOKENS
 from tests.families.reference.logits import full_attention, window_logits
 
-from calomel.engine import CheckpointError, ModelConfig, Request, SamplingParams
-from calomel.engine.window import WindowEngine
+from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
 SUFFIX = tuple(torch.randint(0, 256, (12,), generator=torch.Generator().manual_seed(6)).tolist())
@@ -29,9 +29,9 @@ WRITERS = [
 ]
 
 
-def opened(folder: Path) -> WindowEngine:
+def opened(folder: Path) -> Engine:
     engine = find(folder).open(folder, OpenOptions(dtype="float32", threads=1))
-    assert isinstance(engine, WindowEngine)
+    assert isinstance(engine, Engine)
     return engine
 
 

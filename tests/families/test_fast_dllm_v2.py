@@ -14,10 +14,12 @@ from tests.families.reference import block_diffusion as loop
 from tests.families.reference.dense import Remembered
 
 from calomel.engine import ModelConfig
-from calomel.families.decoder import load_decoder, qwen_places
-from calomel.families.fast_dllm_v2 import FAST_DLLM_V2, SUB_BLOCK
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.block_causal import FAST_DLLM_V2, SUB_BLOCK
+from calomel.families.configuration import read_config
 from calomel.families.generation import generation_of
-from calomel.families.table import find, read_config
+from calomel.families.loading import load_decoder
+from calomel.families.table import find
 
 BLOCK, END, MASK = 32, TEXT_TOKENS + 2, TEXT_TOKENS + 3
 
@@ -65,7 +67,7 @@ def test_its_cache_of_sub_blocks_is_the_published_one(tmp_path: Path, size: int)
     published.write(tmp_path, use_block_cache=True)
     config = FAST_DLLM_V2.config(read_config(tmp_path), tmp_path)
     assert isinstance(config, ModelConfig)
-    model = load_decoder(tmp_path, config, qwen_places(config), dtype=torch.float32)
+    model = load_decoder(tmp_path, config, tensor_table(config), dtype=torch.float32)
     held, order = Remembered(model, BLOCK), loop.above(0.2)
     trace = loop.denoise_shifted(
         held.whole, prompt(size), ROOM, order, block=BLOCK, run=SUB_BLOCK, mask=MASK, end=END, part=held.part

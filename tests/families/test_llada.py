@@ -14,12 +14,13 @@ from tests.families.reference.window import Draws, Full, llada_dual
 from tests.families.reference.window import llada as llada_loop
 
 from calomel.engine import CheckpointError, ModelConfig, Request
-from calomel.families.decoder import load_decoder
-from calomel.families.estimate import EstimateOptions
+from calomel.families.bidirectional import llada_places
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
-from calomel.families.llada import places as llada_places
+from calomel.families.loading import load_decoder
+from calomel.families.memory import EstimateOptions
 from calomel.families.shards import Shards
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
 

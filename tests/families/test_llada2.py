@@ -15,13 +15,14 @@ from tests.families.reference.llada2 import Llada2, decode
 from torch import Tensor
 
 from calomel.engine import CheckpointError, Engine, Request
-from calomel.families.decoder import load_decoder
-from calomel.families.estimate import EstimateOptions
+from calomel.families.block_causal import LLADA2, llada2_places
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
-from calomel.families.llada2 import LLADA2, places
+from calomel.families.loading import load_decoder
+from calomel.families.memory import EstimateOptions
 from calomel.families.open import estimate_of
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 Forward = Callable[[Sequence[int]], Tensor]
 END, MASK = TEXT_TOKENS + 1, TEXT_TOKENS + 2
@@ -38,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def forward(folder: Path) -> Forward:
     """Whole forwards of what was loaded: the logits that another test compares with the reference's."""
     config = LLADA2.config(read_config(folder), folder)
-    model = load_decoder(folder, config, places(config), dtype=torch.float32)  # type: ignore[arg-type]
+    model = load_decoder(folder, config, llada2_places(config), dtype=torch.float32)  # type: ignore[arg-type]
     return lambda ids: whole_logits(model, ids, 32)
 
 
@@ -164,7 +165,7 @@ def test_a_missing_expert_is_named(folder: Path, tmp_path: Path) -> None:
 
 def test_a_router_decides_in_float32_whatever_the_weights_are(folder: Path) -> None:
     config = LLADA2.config(json.loads((folder / "config.json").read_text()), folder)
-    model = load_decoder(folder, config, places(config), dtype=torch.bfloat16)  # type: ignore[arg-type]
+    model = load_decoder(folder, config, llada2_places(config), dtype=torch.bfloat16)  # type: ignore[arg-type]
 
     biases = [tensor.dtype for name, tensor in model.named_parameters() if name.endswith("expert_bias")]
     assert set(biases) == {torch.float32}

@@ -1,23 +1,30 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.families.published.layout import write_config
 from tests.families.writers import writers
 
-from calomel.engine import CheckpointError, Engine
+from calomel.engine import BlockCausal, CheckpointError, Engine
+from calomel.families.configuration import read_config
 from calomel.families.convert import convert
-from calomel.families.estimate import EstimateOptions
 from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
-from calomel.families.memory import free_bytes
+from calomel.families.memory import EstimateOptions, free_bytes
 from calomel.families.open import OutOfMemoryRefusedError, estimate_of, open_engine
 from calomel.families.shards import INDEX_FILE, Shards
-from calomel.families.table import FAMILIES, UnknownFamilyError, find, read_config
+from calomel.families.table import FAMILIES, UnknownFamilyError, find
+from calomel.prompts.tokenizer import TokenizerError
+from calomel.suggest.opening import open_folder
 from calomel.weights import nano_path
 
 WRITERS = writers()
@@ -65,7 +72,7 @@ def test_a_damaged_configuration_is_named(tmp_path: Path, text: str) -> None:
 
 def test_what_does_not_fit_is_refused_before_anything_is_loaded(sdar: Path) -> None:
     family = find(sdar)
-    options = OpenOptions(dtype="float32", cache_tokens=65_536)
+    options = OpenOptions(dtype="float32", cache_tokens=32_768)
     needed = estimate_of(sdar, family, options)
     (sdar / "tokenizer_config.json").write_text("{")  # nothing but headers is read
 
@@ -74,7 +81,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_loaded(sdar: Path) -> N
 
     told = str(caught.value)
     assert told.startswith(f"tiny needs {needed.total / MIB:.1f} MiB of memory on cpu (weights ")
-    assert "nothing was loaded. With a cache of 32768 tokens it takes " in told
+    assert "nothing was loaded. With a cache of 16384 tokens it takes " in told
 
 
 def test_where_nothing_smaller_fits_that_is_said(sdar: Path) -> None:
@@ -124,7 +131,8 @@ def test_as_many_contexts_are_cached_as_the_memory_that_is_left_has_room_for(
 
     assert isinstance(engine, Engine)
     with engine:
-        assert engine.cache.pages * engine.cache.page_size == tokens
+        assert isinstance(engine.decoder, BlockCausal)
+        assert engine.decoder.cache.pages * engine.decoder.cache.page_size == tokens
 
 
 @pytest.mark.parametrize(("field", "value"), [("vocab_size", -1), ("num_attention_heads", 0), ("max_canvas", -1)])
@@ -184,3 +192,102 @@ def test_another_type_is_counted_as_rounded(sdar: Path, tmp_path: Path) -> None:
     assert {held.dtype for held in Shards(tmp_path / "half").tensors.values()} == {"BF16"}
     with pytest.raises(CheckpointError, match="is there already"):
         convert(sdar, tmp_path / "half")
+
+
+def opened(folder: Path) -> None:
+    open_folder(folder, OpenOptions(dtype="float32", cache_tokens=4096)).close()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    shutil.copytree(nano_path(), tmp_path / "own")
+    return tmp_path / "own"
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    change(raw)
+    path.write_text(json.dumps(raw), encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+def test_weights_that_give_no_numbers_are_refused_by_the_name_of_their_folder(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "tiny"
+    WRITERS[name](folder)
+    for file in folder.glob("*.safetensors"):
+        tensors = load_file(file)
+        for key in tensors:
+            if key.endswith("norm.weight") or "ln_f" in key:
+                tensors[key].fill_(math.nan)
+        save_file(tensors, file, metadata={"format": "pt"})
+
+    with pytest.raises(CheckpointError, match=rf"first forward of {folder} gives no numbers: .*; fetch it anew"):
+        open_engine(folder, OpenOptions(dtype="float32", cache_tokens=4096))
+
+
+@pytest.mark.parametrize("name", sorted(WRITERS))
+@pytest.mark.parametrize("value", [-1, math.nan, "x"], ids=repr)
+def test_no_field_of_a_configuration_ends_in_a_traceback(tmp_path: Path, name: str, value: object) -> None:
+    """Every number of every family's configuration in turn; what is not refused, opens."""
+    WRITERS[name](tmp_path)
+    raw = read_config(tmp_path)
+    fields = [(raw, key) for key in raw] + [
+        (inner, key) for inner in raw.values() if isinstance(inner, dict) for key in inner
+    ]
+    refused = 0
+    for holder, key in fields:
+        before = holder[key]
+        if isinstance(before, bool) or not isinstance(before, int | float):
+            continue
+        holder[key] = value
+        write_config(tmp_path, raw)
+        try:
+            opened(tmp_path)
+        except (CheckpointError, TokenizerError) as error:
+            refused += bool(str(error))
+        holder[key] = before
+
+    assert refused >= 5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("hidden_act", "gelu"), ("layer_types", ["sliding_attention"] * 2), ("mask_token_id", 0), ("rms_norm_eps", -1)],
+)
+def test_what_a_published_checkpoint_says_that_cannot_be_is_named(sdar: Path, field: str, value: object) -> None:
+    changed(sdar / "config.json", lambda raw: raw.update({field: value}))
+
+    with pytest.raises((CheckpointError, TokenizerError), match=field.removesuffix("_token_id")):
+        opened(sdar)
+
+
+@pytest.mark.parametrize(("field", "value"), [("sliding_window", -1), ("sliding_window", "x"), ("rope_theta", True)])
+def test_what_our_own_checkpoint_says_that_cannot_be_is_named(own: Path, field: str, value: object) -> None:
+    changed(own / "config.json", lambda raw: raw.update({field: value}))
+
+    with pytest.raises(CheckpointError, match=field):
+        opened(own)
+
+
+def swap(vocabulary: dict[str, int], one: str, other: str) -> None:
+    vocabulary[one], vocabulary[other] = vocabulary[other], vocabulary[one]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda raw: swap(raw["model"]["vocab"], "<|end|>", "<|pad|>"), "end_token_id 0, and its tokenizer has 2"),
+        (lambda raw: swap(raw["model"]["vocab"], "<|mask|>", "<|pad|>"), "mask_token_id 1, and its tokenizer has 2"),
+        (lambda raw: swap(raw["model"]["vocab"], "a", "b"), "ids are in another order than its merges"),
+        (lambda raw: swap(raw["model"]["vocab"], "re", "\u0120self"), "ids are in another order than its merges"),
+        (lambda raw: raw["model"]["vocab"].update({"moreover+": 8192}), "vocab_size 8192, and its tokenizer has 8193"),
+    ],
+)
+def test_a_tokenizer_of_another_checkpoint_is_refused(
+    own: Path, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    changed(own / "tokenizer.json", change)
+
+    with pytest.raises((CheckpointError, TokenizerError), match=said) as caught:
+        opened(own)
+    assert str(own) in str(caught.value)

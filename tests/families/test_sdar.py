@@ -14,10 +14,11 @@ from tests.families.reference import block_diffusion as loop
 from torch import Tensor
 
 from calomel.engine import CheckpointError, SamplingParams
+from calomel.families.block_causal import SDAR
+from calomel.families.configuration import read_config
 from calomel.families.generation import generation_of
 from calomel.families.open import open_engine
-from calomel.families.sdar import SDAR
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 BLOCK, END, MASK = 4, TEXT_TOKENS + 2, TEXT_TOKENS + 3
 

@@ -13,10 +13,11 @@ from tests.families.published.layout import TEXT_TOKENS
 from tests.families.reference import block_diffusion as loop
 
 from calomel.engine import CheckpointError
+from calomel.families.block_causal import SDAR_MOE
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.open import estimate_of
-from calomel.families.sdar_moe import SDAR_MOE
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 BLOCK, END, MASK = 4, TEXT_TOKENS + 2, TEXT_TOKENS + 3
 

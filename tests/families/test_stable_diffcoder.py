@@ -12,9 +12,10 @@ from tests.families.published import stable_diffcoder as published
 from tests.families.published.layout import TEXT_TOKENS
 from tests.families.reference import block_diffusion as loop
 
+from calomel.families.block_causal import STABLE_DIFFCODER
+from calomel.families.configuration import read_config
 from calomel.families.generation import generation_of
-from calomel.families.stable_diffcoder import STABLE_DIFFCODER
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 BLOCK, END, MASK = 4, TEXT_TOKENS + 2, TEXT_TOKENS + 3
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 # Compiled against the torch and the CUDA of the machine it runs on.
 UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
-WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "transformers": "families"}
+WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "transformers": "families"}
 
 
 def project() -> dict[str, Any]:
@@ -58,7 +58,13 @@ def imported_from_outside(folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "extra"), [("*/calomel/*", None), ("model/calomel/training", "train"), ("eval/calomel/bench", "bench")]
+    ("pattern", "extra"),
+    [
+        ("*/calomel/*", None),
+        ("model/calomel/training", "train"),
+        ("eval/calomel/bench", "bench"),
+        ("eval/calomel/report", "bench"),
+    ],
 )
 def test_what_is_imported_is_declared(pattern: str, extra: str | None) -> None:
     found = project()
@@ -69,7 +75,7 @@ def test_what_is_imported_is_declared(pattern: str, extra: str | None) -> None:
         for name, each in WANTED_BY_ONE.items()
         if name in {canonicalize_name(Requirement(text).name) for text in found["optional-dependencies"][each]}
     }
-    with_extra = set() if extra else {"training", "bench"}
+    with_extra = set() if extra else {"training", "bench", "report"}
     folders = [folder for folder in ROOT.glob(pattern) if folder.is_dir() and folder.name not in with_extra]
     assert {name for folder in folders for name in imported_from_outside(folder)} - names == set()
 

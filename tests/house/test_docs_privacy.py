@@ -10,8 +10,8 @@ from tests.house.pages import ROOT
 from calomel.lsp import log
 from calomel.server import model_folders, tokens
 from calomel.suggest import outcome_log, prompt_log, start
-from calomel.workspace import preferences
-from calomel.workspace.secret_files import secret_pattern
+from calomel.workspace import settings
+from calomel.workspace.privacy import secret_pattern
 
 PAGE = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
 MB = 1_000_000
@@ -45,7 +45,7 @@ def test_every_place_stands_there() -> None:
     for path in (
         start.log_path(),
         tokens.default_path(),
-        preferences.user_settings_path(),
+        settings.user_settings_path(),
         model_folders.models_folder(),
     ):
         assert row(path)
@@ -65,5 +65,5 @@ def test_files_that_are_said_to_be_secret_are() -> None:
 
 
 def test_nothing_of_the_text_is_kept_unless_it_is_asked_for() -> None:
-    assert preferences.LogSettings().outcome_text is False
+    assert settings.LogSettings().outcome_text is False
     assert "`log.outcome_text = true`" in row(prompt_log.prompt_log_path(outcome_log.outcome_log_path()))

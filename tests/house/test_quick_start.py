@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.opening import open_filler
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +24,18 @@ def quick_start() -> list[str]:
     section = re.search(r"^## Quick start\s*$(.*?)(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)
     assert section is not None
     return [block.strip() for block in re.findall(r"^```sh$(.*?)^```$", section[1], re.MULTILINE | re.DOTALL)]
+
+
+def test_the_request_of_the_readme_waits_for_the_server_and_gets_a_line_that_can_stand() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = next(each for each in re.findall(r"^```sh$(.*?)^```$", readme, re.MULTILINE | re.DOTALL) if "curl" in each)
+    assert block.index("calomel serve &") < block.index("/health") < block.index("/v1/fim/completions")
+    (said,) = re.findall(r"-d '(.*)'", block)
+    body = json.loads(said)
+    with closing(open_filler()) as filler:
+        answer = filler.fill(FillRequest(body["prompt"], body["suffix"], max_tokens=body["max_tokens"], fitted=True))
+    assert answer.text
+    compile(body["prompt"] + answer.text + body["suffix"], "readme", "exec")
 
 
 def make(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,6 +55,18 @@ def test_fresh_clone_installs_before_it_runs(target: str, tmp_path: Path) -> Non
     assert (planned.returncode, planned.stderr) == (0, "")
     steps = planned.stdout
     assert steps.index("-m venv") < steps.index("--constraint constraints.txt") < steps.index("touch")
+
+
+def test_what_a_newcomer_sees_is_the_program_and_not_its_shell_lines(tmp_path: Path) -> None:
+    folder = tmp_path / "venv"
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / "calomel"
+    program.write_text('#!/bin/sh\necho "played $*"\n')
+    program.chmod(0o755)
+    (folder / "bin" / "python").symlink_to("/bin/true")
+    (folder / ".installed-base").touch()
+
+    assert make(f"VENV={folder}", "try").stdout == "played try\n\nplayed demo --seconds 5\n"
 
 
 def test_machine_without_python_is_told_what_to_install(tmp_path: Path) -> None:

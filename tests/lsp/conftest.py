@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.loop_watch import watched_loops
 from tests.lsp.editor import Editor, Script
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test asks, the event loop goes on with the others meanwhile."""
+    with watched_loops(monkeypatch) as long_turns:
+        yield
+    assert long_turns == []
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ class Script:
         self.error: str | None = None
         self.hold: asyncio.Event | None = None
         self.loading: asyncio.Event | None = None
-        self.broken = False
+        self.broken = ""
         # Where the model is somewhere else, as the settings say.
         self.connect: Callable[[Any], Awaitable[Completer]] | None = None
         self.asked = asyncio.Event()
@@ -64,7 +64,7 @@ class Script:
         if self.loading is not None:
             await self.loading.wait()
         if self.broken:
-            raise CompleterError("failed", "The weights are damaged.")
+            raise CompleterError(self.broken, "The weights are damaged.")
         return ModelInfo("scripted", "0", ("fill", "edit"), 32768, 2048, None, "0")
 
     async def aclose(self) -> None:

@@ -69,3 +69,25 @@ async def test_a_document_that_was_never_saved_is_judged_by_its_language(editor:
     editor.open(LINE, uri="untitled:Untitled-1", language="dotenv")
     assert await editor.inline(0, 0, kind=2, uri="untitled:Untitled-1") is None
     assert editor.script.requests == []
+
+
+async def test_an_answer_that_is_kept_goes_with_what_it_was_made_of(editor: Editor, there: Path) -> None:
+    edit(editor, there / "b.py")
+    place = (there / "a.py").as_uri()
+    editor.open("name = 1\nother = \n", uri=place)
+    editor.notify("textDocument/didFocus", {"textDocument": {"uri": place}})
+    end = at(1, 8)
+    editor.change(2, {"range": {"start": end, "end": end}, "text": "n"}, uri=place)
+    editor.script.fill = "ame + 1"
+    first, again = [await editor.inline(1, 9, kind=2, uri=place) for _ in range(2)]
+    assert first is not None
+    assert "ame + 1" in repr(first)
+    assert "ame + 1" in repr(again)
+    assert WORD in repr(editor.script.requests)
+    asked = len(editor.script.requests)
+    (there / ".git" / "info").mkdir(parents=True)
+    (there / ".git" / "info" / "exclude").write_text("b.py\n")
+    await editor.inline(1, 9, kind=2, uri=place)
+    assert asked == 1
+    assert len(editor.script.requests) == 2
+    assert WORD not in repr(editor.script.requests[1])

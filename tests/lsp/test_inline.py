@@ -26,6 +26,23 @@ async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: E
     assert [await editor.command("calomel.accept", *item["command"]["arguments"])] == [True]
 
 
+@pytest.mark.parametrize(
+    ("text", "line_end"),
+    [
+        ("import os\r\ndef add(a, b):\n    \nprint()\r\n", "\n"),
+        ("import os\ndef add(a, b):\n    \r\nprint()\n", "\r\n"),
+        ("import os\ndef add(a, b):\r\n    ", "\r\n"),
+        ("import os\r\ndef add(a, b):\n    ", "\n"),
+    ],
+)
+async def test_lines_end_as_the_one_being_typed_on(editor: Editor, text: str, line_end: str) -> None:
+    editor.script.fill = "total = a + b\n    return total"
+    await editor.initialize()
+    editor.open(text)
+    (item,) = (await editor.inline(2, 4))["items"]
+    assert item["insertText"] == f"total = a + b{line_end}    return total"
+
+
 async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor) -> None:
     await editor.initialize()
     editor.open("def add(a, b):\n    \n")
@@ -36,6 +53,7 @@ async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor)
 
 async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> None:
     editor.script.hold = asyncio.Event()
+    editor.script.fill = "a + b"
     await editor.initialize(options=EXTENSIONS)
     editor.open("x = \n")
     first = editor.start("textDocument/inlineCompletion", inline_params(0, 4))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from tests.lsp.editor import Editor, inline_params
 
 EXTENSIONS = {"calomel": {"extensions": True}}
@@ -54,7 +55,7 @@ async def test_a_question_is_answered_once_the_model_is_there(editor: Editor) ->
 
 
 async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: Editor) -> None:
-    editor.script.broken = True
+    editor.script.broken = "failed"
     await editor.initialize(options=EXTENSIONS)
     await editor.notice("calomel/status")
     notice = await editor.notice("calomel/status")
@@ -63,16 +64,40 @@ async def test_a_model_that_does_not_load_is_an_error_with_its_sentence(editor: 
     assert await editor.inline(0, 4) is None
 
 
-async def test_a_server_that_died_is_found_again(editor: Editor) -> None:
+@pytest.mark.parametrize("error", ["unreachable", "loading"])
+async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_one(editor: Editor, error: str) -> None:
+    await editor.initialize(options=EXTENSIONS)
+    await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
+    editor.open("x = \n")
+    editor.messages.clear()
+    editor.script.error, editor.script.loading = error, asyncio.Event()
+    number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
+    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
+    editor.script.error = None
+    editor.script.loading.set()
+    assert (await editor.answer(number))["result"] is not None
+    assert [each for each in editor.messages if each.get("method") == "calomel/silence"] == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason", "sentence"),
+    [
+        ("unreachable", "no_model", "No model can be reached. The weights are damaged."),
+        ("", "loading", "The model is still loading. Its server ended; Calomel starts it again, or looks for it."),
+    ],
+)
+async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(
+    editor: Editor, broken: str, reason: str, sentence: str
+) -> None:
     await editor.initialize(options=EXTENSIONS)
     editor.open("x = \n")
     assert await editor.inline(0, 4) is not None
-    editor.script.error = "unreachable"
-    editor.change(2, {"range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}, "text": "("})
+    editor.script.error, editor.script.broken = "unreachable", broken
+    editor.change(2, {"range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}, "text": " "})
     assert await editor.inline(0, 5) is None
-    assert (await editor.notice("calomel/silence"))["reason"] == "no_model"
-    editor.script.error = None
-    await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
+    silence = await editor.notice("calomel/silence")
+    assert (silence["reason"], silence["message"]) == (reason, sentence)
+    editor.script.error, editor.script.broken, editor.later = None, "", 10.0
     async with asyncio.timeout(10):
         while await editor.inline(0, 5) is None:  # noqa: ASYNC110 - what is waited for happens in the server
             await asyncio.sleep(0.05)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -40,6 +41,23 @@ async def test_a_client_may_leave_the_version_out(editor: Editor) -> None:
     await edited(editor)
     (edit,) = (await editor.next_edit(0, 3, version=None))["edits"]
     assert edit["textDocument"]["version"] == 2
+
+
+async def test_a_word_that_an_accepted_edit_left_as_it_was_may_be_changed_next(editor: Editor) -> None:
+    """Some editors report an edit of several places as one change from the first place to the last."""
+    editor.script.edit = {"amount": "value"}
+    await editor.initialize(options=EXTENSIONS)
+    lines = ["    amount = cart.total()", "    left = amount - (amount * percent) / amount", "    return left"]
+    editor.open("\n".join(["def discounted(cart, percent):", *lines, ""]))
+    editor.change(2, {"range": span(1, 4, 10), "text": "value"})
+    (edit,) = (await editor.next_edit(1, 9, version=2))["edits"]
+    assert edit["text"] == "value - (value * percent) / value"
+    editor.change(3, {"range": edit["range"], "text": edit["text"]})
+    await editor.command("calomel.accept", *edit["command"]["arguments"])
+    editor.script.edit = {"percent": "share"}
+    editor.change(4, {"range": span(0, 21, 28), "text": "share"})
+    (edit,) = (await editor.next_edit(0, 26, version=4))["edits"]
+    assert (edit["text"], edit["range"]["start"]["line"]) == ("share", 2)
 
 
 @pytest.mark.parametrize("version", [1, 3])
@@ -141,3 +159,81 @@ async def test_what_was_shown_and_rejected_does_not_come_back(editor: Editor) ->
     assert await editor.command("calomel.reject", name)
     assert await editor.next_edit(0, 3, version=2) == {"edits": []}
     assert (await editor.command("calomel.status"))["outcomes"]["rejected"] == 1
+
+
+BLANK = "\n" * 40
+
+
+@pytest.mark.parametrize(
+    "ends", [("\n", "\r\n", "\n", "\r\n"), ("\r\n", "\n", "\n", "\r\n"), ("\n", "\r\n", "\r\n", "\r\n")]
+)
+async def test_line_ends_of_both_kinds_stay_where_they_are(editor: Editor, ends: tuple[str, ...]) -> None:
+    editor.script.edit = {"old": "new"}
+    await editor.initialize(None, EXTENSIONS)
+    lines = [line + end for line, end in zip(["old = 1", "print(old)", "x = old", "print(x)"], ends, strict=True)]
+    editor.open("".join(lines))
+    editor.change(2, {"range": span(0, 0, 3), "text": "new"})
+    (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]
+    editor.change(3, {"range": edit["range"], "text": edit["text"]})
+    assert await editor.text() == "".join(lines).replace("old", "new")
+
+
+AMOUNTS = f"amount = total()\namount = amount - amount * 2\nif amount < 0:\n    amount = 0\n{BLANK}print(amount)\n"
+
+
+def each_place(answer: dict[str, Any], text: str) -> list[dict[str, Any]]:
+    """An edit of the server as an editor makes it that replaces each word by itself, from the last one to the first."""
+    (edit,) = answer["edits"]
+    lines = text.split("\n")
+    start, end = edit["range"]["start"], edit["range"]["end"]
+    first, last = start["line"], end["line"]
+    new = lines[first][: start["character"]] + edit["text"] + lines[last][end["character"] :]
+    changes = []
+    for row, line in enumerate(new.split("\n"), first):
+        changes += [
+            {"range": span(row, match.start(), match.end()), "text": "value"}
+            for match in re.finditer("amount", lines[row])
+            if lines[row] != line
+        ]
+    return changes[::-1]
+
+
+@pytest.mark.parametrize("told", ["afterwards", "before", "never"])
+async def test_an_edit_made_at_several_places_at_once_is_no_sign_of_several_cursors(editor: Editor, told: str) -> None:
+    editor.script.edit = {"amount": "value"}
+    await editor.initialize(None, EXTENSIONS)
+    editor.open(AMOUNTS)
+    editor.change(2, {"range": span(0, 0, 6), "text": "value"})
+    answer = await editor.next_edit(0, 5, version=2)
+    changes = each_place(answer, AMOUNTS)
+    assert len(changes) >= 3
+    command = answer["edits"][0]["command"]
+    if told == "before":
+        await editor.command(command["command"], *command["arguments"])
+    editor.change(3, *changes)
+    if told == "afterwards":
+        await editor.command(command["command"], *command["arguments"])
+    cursor = changes[0]["range"]["start"]
+    assert (await editor.next_edit(cursor["line"], cursor["character"] + 5, version=3))["edits"] != []
+
+
+async def test_the_same_word_typed_at_several_places_is_one_of_several_cursors(editor: Editor) -> None:
+    editor.script.edit = {"amount": "value"}
+    await editor.initialize(None, EXTENSIONS)
+    editor.open(AMOUNTS)
+    editor.change(2, {"range": span(4, 0, 0), "text": "v"}, {"range": span(2, 0, 0), "text": "v"})
+    assert await editor.next_edit(4, 1, version=2) == {"edits": []}
+    assert (await editor.notice("calomel/silence"))["reason"] == "multi_cursor"
+
+
+async def test_a_formatter_that_changes_several_places_alike_is_no_sign_of_several_cursors(editor: Editor) -> None:
+    editor.script.edit = {"amount": "value"}
+    await editor.initialize(None, EXTENSIONS)
+    editor.open(AMOUNTS + "f(1,2)\ng(3,4)\n")
+    editor.change(2, {"range": span(0, 0, 6), "text": "value"})
+    rows = [AMOUNTS.count("\n") + 1, AMOUNTS.count("\n")]
+    editor.change(3, *({"range": span(row, 4, 4), "text": " "} for row in rows))
+    assert (await editor.next_edit(0, 5, version=3))["edits"] != []
+    # Whoever types there has several cursors indeed.
+    assert await editor.next_edit(rows[0], 5, version=3) == {"edits": []}
+    assert (await editor.notice("calomel/silence"))["reason"] == "multi_cursor"

@@ -87,11 +87,21 @@ def test_it_does_not_begin_for_an_editor_that_is_gone(tmp_path: Path) -> None:
         assert program.end() == 1
 
 
-def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with Program(tmp_path) as program:
         program.initialize()
         program.ask("getVersion")
-        program.process.send_signal(signal.SIGTERM)
+        program.process.send_signal(number)
+        assert program.end() == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_before_the_greeting_ends_it_as_well(tmp_path: Path, number: signal.Signals) -> None:
+    with Program(tmp_path, REAL) as program:
+        program.send({"jsonrpc": "2.0", "id": 1, "method": "getVersion"})
+        assert "initialize" in program.read()["error"]["message"]
+        program.process.send_signal(number)
         assert program.end() == 1
 
 

@@ -71,6 +71,7 @@ async def test_a_document_out_of_step_is_silent_until_its_text_comes_again(edito
     assert await editor.inline(0, 0) is None
     assert (await editor.notice("calomel/silence"))["reason"] == "stale"
     assert await editor.next_edit(0, 0, version=None) == {"edits": []}
+    editor.script.fill = ".count()"
     editor.change(6, {"text": "anew\n"})
     assert await editor.text() == "anew\n"
     assert await editor.inline(0, 4) is not None
@@ -81,6 +82,7 @@ async def test_opening_again_brings_a_document_back(editor: Editor) -> None:
     editor.open("one\n")
     editor.change(2, {"range": {"start": at(0, 3), "end": at(0, 0)}, "text": "x"})
     editor.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+    editor.script.fill = ".count()"
     editor.open("two\n", version=1)
     assert await editor.text() == "two\n"
     assert await editor.inline(0, 3) is not None
@@ -135,7 +137,8 @@ async def test_folders_come_and_go(editor: Editor, tmp_path: Any) -> None:
     await editor.initialize(options=DEBUG, workspaceFolders=[{"uri": tmp_path.as_uri(), "name": "one"}])
     added, removed = [{"uri": "file:///other", "name": "other"}], [{"uri": tmp_path.as_uri(), "name": "one"}]
     editor.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": removed}})
-    editor.open("a = 1\n", uri="file:///other/x/y.py")
+    editor.script.fill = ".count()"
+    editor.open("a = b\n", uri="file:///other/x/y.py")
     assert await editor.inline(0, 5, uri="file:///other/x/y.py") is not None
     assert editor.script.requests[-1].parts.path == "x/y.py"
 
@@ -146,3 +149,88 @@ async def test_a_thousand_changes_in_one_write_keep_their_order(editor: Editor) 
     for number in range(1000):
         editor.change(number + 2, replace(0, number, number, "abcdefghij"[number % 10]))
     assert await editor.text() == "abcdefghij" * 100
+
+
+MALFORMED: list[Any] = [
+    {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": {"start": 1}, "text": "x"}]},
+    {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": span(0, 0, 0)}]},
+    {"textDocument": {"uri": URI, "version": 2}, "contentChanges": "all of it"},
+    {"textDocument": {"uri": URI, "version": "two"}, "contentChanges": [{"text": 5}]},
+    {"textDocument": {"version": 2}, "contentChanges": [{"text": "x"}]},
+    [],
+    None,
+]
+
+
+@pytest.mark.parametrize("params", MALFORMED, ids=repr)
+async def test_after_a_change_that_nobody_can_read_a_document_is_silent_until_its_text_comes_again(
+    editor: Editor, params: Any
+) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\n")
+    editor.script.fill = ".count()"
+    editor.notify("textDocument/didChange", params)
+    assert "lost track" in (await editor.notice("window/showMessage"))["message"]
+    editor.change(3, replace(0, 0, 3, "two"))
+    assert await editor.inline(0, 3) is None
+    assert (await editor.notice("calomel/silence"))["reason"] == "stale"
+    editor.change(4, {"text": "three\n"})
+    assert await editor.text() == "three\n"
+    assert await editor.inline(0, 5) is not None
+
+
+async def test_a_change_of_another_document_that_nobody_can_read_leaves_this_one_alone(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open("one\n")
+    editor.script.fill = ".count()"
+    other = {"uri": "file:///workspace/other.py", "version": 2}
+    editor.notify("textDocument/didChange", {"textDocument": other, "contentChanges": 1})
+    assert await editor.inline(0, 3) is not None
+
+
+LARGE = "value = compute(value)\n" * 100_000
+
+
+async def test_a_text_that_no_model_reads_is_not_held_until_it_is_smaller(editor: Editor) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open(LARGE)
+    editor.script.fill = ".count()"
+    for version in (2, 3):
+        editor.change(version, replace(0, 0, 0, "x"))
+        assert await editor.inline(0, 1) is None
+    silence = await editor.notice("calomel/silence")
+    assert (silence["reason"], silence["message"]) == (
+        "ignored_path",
+        "This file is larger than 1 MB, which no model reads.",
+    )
+    shown = await editor.ask(
+        "workspace/executeCommand",
+        {"command": "calomel.showContext", "arguments": [{"textDocument": {"uri": URI}, "position": at(0, 0)}]},
+    )
+    assert shown["message"] == silence["message"]
+    assert await editor.error("calomel/debug/document", {"uri": URI}) == -32602
+    editor.change(4, {"text": "three\n"})
+    assert await editor.text() == "three\n"
+    assert await editor.inline(0, 5) is not None
+    editor.change(5, {"text": LARGE})
+    assert await editor.inline(0, 5) is None
+    editor.change(6, {"text": "four\n"}, replace(0, 4, 4, LARGE))
+    assert await editor.inline(0, 4) is None
+    assert not any(message.get("method") == "window/showMessage" for message in editor.messages)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = 1\n" * 180_000, "This file is larger than 1 MB, which no model reads."),
+        ("# Code generated by a tool; do not edit.\nx = 1\n", "This file was made by a program, so no model sees it."),
+        ("x = 1;" * 20_000, "This file is minified, so no model sees it."),
+        ("x\0y\n", "This file is no text, so no model sees it."),
+    ],
+    ids=["large", "generated", "minified", "binary"],
+)
+async def test_what_keeps_a_file_from_models_is_said_as_it_is(editor: Editor, text: str, why: str) -> None:
+    await editor.initialize(options=DEBUG)
+    editor.open(text)
+    assert await editor.inline(0, 0) is None
+    assert (await editor.notice("calomel/silence"))["message"] == why

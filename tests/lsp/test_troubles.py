@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,8 +12,10 @@ from typing import Any
 
 import pytest
 from tests.lsp.editor import SECONDS, Editor, at
+from tests.suggest.test_dead_threads import end_badly
 
 from calomel.suggest.launch import connect
+from calomel.suggest.process import dead_threads_logged
 from calomel.suggest.remote import Endpoint, HttpCompleter
 
 LANGUAGES = {"languages": {"python": False}}
@@ -102,6 +105,17 @@ async def test_an_address_that_is_none_is_named(editor: Editor) -> None:
     editor.script.connect = connect
     sentence = "server.url is no address such as http://127.0.0.1:8017"
     assert await told(editor, server={"url": "localhost:8017"}) == [f"Calomel: {sentence}{ENDING}"]
+
+
+async def test_a_part_of_the_server_that_ended_is_named(editor: Editor) -> None:
+    await editor.initialize()
+    with dead_threads_logged(logging.getLogger("calomel.test")):
+        await asyncio.to_thread(end_badly, "calomel-index")
+        status = await editor.command("calomel.status")
+    assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-index", "ValueError")]
+    assert "Degraded: the thread calomel-index ended with ValueError" in status["message"]
+    [shown] = [each["params"] for each in editor.messages if each.get("method") == "window/showMessage"]
+    assert shown["message"].startswith("Calomel: Degraded: the thread calomel-index")
 
 
 async def test_what_stands_before_an_address_is_kept_to_oneself() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.lsp.program import Program
-from tests.workspace.test_keystrokes import recorded
+from tests.workspace.test_documents import recorded
 
 URI = "file:///workspace/skiplist.rs"
 # An answer of the server may stand in the pipe for so long.

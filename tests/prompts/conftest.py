@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.tokenizer import train_tokenizer
+from calomel.training.documents import train_tokenizer
 
 
 @pytest.fixture(scope="session")

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.prompts import special
-from calomel.prompts.tokenizer import Tokenizer, TokenizerError, line_cuts
+from calomel.prompts.tokenizer import SPECIAL_TOKENS, Tokenizer, TokenizerError, line_cuts
 
 CODE = st.text(alphabet=st.sampled_from(list("ab_1 \t\n\r():=é漢🙂\u200d\ufeff")), max_size=60) | st.text(max_size=60)
 
@@ -56,10 +55,10 @@ def test_tabs_line_ends_emoji_and_controls_are_exact(tokenizer: Tokenizer, text:
 def test_text_that_names_a_control_token_is_encoded_as_its_characters(tokenizer: Tokenizer) -> None:
     specials = {tokenizer.end, tokenizer.mask, tokenizer.file, tokenizer.near, tokenizer.middle}
 
-    ids = tokenizer.encode("".join(special.ALL))
+    ids = tokenizer.encode("".join(SPECIAL_TOKENS))
 
     assert not specials & set(ids)
-    assert tokenizer.decode(ids) == "".join(special.ALL)
+    assert tokenizer.decode(ids) == "".join(SPECIAL_TOKENS)
 
 
 def test_special_tokens_stand_for_no_text(tokenizer: Tokenizer) -> None:
@@ -95,7 +94,6 @@ def test_a_long_text_is_encoded_the_same_whether_its_beginning_is_remembered_or_
     text = "value = compute(1)\n" * 30 + "\n".join(parts)
     for typed in (text, text + more, text + "\n" + more, text + "\r\n" + more):
         assert tokenizer.encode(typed) == tokenizer._encode(typed)
-        assert tokenizer.encode_with_words(typed) == tokenizer._encode_with_words(typed)
 
 
 LINES = st.lists(
@@ -126,7 +124,7 @@ def test_the_place_of_a_token_counted_from_the_end_is_that_of_its_pre_token(
     tokenizer: Tokenizer, text: str, times: int, count: int
 ) -> None:
     text = "value = compute(1)\n" * 30 + text * times
-    ids, starts, _ = tokenizer._encode_with_words(text)
+    ids, starts, _ = tokenizer.encode_with_words(text)
 
     assert tokenizer.encode_last(text, count) == (ids, starts[-count] if len(ids) > count else None)
 

@@ -7,10 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from calomel.replay.events import Changed, Edit, Event, Kind, Opened, ReplayLog
+from calomel.replay.events import Changed, Edit, Event, LogKind, Opened, ReplayLog
 from calomel.replay.log_time import run
-from calomel.replay.opportunity import LogResult
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 
@@ -57,7 +56,7 @@ def typed(text: str, at: int, start: float, gap: float = 0.1, entry: int = 1, do
     ]
 
 
-def log_of(*events: Event, text: str = "", kind: Kind = "recording", name: str = "log") -> ReplayLog:
+def log_of(*events: Event, text: str = "", kind: LogKind = "recording", name: str = "log") -> ReplayLog:
     """A log of one document, `a.py`, that begins with `text`."""
     return ReplayLog(name, kind, [Opened(0, 0.0, "a.py", "python", text), *events])
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.replay.recordings import Recorder, shared
 
-from calomel.replay.distinct import distinct_offers
 from calomel.replay.logs import read_log
+from calomel.replay.recorded import distinct_offers
 from calomel.replay.recording import read_recording
 
 

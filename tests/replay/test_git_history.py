@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.replay.recordings import texts
 
 from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
-from calomel.replay.git_history import LeftOut, read_git
-from calomel.replay.git_hunks import hunks_between, ordered
-from calomel.replay.git_typing import strokes
+from calomel.replay.git import LeftOut, read_git
+from calomel.replay.hunks import hunks_between, ordered, strokes
 
 WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
 FIXED = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",

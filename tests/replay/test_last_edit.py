@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from calomel.replay.candidate import consequences
+from calomel.replay.editor import LastEdits
 from calomel.replay.events import Changed, Edit
-from calomel.replay.last_edit import LastEdits
+from calomel.replay.samples import consequences
 
 
 def typed(time: float, at: int, text: str, removed: int = 0) -> Changed:

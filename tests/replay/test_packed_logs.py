@@ -53,6 +53,6 @@ def test_rows_that_are_neither_stories_nor_files_are_said_by_name(tmp_path: Path
 
 
 def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "calomel.bench.packed", None)
+    monkeypatch.setitem(sys.modules, "calomel.replay.stories", None)
     with pytest.raises(LogError, match=r"calomel\[bench\]"):
         read_logs(tmp_path / "any.jsonl.zst")

@@ -6,8 +6,8 @@ import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
 from calomel.replay.events import Accepted, Changed, Closed, Edit, Expected, Focused, Offered, Opened, Selected
-from calomel.replay.options import ReplayOptions
-from calomel.workspace.position import Encoding
+from calomel.replay.opportunity import ReplayOptions
+from calomel.workspace.documents import Encoding
 
 
 def test_a_suggestion_in_a_pause_is_judged_by_what_the_person_writes_then() -> None:

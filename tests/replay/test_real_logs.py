@@ -8,7 +8,7 @@ from tests.replay.scripted import Scripted, player_of
 
 from calomel.replay.events import Changed, Opened
 from calomel.replay.logs import read_log
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 
 
 @pytest.mark.slow

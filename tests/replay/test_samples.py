@@ -9,7 +9,7 @@ import pytest
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, Event, ReplayLog
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 from calomel.replay.runs import replay_log
 from calomel.replay.samples import to_lines
 from calomel.selectivity.sample import Sample

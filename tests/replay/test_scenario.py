@@ -9,7 +9,7 @@ from tests.replay.recordings import shared, texts
 
 from calomel.replay.events import Changed, Closed, Edit, Expected, LogError, Opened, Selected
 from calomel.replay.logs import read_log
-from calomel.replay.scenario import PastEdit, Place, Step, parse_scenario, read_scenario
+from calomel.replay.scenario import PastEdit, Place, parse_scenario, read_scenario, split
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -50,10 +50,8 @@ def test_everything_in_the_header_is_read() -> None:
     scenario = parse_scenario((FIXTURES / "rename.txtar").read_text())
     assert scenario.description == "A parameter was renamed; its use was not."
     assert (scenario.places, scenario.fill_place) == ((Place(3, 12),), Place(2, 0))
-    assert scenario.viewport == (2, 9)
     assert scenario.history[1] == PastEdit("shop/cart.py", "x = 1", "x = 2")
-    assert scenario.steps == (Step("request-completion", ("manual",)), Step("accept"))
-    assert (scenario.modified, scenario.skip_history) == (True, False)
+    assert scenario.manual
 
 
 def test_silence_is_asked_for_at_each_position() -> None:
@@ -103,3 +101,20 @@ def test_real_scenarios_are_read_with_nothing_to_say() -> None:
     asked = next(event for event in logs[2].events if isinstance(event, Expected))
     text = texts(logs[2].events)["queue.go"]
     assert text[: asked.offset].endswith("q.conn.Publish(")
+
+
+def test_an_archive_is_a_comment_and_files() -> None:
+    archive = "About it.\nkey: value\n-- a.txt --\none\n\n-- folder/b.txt --\n-- no mark\n"
+    assert split(archive) == ("About it.\nkey: value\n", {"a.txt": "one\n\n", "folder/b.txt": "-- no mark\n"})
+
+
+def test_a_text_without_marks_is_all_comment() -> None:
+    assert split("one\ntwo") == ("one\ntwo", {})
+
+
+def test_a_mark_at_the_very_end_begins_an_empty_file() -> None:
+    assert split("-- a --") == ("", {"a": ""})
+
+
+def test_marks_may_end_in_cr_lf() -> None:
+    assert split("-- a --\r\none\r\n") == ("", {"a": "one\r\n"})

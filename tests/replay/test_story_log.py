@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.bench.stories import read_stories
 from calomel.replay.events import Changed, Focused, LogError, Opened, ReplayLog, Selected, apply_edits
-from calomel.replay.story_log import package_of, read_story_logs, story_log
+from calomel.replay.stories import package_of, read_packed_logs, story_log
+from calomel.report.stories import read_stories
 
 
 def texts(log: ReplayLog) -> list[str]:
@@ -22,7 +22,7 @@ def texts(log: ReplayLog) -> list[str]:
 
 
 def test_a_story_is_typed_to_its_end(tmp_path: Path) -> None:
-    renamed, added = read_story_logs(write_stories(tmp_path / "s.jsonl.zst", rename(), line()))
+    renamed, added = read_packed_logs(write_stories(tmp_path / "s.jsonl.zst", rename(), line()))
     assert texts(renamed)[0] == BILL
     assert texts(renamed)[-1] == BILL.replace("total", "amount")
     assert texts(added)[-1] == BILL.replace("    return", "    print(total)\n    return")
@@ -36,7 +36,7 @@ def test_a_story_is_typed_to_its_end(tmp_path: Path) -> None:
 
 
 def test_each_change_is_made_in_the_order_of_the_story(tmp_path: Path) -> None:
-    (log,) = read_story_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
+    (log,) = read_packed_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
     entries = [event.entry for event in log.events if isinstance(event, Changed)]
     assert entries == sorted(entries)
     assert set(entries) == {1, 2, 3, 4, 5}
@@ -46,7 +46,7 @@ def test_each_change_is_made_in_the_order_of_the_story(tmp_path: Path) -> None:
 
 
 def test_the_cursor_goes_to_a_change_before_it_is_typed_key_by_key(tmp_path: Path) -> None:
-    (log,) = read_story_logs(write_stories(tmp_path / "s.jsonl.zst", line()))
+    (log,) = read_packed_logs(write_stories(tmp_path / "s.jsonl.zst", line()))
     (selected,) = (event for event in log.events if isinstance(event, Selected))
     changes = [event for event in log.events if isinstance(event, Changed)]
     assert selected.offset == selected.anchor == changes[0].edits[0].start == BILL.index("    return")
@@ -58,7 +58,7 @@ def test_the_cursor_goes_to_a_change_before_it_is_typed_key_by_key(tmp_path: Pat
 
 def test_time_goes_on_and_is_the_same_each_time(tmp_path: Path) -> None:
     path = write_stories(tmp_path / "s.jsonl.zst", rename(), line())
-    logs, again = read_story_logs(path), read_story_logs(path)
+    logs, again = read_packed_logs(path), read_packed_logs(path)
     assert [log.events for log in logs] == [log.events for log in again]
     for log in logs:
         times = [event.time for event in log.events]
@@ -68,7 +68,7 @@ def test_time_goes_on_and_is_the_same_each_time(tmp_path: Path) -> None:
 
 
 def test_stories_of_one_package_stay_together(tmp_path: Path) -> None:
-    (log,) = read_story_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
+    (log,) = read_packed_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
     assert (log.kind, log.metadata) == ("story", {"group": "shop", "kind": "rename"})
 
 
@@ -97,4 +97,4 @@ def test_what_is_no_story_is_said(tmp_path: Path) -> None:
     bad = write_stories(tmp_path / "bad.jsonl.zst", {"kind": "rename"})
     for path in (bad, tmp_path / "missing.jsonl.zst"):
         with pytest.raises(LogError, match=path.name):
-            read_story_logs(path)
+            read_packed_logs(path)

@@ -4,13 +4,14 @@ import json
 import math
 import random
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from tests.replay.made import opportunity, result, shown
 
 from calomel.replay.opportunity import Opportunity
-from calomel.replay.summary import document, summarize
-from calomel.replay.summary_table import counts_line, figure_rows, recorded_rows, render_tables
+from calomel.replay.summary import ComparisonError, compare, counts_line, document, listings, summarize
 
 
 def some() -> list[Opportunity]:
@@ -55,7 +56,6 @@ def test_the_confidence_is_judged_on_suppressed_suggestions_too() -> None:
     # 0.9 taken, 0.6 not, 0.7 partly (not), 0.2 taken though suppressed: pairs won 0.9 over both, 0.2 over none.
     summary = summarize([result(some())])
     assert summary["auroc"] == pytest.approx(2 / 4)
-    assert len(summary["precision_coverage"]) == 4
     assert sum(each["size"] for each in summary["reliability"]) == 4
 
 
@@ -113,7 +113,7 @@ def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
     assert summary["recorded_characters_per_opportunity"] == pytest.approx(7 / 6)
     assert summary["real_acceptance_rate"] == pytest.approx(1 / 4)
     assert summary["opportunities"] == 6
-    assert recorded_rows(summary)[0][0] == "accepted of shown"
+    assert listings(summary)[1].rows[0][0] == "accepted of shown"
     json.dumps(document([found]), allow_nan=False)
 
 
@@ -162,8 +162,39 @@ def test_other_seeds_move_bounds_and_not_figures() -> None:
 
 def test_tables_show_figures_and_leave_out_what_was_not_observed() -> None:
     summary = summarize([result(some())])
-    assert len(render_tables(summary)) == 2
-    words = dict(figure_rows(summary))
+    assert len(listings(summary)) == 2
+    words = {row[0]: row[1] for row in listings(summary)[0].rows}
     assert words["shown of opportunities"].startswith("37.5% [")
     assert "reversal ratio" not in words
     assert "opportunities 8" in counts_line(summary)
+
+
+def run(*saved: int) -> dict[str, object]:
+    items = [opportunity(entry, shown("accepted", saved=number), time=entry * 61) for entry, number in enumerate(saved)]
+    loaded: dict[str, object] = json.loads(json.dumps(document([result(items)])))
+    return loaded
+
+
+def test_runs_are_compared_over_the_opportunities_that_both_had() -> None:
+    found = compare(run(1, 2, 3), run(2, 3, 4, 100))
+    assert (found.matched, found.only_first, found.only_second) == (3, 0, 1)
+    difference = found.differences["characters_per_opportunity"]
+    assert (difference.value, difference.low, difference.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_a_run_does_not_differ_from_itself() -> None:
+    found = compare(run(1, 2, 3), run(1, 2, 3))
+    assert all((each.value, each.low, each.high) == (0, 0, 0) for each in found.differences.values())
+
+
+def test_the_table_and_the_json_name_what_was_matched() -> None:
+    found = compare(run(1, 2), run(1, 5))
+    page = Console(file=StringIO(), width=120, record=True)
+    page.print(found.to_table())
+    assert "2 opportunities in both" in page.export_text()
+    assert json.loads(json.dumps(found.to_json()))["matched"] == 2
+
+
+def test_a_file_of_something_else_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ComparisonError, match="the second file is no result"):
+        compare(run(1), {"score": 1})

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+import zstandard
 
 from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
-from calomel.replay.writing_log import read_writing_logs, writing_log
+from calomel.replay.stories import read_packed_logs, writing_log
 
 BLOCK = '''def measure_{0}(values, weight):
     """The weighted measure number {0}."""
@@ -119,17 +123,23 @@ def test_indentation_words_and_unicode_survive() -> None:
     assert texts(log_of(text))[-1] == text
 
 
-def test_a_corpus_is_a_log_for_each_file_that_has_enough() -> None:
-    rows = [
+def packed(path: Path, *rows: dict[str, str]) -> Path:
+    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    return path
+
+
+def test_a_corpus_is_a_log_for_each_file_that_has_enough(tmp_path: Path) -> None:
+    rows = (
         {"path": "a/one.py", "text": FILE, "package": "a"},
         {"path": "a/tiny.py", "text": "x\n", "package": "a"},
         {"path": "b/two.py", "text": FILE},
-    ]
-    logs = read_writing_logs(rows, "corpus")
+    )
+    logs = read_packed_logs(packed(tmp_path / "corpus.jsonl.zst", *rows))
     assert [log.metadata["group"] for log in logs] == ["a", "b"]
     assert logs[0].events == log_of(path="a/one.py").events
 
 
-def test_what_is_no_corpus_is_said() -> None:
+def test_what_is_no_corpus_is_said(tmp_path: Path) -> None:
+    path = packed(tmp_path / "corpus.zst", {"path": "a/one.py", "text": FILE}, {"path": "a"})
     with pytest.raises(LogError, match=r"corpus\.zst holds neither stories .*'text' is missing"):
-        read_writing_logs([{"path": "a/one.py", "text": FILE}, {"path": "a"}], "corpus.zst")
+        read_packed_logs(path)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from tests.selectivity.made import TRUTH, drawn, sample
 
-from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.selectivity.features import features
+from calomel.selectivity.calibrator import Calibrator, KindCalibrator, features
 from calomel.selectivity.fit import (
     FEWEST,
     FEWEST_TOGETHER,
@@ -18,10 +17,10 @@ from calomel.selectivity.fit import (
     corrected_together,
     fit,
     hopeless_makers,
-    personal,
     quality_of,
     reliability,
     usable,
+    with_thresholds,
 )
 from calomel.selectivity.sample import Sample
 
@@ -189,8 +188,10 @@ SHIPPED = Calibrator(
 )
 
 
-def test_a_person_with_many_outcomes_gets_a_fit_of_each_kind_and_thresholds_of_their_own() -> None:
-    own = personal(drawn(150), SHIPPED)
+def test_a_person_with_many_outcomes_gets_a_fit_and_thresholds_of_their_own() -> None:
+    samples = drawn(150)
+    made = fit(samples, SHIPPED.kinds["fill"]).calibrator
+    own = with_thresholds(replace(SHIPPED, kinds={**SHIPPED.kinds, "fill": made}), samples)
     assert own.kinds["edit"] == SHIPPED.kinds["edit"]
     assert own.kinds["fill"] != TRUTH
     assert own.kinds["fill"].report["samples"] == 150
@@ -204,7 +205,7 @@ def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> 
     # Of both kinds too few, together enough.
     rule = KindCalibrator(TRUTH.weights, TRUTH.bias - 2)
     samples = [*drawn(45, rule, seed=21), *drawn(10, rule, seed=4, kind="edit")]
-    own = personal(samples, SHIPPED)
+    own = corrected_together(samples, SHIPPED)
     report = own.kinds["fill"].report
     assert (report["samples"], report["accepted"]) == (55, sum(each.accepted for each in samples))
     # The order of suggestions stays as it was: one scale for all weights.
@@ -214,17 +215,16 @@ def test_a_person_with_few_outcomes_corrects_scale_and_offset_of_all_kinds() -> 
     assert own.kinds["edit"].hopeless == {"canvas"}
     others = drawn(100, rule, seed=6)
     assert distance(own.kinds["fill"], rule, others) < distance(TRUTH, rule, others)
-    assert own.kinds == corrected_together(samples, SHIPPED).kinds
 
 
 def test_a_person_with_next_to_nothing_is_told_what_is_missing() -> None:
     accepted = [sample(number) for number in range(FEWEST_TOGETHER - 2)]
     rejected = [sample(20 + number, "rejected") for number in range(30)]
     with pytest.raises(TooFewError, match="2 more accepted ones"):
-        personal([*accepted, *rejected], SHIPPED)
+        corrected_together([*accepted, *rejected], SHIPPED)
     with pytest.raises(TooFewError, match="more accepted ones"):
-        personal([], SHIPPED)
+        corrected_together([], SHIPPED)
     # What filters dropped does not count.
     dropped = [sample(60 + number, filters=("secret",)) for number in range(30)]
     with pytest.raises(TooFewError, match=f"{FEWEST_TOGETHER - 2} of them accepted"):
-        personal([*accepted, *rejected, *dropped], SHIPPED)
+        corrected_together(usable([*accepted, *rejected, *dropped], "fill"), SHIPPED)

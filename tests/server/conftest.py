@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.testclient import TestClient
+from tests.loop_watch import watched_loops
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
@@ -126,6 +127,14 @@ def until(condition: Callable[[], bool], seconds: float = 10) -> None:
         if time.monotonic() > end:
             raise AssertionError("did not happen in time")
         time.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test asks, the event loop goes on with the others meanwhile."""
+    with watched_loops(monkeypatch) as long_turns:
+        yield
+    assert long_turns == []
 
 
 @pytest.fixture(autouse=True)

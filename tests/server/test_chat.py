@@ -18,8 +18,9 @@ from starlette.testclient import TestClient
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.filler import Filler, open_filler
-from calomel.training.tokenizer import train_tokenizer
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
+from calomel.training.documents import train_tokenizer
 
 TOKEN = "test-token-0123456789"
 CHAT = "/v1/chat/completions"
@@ -276,6 +277,8 @@ def test_a_pattern_is_kept(chat: TestClient) -> None:
         (form({"$ref": "http://localhost/secret"}), "response_format"),
         (form({"enum": ["secret" + "x" * 20] * 4000}), "response_format"),
         (form({"enum": ["secret" * 20_000]}), "response_format"),
+        (form({"type": "integer", "minimum": 1e300, "maximum": 1e301}), "response_format"),
+        (form({"type": "array", "items": {"exclusiveMaximum": -(10**30)}}), "response_format"),
         ({"type": "regex", "pattern": "(secret"}, "response_format"),
         ({"type": "regex"}, "response_format"),
         ({"type": "json_schema"}, "response_format"),
@@ -422,7 +425,7 @@ def test_hostile_depth_is_refused(chat: TestClient) -> None:
         ):
             body = '{"model":"m","max_tokens":2,"messages":[{"role":"user","content":"x"}],' + extra + "}"
             answer = chat.post(CHAT, content=body, headers={"content-type": "application/json"})
-            assert answer.status_code in {200, 400}
+            assert answer.status_code in {200, 400, 413}
 
 
 def test_a_forged_control_token_costs_what_its_text_costs(chat: TestClient) -> None:

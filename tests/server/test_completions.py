@@ -227,3 +227,35 @@ def test_a_gateways_names_lead_to_the_same_routes(client: TestClient) -> None:
 
     assert fill["choices"][0]["text"] == "return n"
     assert edit["choices"][0]["message"]["content"].startswith("```\na")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "/completions",
+        "/v1completions",
+        "/fim/completions",
+        "/v1fim/completions",
+        "/beta/completions",
+        "/v1/beta/completions",
+    ],
+)
+def test_a_base_may_lack_its_slash_or_have_another_makers_path(client: TestClient, url: str) -> None:
+    answer = client.post(url, json={"model": "m", "prompt": "def f(n):\n    ", "suffix": "\n"})
+    assert (answer.status_code, answer.json()["choices"][0]["text"]) == (200, "return n")
+
+
+def test_a_llama_server_is_asked_at_its_root_with_tokens_in_its_prompt(client: TestClient, filler: Any) -> None:
+    prompt = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\n\nf(1)\n<|fim_middle|>"
+    answer = client.post("/completion", json={"prompt": prompt, "n_predict": 16, "stream": False})
+    assert (answer.status_code, answer.json()["content"], answer.json()["stop"]) == (200, "return n", True)
+    assert (filler.requests[0].prefix, filler.requests[0].suffix) == ("def f(n):\n    ", "\n\nf(1)\n")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["/edit/completions", "/v1edit/completions", "/apply/completions", "/chat/completions", "/v1chat/completions"],
+)
+def test_a_base_without_its_slash_reaches_every_route_for_answers(client: TestClient, url: str) -> None:
+    right = client.post("/v1/" + url.removeprefix("/").removeprefix("v1"), json={})
+    assert (client.post(url, json={}).json(), right.status_code) == (right.json(), 400)

@@ -107,11 +107,14 @@ def test_a_log_that_cannot_be_written_is_no_error_of_the_client(client: TestClie
     assert tell(client, given).status_code == 200
 
 
+def test_an_answer_without_an_id_can_be_told_of(client: TestClient) -> None:
+    assert tell(client, "").json() == {"status": "ok"}
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
         ({"request_id": None}, "request_id"),
-        ({"request_id": ""}, "request_id"),
         ({"request_id": "x" * 257}, "request_id"),
         ({"user_action": "love"}, "user_action"),
         ({"user_action": None}, "user_action"),

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from threading import Event
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.suggest.test_dead_threads import end_badly
+
+from calomel.suggest.process import dead_threads_logged
 
 
 def test_while_the_model_loads_the_door_answers_and_says_so(
@@ -70,3 +74,12 @@ def test_the_model_is_closed_with_the_server(make_app: Callable[..., Any], fille
         client.get("/health")
         assert not filler.closed
     assert filler.closed
+
+
+def test_a_thread_that_ended_is_told_of(client: TestClient) -> None:
+    with dead_threads_logged(logging.getLogger("calomel.server")):
+        end_badly("calomel-merge")
+        health, status = client.get("/health"), client.get("/calomel/v1/status").json()
+    assert (health.status_code, health.json()) == (200, {"status": "degraded"})
+    assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-merge", "ValueError")]
+    assert client.get("/health").json() == {"status": "ok"}

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.server.errors import StartError
 from calomel.server.known_workspace import KnownWorkspace

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
+
+from calomel.server.door import Door
 
 URL = "/v1/fim/completions"
 ASK = {"model": "m", "prompt": "x"}
@@ -68,3 +73,32 @@ def test_a_failed_request_gives_its_place_back(
     filler.error = None
 
     assert client.post(URL, json=ASK).status_code == 200
+
+
+async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
+    open_client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each client one text at a time is looked at for secrets: sixty of one are not before another's."""
+    app: Any = open_client(no_auth=True, max_requests=64, client_share=1.0).app
+
+    def slow(_: object, text: str) -> str:
+        time.sleep(0.02 if len(text) > 100 else 0)
+        return text
+
+    monkeypatch.setattr(Door, "mask", slow)
+    done: list[str] = []
+
+    async def ask(address: str, prompt: str) -> None:
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.post("/v1/fim/completions", json={"model": "m", "prompt": prompt})
+        assert answer.status_code == 200
+        done.append(address)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(60):
+            tasks.create_task(ask("10.0.0.1", "x = 1\n" * 100))
+        await asyncio.sleep(0.1)
+        await ask("10.0.0.2", "x = ")
+        before = len(done) - 1
+    assert before < 30

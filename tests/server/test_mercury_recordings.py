@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.prompts.foreign.mercury import mercury_answer, parse_mercury
+from calomel.prompts.mercury import mercury_answer, parse_mercury
 
 DATA = Path(os.environ.get("CALOMEL_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 RECORDINGS = sorted((DATA / "next-edit-scenarios" / "mercury").glob("*.ndjson"))

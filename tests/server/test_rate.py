@@ -8,7 +8,6 @@ def test_a_client_gets_its_burst_then_its_rate_and_others_are_not_touched() -> N
     rates = Rates(60, 3, lambda: now[0])
     assert [rates.take("a") for _ in range(3)] == [0, 0, 0]
     assert rates.take("a") == 1.0
-    assert rates.empty("a")
     assert rates.take("b") == 0
     now[0] += 0.5
     assert rates.take("a") == 0.5

@@ -23,8 +23,8 @@ ASK = {"model": "m", "prompt": "x"}
 
 # `serve` with a model that is made of nothing, so that no test here waits for torch.
 PROGRAM = """
-import asyncio, json, sys, types
-SECONDS = float(sys.argv[2])
+import asyncio, json, sys, time, types
+SECONDS, LOADING = map(float, sys.argv[2:])
 
 class Filler:
     async def afill(self, request):
@@ -40,13 +40,14 @@ class Filler:
 def open_filler(model, device, threads, **more):
     if model is not None:
         raise FileNotFoundError("no such checkpoint")
+    time.sleep(LOADING)
     return Filler()
 
 class Any:
     def __init__(self, **fields): pass
 
-import calomel.suggest.filler
-calomel.suggest.filler.open_filler = open_filler
+import calomel.suggest.opening
+calomel.suggest.opening.open_filler = open_filler
 sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve
@@ -69,14 +70,15 @@ def runtime_file(tmp_path: Path) -> Path:
 def start(runtime_file: Path) -> Iterator[Start]:
     running: list[subprocess.Popen[str]] = []
 
-    def start_(*, seconds: float = 60, stderr: int = subprocess.PIPE, **settings: Any) -> subprocess.Popen[str]:
+    def start_(
+        *, seconds: float = 60, loading: float = 0, stderr: int = subprocess.PIPE, **settings: Any
+    ) -> subprocess.Popen[str]:
         own = {"port": 0, "runtime_file": str(runtime_file)}
         if not settings.keys() & {"no_auth", "token", "token_file"}:
             own["token_file"] = str(runtime_file.with_name("token"))
         arguments = json.dumps({**own, **settings})
-        process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, arguments, str(seconds)], stdout=subprocess.PIPE, stderr=stderr, text=True
-        )
+        command = [sys.executable, "-c", PROGRAM, arguments, str(seconds), str(loading)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
         running.append(process)
         return process
 
@@ -98,7 +100,7 @@ def healthy(url: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_server_says_where_its_token_is_serves_and_cleans_up(
     start: Start, runtime_file: Path, end: signal.Signals
 ) -> None:
@@ -125,6 +127,35 @@ def test_a_server_says_where_its_token_is_serves_and_cleans_up(
     assert left["token"] not in address + token_line + rest + errors
     assert "Traceback" not in errors or end == signal.SIGINT
     assert not runtime_file.exists()
+    assert end == signal.SIGINT or process.returncode == 0
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_server_that_still_loads_its_model_ends_at_once(
+    start: Start, runtime_file: Path, end: signal.Signals
+) -> None:
+    """A large checkpoint loads for minutes: whoever starts programs kills those that end ten seconds later."""
+    process = start(loading=60)
+    url = first_lines(process)[0].split()[-1]
+    assert httpx.get(f"{url}/health").json()["status"] == "loading"
+    process.send_signal(end)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == (130 if end == signal.SIGINT else 0)
+    assert "Traceback" not in errors
+    assert list(runtime_file.parent.iterdir()) == [runtime_file.with_name("token")]
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
+def test_a_server_that_has_just_said_where_it_is_ends_in_order(
+    start: Start, runtime_file: Path, end: signal.Signals
+) -> None:
+    process = start(loading=60)
+    while not runtime_file.exists():
+        time.sleep(0.001)
+    process.send_signal(end)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, "")
+    assert list(runtime_file.parent.iterdir()) == [runtime_file.with_name("token")]
 
 
 def test_the_next_start_takes_the_same_token(start: Start, runtime_file: Path) -> None:

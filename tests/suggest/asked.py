@@ -17,7 +17,7 @@ from calomel.suggest.planned import plan
 from calomel.suggest.question import Question
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 
 def asked(text: str, trigger: Trigger = Trigger.EDIT, **changes: Any) -> Question:

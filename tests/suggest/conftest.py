@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.filler import Filler
-from calomel.training.tokenizer import train_tokenizer
+from calomel.training.documents import train_tokenizer
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,6 @@ def filler(tokenizer: Tokenizer) -> Iterator[Filler]:
     with torch.no_grad():
         # An answer of random weights shall be long and varied, not one token or the end.
         model.embed_tokens.weight.normal_(std=1.0)
-    made = Filler(Engine(model, cache_tokens=4096, threads=1), tokenizer)
+    made = Filler(Engine(BlockCausal(model, cache_tokens=4096, threads=1)), tokenizer)
     yield made
     made.close()

@@ -16,9 +16,9 @@ from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Answer
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document, FullChange, RangeChange
-from calomel.workspace.preferences import SuggestSettings
-from calomel.workspace.situation import Situation
-from calomel.workspace.workspace import Masking, Workspace
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.settings import SuggestSettings
+from calomel.workspace.workspace import Situation, Workspace
 
 URI = "file:///work/a.py"
 
@@ -141,7 +141,7 @@ class Outcomes:
 class Editor:
     """One document in one editor."""
 
-    def __init__(self, model: ScriptedModel, settings: SuggestSettings, privacy: Masking | None) -> None:
+    def __init__(self, model: ScriptedModel, settings: SuggestSettings, privacy: Privacy | None) -> None:
         self.time = Time()
         self.model = model
         self.outcomes = Outcomes()
@@ -159,10 +159,12 @@ class Editor:
         self.cursor = 0
         self._version = 1
 
-    def open(self, text: str) -> Editor:
-        """`|` is the cursor."""
-        self.cursor = text.index("|")
-        self.workspace.open(URI, "python", self._version, text.replace("|", "", 1))
+    def open(self, text: str, language_id: str = "python", cursor: int | None = None) -> Editor:
+        """`|` is the cursor, unless it is given."""
+        if cursor is None:
+            cursor, text = text.index("|"), text.replace("|", "", 1)
+        self.cursor = cursor
+        self.workspace.open(URI, language_id, self._version, text)
         return self
 
     @property
@@ -213,7 +215,7 @@ async def editing(
     reply: Callable[[CompleteRequest], Reply] | str = "done()",
     *,
     settings: SuggestSettings | None = None,
-    privacy: Masking | None = None,
+    privacy: Privacy | None = None,
     model: ScriptedModel | None = None,
 ) -> AsyncIterator[Editor]:
     """An editor with `text`, whose model says `reply`; in the end no task is left."""

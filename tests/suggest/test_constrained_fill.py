@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calomel.engine import SamplingParams
-from calomel.prompts.answer_form import json_form, pattern_form
+from calomel.prompts.grammar import json_form, pattern_form
 from calomel.suggest.fill import FillRequest
-from calomel.suggest.filler import Filler, open_filler
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
 
 PREFIX, SUFFIX = "# A person, as JSON.\nperson = ", "\nprint(person)\n"
 PERSON: dict[str, Any] = {

@@ -5,12 +5,13 @@ import math
 import pytest
 from tests.suggest.editor import Editor, ScriptedModel, editing
 
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
 from calomel.suggest.outcome_record import line_of, record_of
 from calomel.suggest.silence import Silence
 from calomel.suggest.suggestion import Answer, Suggestion, apply
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.settings import SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 CALLS = "|run(a)\n" + "\n" * 6 + "run(b)\nrun(c)\n" + "\n" * 6 + "run(d)\n"
@@ -130,7 +131,7 @@ def test_lines_of_earlier_versions_have_no_maker() -> None:
 
 
 async def test_a_secret_is_in_no_draft() -> None:
-    class Stars:
+    class Stars(Privacy):
         def mask(self, text: str) -> str:
             return text.replace("hunter2hunter2", "*" * 14)
 

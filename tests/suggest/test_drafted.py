@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,13 +10,13 @@ import pytest
 
 from calomel.engine import Handle, Request, Result
 from calomel.prompts.parts import PromptParts
+from calomel.prompts.token_healing import TokenHealing
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
 from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.filler import Filler, own_renderer
-from calomel.suggest.half_word import HalfWord
 from calomel.suggest.in_process import EngineCompleter
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
@@ -26,7 +27,7 @@ MODEL = ModelInfo("tiny", "0", ("fill",), 4096, 2048, None, "1")
 def said(log_probs: list[float], end: float = -0.1) -> Result:
     count = len(log_probs)
     return Result(
-        (1,) * count, tuple(log_probs), (0.0,) * count, (0,) * count, end, "stop", 0, 1, 0, 0, 0, (), 0.0, 0.0, 0
+        (1,) * count, tuple(log_probs), (0.0,) * count, (0,) * count, end, "stop", 0, 1, 0, 0, 0, (), 0.0, 0.0
     )
 
 
@@ -49,14 +50,14 @@ def test_a_draft_is_never_cut_inside_a_word(tokenizer: Tokenizer) -> None:
 
 
 def test_a_draft_in_a_word_begins_behind_what_is_there(tokenizer: Tokenizer) -> None:
-    half = HalfWord(" ret")
-    ids, owed = half.given("urn a", tokenizer)
+    healing = TokenHealing(" ret")
+    ids, owed = healing.given("urn a", tokenizer)
     said_of_all = [-3.0] * owed + [-0.01] * (len(ids) - owed)
-    judged = cut_draft(Draft("urn a", "continuation"), ids, said(said_of_all), tokenizer, half, owed)
+    judged = cut_draft(Draft("urn a", "continuation"), ids, said(said_of_all), tokenizer, healing, owed)
     assert judged.text == "urn a"
     assert judged.log_probs == (-0.01,) * (len(ids) - owed)
     short = cut_draft(
-        Draft("urn a", "continuation"), ids, said([-0.01] * (len(ids) - 1) + [-50.0]), tokenizer, half, owed
+        Draft("urn a", "continuation"), ids, said([-0.01] * (len(ids) - 1) + [-50.0]), tokenizer, healing, owed
     )
     assert short.text == "urn"
 
@@ -84,7 +85,7 @@ async def test_a_draft_has_the_exact_likelihood_of_its_text(filler: Filler) -> N
     # The space before the hole belongs to the draft's first token: it is read from there on.
     before = replace(PARTS, prefix=PARTS.prefix.removesuffix(" "))
     context = own_renderer(filler.tokenizer).render(before, REQUEST.max_context).context
-    ids, owed = HalfWord(" ").given("a + b", filler.tokenizer)
+    ids, owed = TokenHealing(" ").given("a + b", filler.tokenizer)
     alone = filler.engine.submit(Request(context, given=ids)).result(60)
     assert judged.log_probs == pytest.approx(alone.log_probs[owed : owed + len(judged.log_probs)], abs=1e-4)
     assert draft.text.startswith(judged.text)
@@ -113,16 +114,18 @@ async def test_cancelling_a_hole_with_drafts_cancels_its_requests(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handles: list[Handle] = []
+    asked = threading.Event()
     submit_all = filler.engine.submit_all
 
     def submit(requests: Sequence[Request]) -> tuple[Handle, ...]:
         sent = submit_all(requests)
         handles.extend(sent)
+        asked.set()
         return sent
 
     monkeypatch.setattr(filler.engine, "submit_all", submit)
     task = asyncio.create_task(filler.adraft(replace(REQUEST, max_tokens=2000), [Draft("a + b", "continuation")]))
-    await asyncio.sleep(0)
+    await asyncio.to_thread(asked.wait, 10)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

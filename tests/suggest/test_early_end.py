@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from calomel.bench.heldout import read_heldout
 from calomel.bench.holes import SEVERAL_LINES, make_holes
 from calomel.bench.model import TokenizerMeasure
+from calomel.report.heldout import read_heldout
 from calomel.suggest.fill import FillRequest
-from calomel.suggest.filler import Filler, open_filler
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
 from calomel.suggest.stop import cut_at_stop
 
 

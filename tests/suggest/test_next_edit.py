@@ -9,7 +9,7 @@ from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.silence import Silence
 from calomel.suggest.suggestion import Answer, Suggestion, apply
 from calomel.suggest.trigger import Diagnostic, Trigger
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.settings import SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 FILLS: tuple[Kind, ...] = ("fill",)

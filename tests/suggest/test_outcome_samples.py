@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from calomel.selectivity.features import features
+from calomel.selectivity.calibrator import features
 from calomel.selectivity.fit import usable
 from calomel.selectivity.sample import Sample
 from calomel.suggest.outcome_record import OutcomeRecord

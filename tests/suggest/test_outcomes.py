@@ -7,8 +7,7 @@ from tests.suggest.editor import URI, Editor, editing
 
 from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import FullChange, RangeChange
-from calomel.workspace.position import Position
+from calomel.workspace.documents import FullChange, Position, RangeChange
 
 
 async def offered(editor: Editor, *, shown: bool = True) -> Suggestion:

@@ -6,7 +6,7 @@ from calomel.selectivity.proposal import Recent
 from calomel.suggest.cursors import Cursors
 from calomel.suggest.line_ends import with_line_ends_of
 from calomel.suggest.recent import RecentEdits
-from calomel.suggest.units import utf16_length, utf16_prefix
+from calomel.suggest.units import utf16_length
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,6 @@ def test_cursors_are_counted_by_message() -> None:
 
 def test_lengths_are_counted_as_editors_do() -> None:
     assert utf16_length("a😀é") == 4
-    assert [utf16_prefix("a😀b", units) for units in range(5)] == ["", "a", "a", "a😀", "a😀b"]
 
 
 def test_line_ends_become_those_of_the_document() -> None:

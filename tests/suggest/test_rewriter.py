@@ -9,7 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import DeadlineExceededError, Engine, ModelConfig, Request, RequestCancelledError, Transformer
+from calomel.engine import (
+    BlockCausal,
+    DeadlineExceededError,
+    Engine,
+    ModelConfig,
+    Request,
+    RequestCancelledError,
+    Transformer,
+)
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
 from calomel.suggest.filler import Filler, own_renderer
@@ -90,7 +98,7 @@ async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
     await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
     engine: Any = filler.engine
-    engine._worker._observe = lambda report: rows.append(report.rows)
+    engine.decoder._observe = lambda report: rows.append(report.rows)
     await filler.arewrite(QUESTION)
     # The current text; drafts and first steps; second steps; what came of them, beside what the causal mode writes.
     assert 4 <= len(rows) <= PATIENCE + 3
@@ -163,7 +171,8 @@ class Knowing(Transformer):
 async def test_a_text_that_the_model_is_sure_of_comes_from_every_maker_and_first(text: str, filler: Filler) -> None:
     tokenizer = filler.tokenizer
     context = len(own_renderer(tokenizer).render(PARTS, 2048).context)
-    with Engine(Knowing(own_config(filler), context, tokenizer.encode(text)), threads=1) as engine:
+    model = Knowing(own_config(filler), context, tokenizer.encode(text))
+    with Engine(BlockCausal(model, threads=1)) as engine:
         knowing = Rewriter(engine, tokenizer, own_renderer(tokenizer), seeded=8)
         answer = await knowing.rewrite(replace(QUESTION, drafts=(Draft(text, "rename"),)))
 

@@ -4,7 +4,6 @@ import asyncio
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from tests.suggest.editor import URI, ScriptedModel, editing, settle
@@ -13,9 +12,10 @@ from calomel.suggest.completer import CompleterError
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import Answer, Suggestion
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import RangeChange
-from calomel.workspace.position import Position
-from calomel.workspace.preferences import Aggressiveness, SuggestSettings
+from calomel.workspace.documents import Position, RangeChange
+from calomel.workspace.privacy import Privacy, Verdict
+from calomel.workspace.secrets import Span
+from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 
@@ -67,26 +67,13 @@ async def test_snoozing_ends_by_itself() -> None:
         assert editor.suggester.status().off is None
 
 
-class Rules(NamedTuple):
-    allowed_here: bool
-
-    def mask(self, text: str) -> str:
-        return text
-
-    def allowed(self, path: Path, language_id: str | None = None) -> Rule:
-        return Rule(self.allowed_here, "secret_file:.env")
-
-    def allowed_text(self, text: str) -> Rule:
-        return Rule("@generated" not in text, "generated")
-
-
-class Rule(NamedTuple):
-    allowed: bool
-    reason: str
+class Kept(Privacy):
+    def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
+        return Verdict(allowed=False, reason="secret_file:.env")
 
 
 async def test_an_ignored_file_is_never_read_and_the_rule_is_named() -> None:
-    async with editing("x = |\n", settings=NOW, privacy=Rules(allowed_here=False)) as editor:
+    async with editing("x = |\n", settings=NOW, privacy=Kept()) as editor:
         answer = await editor.inline(Trigger.EXPLICIT)
         assert reason(answer) == "ignored_path"
         assert isinstance(answer, Silence)
@@ -95,7 +82,7 @@ async def test_an_ignored_file_is_never_read_and_the_rule_is_named() -> None:
 
 
 async def test_generated_text_is_never_read() -> None:
-    async with editing("# @generated\nx = |\n", settings=NOW, privacy=Rules(allowed_here=True)) as editor:
+    async with editing("# @generated\nx = |\n", settings=NOW, privacy=Privacy()) as editor:
         assert reason(await editor.inline()) == "ignored_path"
         assert editor.model.requests == []
 
@@ -230,15 +217,13 @@ async def test_what_was_just_deleted_does_not_come_back() -> None:
         assert isinstance(await editor.inline(Trigger.EXPLICIT), Suggestion)
 
 
-class Masks(NamedTuple):
-    secret: str
-
-    def mask(self, text: str) -> str:
-        return text.replace(self.secret, "*" * len(self.secret))
+class Masks(Privacy):
+    def spans(self, text: str) -> tuple[Span, ...]:
+        return tuple((*found.span(), "password") for found in re.finditer("hunter22", text))
 
 
 async def test_a_secret_is_not_seen_not_touched_and_not_suggested() -> None:
-    async with editing("a = |\nkey = 'hunter22'\n", "'hunter22'", settings=NOW, privacy=Masks("hunter22")) as editor:
+    async with editing("a = |\nkey = 'hunter22'\n", "'hunter22'", settings=NOW, privacy=Masks()) as editor:
         assert reason(await editor.inline()) == "secret"
         assert "hunter22" not in repr(editor.model.requests)
         editor.cursor = editor.document.text.index("hunter22") + 4

@@ -15,7 +15,7 @@ from calomel.suggest.trigger import Trigger
 from calomel.suggest.withheld import Place
 from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.settings import SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 UNSURE = -2.0  # 0.135 of one token: no threshold with a name lets it through
@@ -166,7 +166,7 @@ async def test_what_is_shown_after_all_keeps_its_id() -> None:
 
 async def test_a_held_back_edit_is_followed_in_every_form_of_the_text() -> None:
     def reply(request: CompleteRequest) -> str:
-        return "a = new\nb = new\n" if request.kind == "edit" else ""
+        return "a = max\nb = max\n" if request.kind == "edit" else ""
 
     async with editing("a = old|\nb = old\n", reply, settings=NOW, model=unsure()) as editor:
         editor.change((0, 1, "b"))
@@ -176,9 +176,9 @@ async def test_a_held_back_edit_is_followed_in_every_form_of_the_text() -> None:
         await editor.time.advance(1.0)
         assert told(editor) == [("withheld", "low_confidence")]
         editor.change((12, 15, ""))
-        editor.type("new")
+        editor.type("max")
         assert told(editor) == [("withheld", "low_confidence")]
-        editor.change((0, 7, "a = new"))
+        editor.change((0, 7, "a = max"))
         assert told(editor)[-1] == ("typed", "low_confidence")
 
 
@@ -261,6 +261,5 @@ async def test_an_undo_is_no_typing() -> None:
         editor.backspace(4)
         await held(editor)
         editor.type("f(a)")
-        edits = editor.workspace.history.recent_edits(URI, 1)
-        assert edits[0].origin in {Origin.REDO, Origin.UNDO}
+        assert editor.workspace.history.latest(URI) in {Origin.REDO, Origin.UNDO}
         assert told(editor) == [("withheld", "low_confidence")]

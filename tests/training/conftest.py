@@ -13,8 +13,7 @@ import zstandard
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, ModelShape, Optimization, TrainConfig
-from calomel.training.documents import Document
-from calomel.training.tokenizer import train_tokenizer
+from calomel.training.documents import Document, train_tokenizer
 
 SHAPE = BatchShape(documents=2, front=96, holes=3, canvas=12)
 TINY = ModelShape(
@@ -72,7 +71,7 @@ def config(corpus: Path, tokenizer: Tokenizer) -> TrainConfig:
         model=replace(TINY, vocab_size=tokenizer.vocab_size),
         optimization=Optimization(compile=False, warmup_steps=5),
         evaluate_steps=50,
-        checkpoint_minutes=0.02,
+        checkpoint_minutes=5.0,
     )
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import torch
 
 from calomel.training import run
+from calomel.training.batch import BatchStream
 from calomel.training.config import TrainConfig
-from calomel.training.ranks import Ranks
-from calomel.training.stream import BatchStream
+from calomel.training.process import Ranks
 
 
 def main(config_file: str, out: str, resume: str) -> None:
@@ -31,7 +31,7 @@ def main(config_file: str, out: str, resume: str) -> None:
         total = ranks.total(torch.tensor([1.0, float(ranks.rank)]))
         batch = next(iter(BatchStream(config, 0, ranks)))
         trained = run._Run(config, Path(out), None, torch.device("cpu"), ranks)
-        counters = trained.go(resume=resume == "resume", init_from=None)
+        counters = trained.go(resume=resume == "resume")
         digest = hashlib.sha256()
         for tensor in trained.model.state_dict().values():
             digest.update(tensor.numpy().tobytes())

@@ -9,16 +9,16 @@ from itertools import pairwise
 import pytest
 import torch
 
-from calomel.engine.buffer import KeyValueBuffer
-from calomel.engine.forward import Piece, forward, text_of
+from calomel.engine.attention import Piece, forward, text_of
+from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import batches
 from calomel.training.branch import head_rows, rows
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.example import ExampleMaker
+from calomel.training.examples import ExampleMaker
+from calomel.training.loss import TreeAttention, branch_structure
 
 
 @pytest.mark.parametrize("memory", [0, 64])
@@ -68,7 +68,7 @@ def test_the_engine_gives_the_logits_that_training_gave(
             for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
                 forward(model, [read(Piece(context[first:last], buffer, first, causal=True), context)])
                 buffer.length = last
-            ids = batch.ids[0, canvas]
+            ids = batch.ids[0, canvas].tolist()
             live = forward(model, [read(Piece(ids, buffer, known, causal=False, read=range(len(ids))), context)])
 
         torch.testing.assert_close(live, trained[0, canvas], atol=1e-4, rtol=1e-4)

@@ -1,8 +1,9 @@
-"""The loss of a batch, over all tokens and over a sample of them."""
+"""How the rows of a batch attend, and the loss of those that are scored."""
 
 from __future__ import annotations
 
 import random
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -12,12 +13,122 @@ from torch.nn import functional as F
 
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.attention import TreeAttention, branch_structure
 from calomel.training.batch import Batch, batches
+from calomel.training.branch import head_rows, rows
 from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.example import ExampleMaker
-from calomel.training.loss import LossModel
+from calomel.training.examples import ExampleMaker
+from calomel.training.loss import FlexTreeAttention, LossModel, TreeAttention, branch_structure, flex_masks
+
+
+def a_batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
+    sampler = DocumentSampler(read_documents(config.corpus), {})
+    return next(batches(sampler, ExampleMaker(tokenizer, config), config, random.Random(1)))
+
+
+def a_model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end))
+
+
+def tree(model: Transformer, batch: Batch) -> TreeAttention:
+    structure = branch_structure(batch.shape, logit_shift=model.config.diffusion.logit_shift)
+    return TreeAttention(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_rows_of_a_branch_are_what_a_plain_forward_of_the_same_sequence_gives(
+    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
+) -> None:
+    config = replace(config, model=replace(config.model, logit_shift=shift))
+    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
+    shape = batch.shape
+    hidden = model(batch.ids.flatten(), batch.positions.flatten(), tree(model, batch)).unflatten(0, (2, -1))
+    start = shape.front + rows(shape)  # the second hole of the first document
+    seen = int(batch.limit[0, start])
+    chosen = torch.arange(start, start + head_rows(shape) + 3 * shape.canvas)
+    chosen = chosen[batch.valid[0, chosen]]
+    canvas = start + head_rows(shape) + shape.canvas
+    causal = torch.cat((torch.arange(seen), chosen[chosen < canvas]))
+    context = causal[(causal < start + head_rows(shape)) & ~((causal == start + head_rows(shape) - 1) & shift)]
+    drawn = torch.cat((context, chosen[(chosen >= canvas) & (chosen < canvas + shape.canvas)]))
+
+    for sequence, free in ((causal, 0), (drawn, len(drawn) - len(context))):
+        expected = model(batch.ids[0, sequence], batch.positions[0, sequence], Plain(model, batch, sequence, free))
+        torch.testing.assert_close(hidden[0, sequence], expected, atol=1e-5, rtol=1e-4)
+
+
+class Plain:
+    """Attention over one sequence with an explicit mask: causal, but its last `free` rows see each other."""
+
+    def __init__(self, model: Transformer, batch: Batch, sequence: Tensor, free: int) -> None:
+        count = len(sequence)
+        index = torch.arange(count)
+        canvas = index >= count - free
+        self.mask = (index[:, None] >= index) | (canvas[:, None] & canvas)
+        positions = batch.positions[0, sequence]
+        self.near = positions[:, None] - positions < (model.config.sliding_window or 0)
+        self.config = model.config
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        mask = self.mask & self.near if self.config.window(layer) else self.mask
+        out: Tensor = torch.nn.functional.scaled_dot_product_attention(
+            q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1), attn_mask=mask, enable_gqa=True
+        )
+        return out.transpose(0, 1)
+
+
+def test_bfloat16_hides_what_float32_hides(config: TrainConfig, tokenizer: Tokenizer) -> None:
+    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
+    ids, positions = batch.ids.flatten(), batch.positions.flatten()
+    expected = model(ids, positions, tree(model, batch))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(ids, positions, tree(model, batch))
+    same = torch.nn.functional.cosine_similarity(found.float(), expected, dim=-1)
+    assert same[batch.valid.flatten()].min() > 0.99
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_no_canvas_sees_the_clean_answer_and_no_context_sees_a_branch(
+    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool
+) -> None:
+    config = replace(config, model=replace(config.model, logit_shift=shift))
+    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
+    shape = batch.shape
+    embedded = model.embed_tokens(batch.ids.flatten()).detach().requires_grad_()
+    model.embed_tokens.forward = lambda _: embedded  # type: ignore[assignment,method-assign]
+    hidden = model(batch.ids.flatten(), batch.positions.flatten(), tree(model, batch)).unflatten(0, (2, -1))
+    start = shape.front
+    answer = slice(start + head_rows(shape), start + head_rows(shape) + shape.canvas)
+    canvases = slice(answer.stop, answer.stop + 2 * shape.canvas)
+
+    def influence(rows_from: slice, rows_to: slice) -> float:
+        (gradient,) = torch.autograd.grad(hidden[0, rows_to].abs().sum(), embedded, retain_graph=True)
+        return float(gradient.unflatten(0, (2, -1))[0, rows_from].abs().sum())
+
+    assert influence(answer, canvases) == 0
+    assert influence(slice(start, None), slice(0, start)) == 0
+    first = slice(canvases.start, canvases.start + shape.canvas)
+    assert influence(first, slice(first.stop, first.stop + shape.canvas)) == 0
+    assert influence(slice(first.start + 1, first.start + 3), slice(first.start, first.start + 1)) > 0
+
+
+def test_the_block_sparse_mask_of_gpus_gives_what_the_dense_one_gives(
+    config: TrainConfig, tokenizer: Tokenizer
+) -> None:
+    config = replace(config, gap_share=1.0)
+    model, batch = a_model(config, tokenizer), a_batch(config, tokenizer)
+    structure = branch_structure(batch.shape, logit_shift=False)
+    masks = flex_masks(model.config, batch.shape, batch.positions, batch.limit, batch.valid, structure)
+    ids, positions = batch.ids.flatten(), batch.positions.flatten()
+
+    with torch.no_grad(), warnings.catch_warnings():
+        # Uncompiled it materialises the scores, which is all that this comparison needs.
+        warnings.simplefilter("ignore")
+        sparse = model(ids, positions, FlexTreeAttention(model.config, batch.shape.documents, masks))
+    dense = model(ids, positions, tree(model, batch))
+
+    torch.testing.assert_close(sparse[batch.valid.flatten()], dense[batch.valid.flatten()], atol=1e-5, rtol=1e-4)
 
 
 @pytest.fixture

@@ -16,16 +16,15 @@ import torch
 import zstandard
 
 from calomel.engine.checkpoint import load_checkpoint
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.batch import BatchStream, open_stream
 from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
-from calomel.training.documents import CorpusError, Document, DocumentSampler, read_documents
-from calomel.training.edits.stories import write_stories
-from calomel.training.edits.story import Change, Story
-from calomel.training.optimizer import orthogonalise
+from calomel.training.corpus.shards import CorpusError
+from calomel.training.documents import Document, DocumentSampler, read_documents
+from calomel.training.edits.story import Change, Story, write_stories
+from calomel.training.optimizer import orthogonalise, rate_factor
 from calomel.training.run import train
-from calomel.training.schedule import rate_factor
-from calomel.training.stream import BatchStream, open_stream
 
 
 def entries(out: Path) -> list[dict[str, float]]:
@@ -33,7 +32,7 @@ def entries(out: Path) -> list[dict[str, float]]:
 
 
 def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig, tmp_path: Path) -> None:
-    counters = train(replace(config, rows=60_000), tmp_path)
+    counters = train(replace(config, rows=60_000, checkpoint_minutes=0.02), tmp_path)
 
     log = entries(tmp_path)
     assert counters.step > 10
@@ -43,8 +42,8 @@ def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig,
 
 
 def test_a_resumed_run_goes_on_where_it_stopped(config: TrainConfig, tmp_path: Path) -> None:
-    first = train(config, tmp_path)
-    second = train(replace(config, rows=40_000), tmp_path, resume=True)
+    first = train(replace(config, rows=6_000), tmp_path)
+    second = train(replace(config, rows=12_000), tmp_path, resume=True)
 
     assert second.step > first.step
     assert second.sessions == 2
@@ -53,8 +52,8 @@ def test_a_resumed_run_goes_on_where_it_stopped(config: TrainConfig, tmp_path: P
 
 def test_an_average_of_the_weights_is_measured_written_and_resumed(config: TrainConfig, tmp_path: Path) -> None:
     config = replace(config, optimization=replace(config.optimization, average=0.9))
-    train(replace(config, rows=10_000), tmp_path)
-    train(config, tmp_path, resume=True)
+    train(replace(config, rows=6_000), tmp_path)
+    train(replace(config, rows=12_000), tmp_path, resume=True)
 
     raw, mean = (load_checkpoint(tmp_path / name).state_dict() for name in ("checkpoint", "average"))
     assert raw.keys() == mean.keys()
@@ -65,11 +64,12 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
 
 
 def test_tables_of_n_grams_join_a_checkpoint_that_has_none(config: TrainConfig, tmp_path: Path) -> None:
-    train(config, tmp_path / "first")
+    train(replace(config, rows=8_000), tmp_path / "first")
     config = replace(config, model=replace(config.model, memory_entries=256, memory_width=8))
-    still = replace(config, rows=1, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
+    silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
+    still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
 
-    train(still, tmp_path / "second", init_from=tmp_path / "first/checkpoint")
+    train(still, tmp_path / "second")
 
     old, new = ([entry for entry in entries(tmp_path / name) if "held_out" in entry] for name in ("first", "second"))
     assert new[-1]["context"] == pytest.approx(old[-1]["context"], abs=0.02), "they say nothing yet"
@@ -79,10 +79,11 @@ def test_tables_of_n_grams_join_a_checkpoint_that_has_none(config: TrainConfig, 
 
 
 def test_a_warm_start_takes_the_weights_and_nothing_else(config: TrainConfig, tmp_path: Path) -> None:
-    train(config, tmp_path / "first")
-    still = replace(config, rows=1, optimization=Optimization(compile=False, muon_lr=0.0, adam_lr=0.0))
+    train(replace(config, rows=8_000), tmp_path / "first")
+    silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
+    still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
 
-    counters = train(still, tmp_path / "second", init_from=tmp_path / "first/checkpoint")
+    counters = train(still, tmp_path / "second")
 
     assert counters.sessions == 1
     before, after = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second"))
@@ -137,7 +138,7 @@ def test_a_run_waits_while_the_pause_file_exists(
 
     monkeypatch.setattr("calomel.training.run.time.sleep", sleep)
 
-    counters = train(config, tmp_path / "run", pause_file=pause)
+    counters = train(replace(config, rows=2_000), tmp_path / "run", pause_file=pause)
 
     assert len(naps) == 3
     assert counters.seconds < 60
@@ -238,7 +239,7 @@ def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainCon
     (tmp_path / "checkpoint/tokenizer.json").write_text("{}")
 
     with pytest.raises(TrainingConfigError, match="differ; to train the weights further"):
-        train(config, tmp_path / "run", init_from=tmp_path / "checkpoint")
+        train(replace(config, init_from=tmp_path / "checkpoint"), tmp_path / "run")
 
 
 def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainConfig, tmp_path: Path) -> None:

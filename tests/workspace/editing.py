@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calomel.workspace.documents import Document, RangeChange
-from calomel.workspace.history import Origin
-from calomel.workspace.position import Encoding
-from calomel.workspace.workspace import Listener
+from calomel.workspace.documents import Document, Encoding, RangeChange
+from calomel.workspace.history import Listener, Origin
 
 
 class Editor:

@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import Any
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from tests.workspace.naive import lines_of, offset_of, position_of
 
-from calomel.workspace.documents import Document, Documents, FullChange, RangeChange, ResyncNeeded
-from calomel.workspace.position import Encoding, Position
+from calomel.prompts.parts import Hunk
+from calomel.workspace import history as history_module
+from calomel.workspace.documents import Document, Documents, Encoding, FullChange, Position, RangeChange, ResyncNeeded
+from calomel.workspace.workspace import Workspace
 
 INT32_MAX = 2**31 - 1
 TEXTS = st.text(st.sampled_from(list("ab \t\r\n\u2028é😀")), max_size=40)
@@ -137,3 +146,154 @@ def test_a_long_document_is_the_same_after_many_changes() -> None:
     assert found.text == "".join(found.lines(0, found.line_count))
     assert found.text[found.line_start(1234) :].startswith(found.line(1234))
     assert found.line_of(found.line_start(1234)) == 1234
+
+
+URI = "file:///w/a.py"
+TYPED = st.text(st.sampled_from(list("ab x\t\r\n\u2028é😀")), max_size=12)
+PLACES = st.tuples(st.integers(0, 6), st.integers(0, 12))
+
+
+class Editor(RuleBasedStateMachine):
+    """A user with several cursors, an undo stack, and clients of all encodings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.version = 0.0, 1
+        self.text = ""
+        self.undo: list[str] = []
+        self.stream: tuple[Hunk, ...] = ()
+
+    @initialize(text=TYPED, encoding=st.sampled_from(list(Encoding)))
+    def open(self, text: str, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self.workspace = Workspace((Path("/w"),), lambda: self.now, encoding=encoding)
+        self.workspace.open(URI, "python", 1, text)
+        self.text = text
+
+    def send(self, changes: list[RangeChange | FullChange]) -> None:
+        self.undo.append(self.text)
+        for change in changes:
+            if isinstance(change, FullChange):
+                self.text = change.text
+            else:
+                start, end = (offset_of(self.text, *place, self.encoding) for place in (change.start, change.end))
+                self.text = self.text[:start] + change.text + self.text[end:]
+        self.version += 1
+        self.workspace.change(URI, self.version, changes)
+
+    @rule(place=PLACES, text=TYPED)
+    def insert(self, place: tuple[int, int], text: str) -> None:
+        self.send([RangeChange(Position(*place), Position(*place), text)])
+
+    @rule(one=PLACES, other=PLACES, text=TYPED)
+    def replace(self, one: tuple[int, int], other: tuple[int, int], text: str) -> None:
+        start, end = sorted((one, other))
+        self.send([RangeChange(Position(*start), Position(*end), text)])
+
+    @rule(one=PLACES, other=PLACES)
+    def delete(self, one: tuple[int, int], other: tuple[int, int]) -> None:
+        self.replace(one, other, "")
+
+    @rule(places=st.lists(PLACES, min_size=2, max_size=4, unique=True), text=TYPED)
+    def type_at_several_cursors(self, places: list[tuple[int, int]], text: str) -> None:
+        # Editors send them from the last to the first, so that no change moves the next one.
+        self.send([RangeChange(Position(*place), Position(*place), text) for place in sorted(places, reverse=True)])
+
+    @rule()
+    def take_back(self) -> None:
+        if self.undo:
+            self.send([FullChange(self.undo.pop())])
+            self.undo.pop()
+
+    @rule(text=TYPED)
+    def accept(self, text: str) -> None:
+        self.workspace.expect_prediction(URI, self.text + text)
+        end = Position(*position_of(self.text, len(self.text), self.encoding))
+        self.send([RangeChange(end, end, text)])
+
+    @rule(seconds=st.sampled_from([0.1, 2.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @rule()
+    def look_elsewhere(self) -> None:
+        self.workspace.focus(URI)
+        self.workspace.focus("file:///w/other.py")
+
+    @rule(offset=st.integers(0, 60))
+    def ask_for_a_position(self, offset: int) -> None:
+        document = self.workspace.documents.get(URI)
+        assert document is not None
+        offset = min(offset, len(self.text))
+        assert document.position_at(offset) == position_of(self.text, offset, self.encoding)
+
+    @invariant()
+    def the_text_is_the_editors(self) -> None:
+        document = self.workspace.documents.get(URI) if hasattr(self, "workspace") else None
+        if document is not None:
+            assert document.text == self.text
+            assert len(document) == len(self.text)
+
+    @invariant()
+    def the_stream_only_grows(self) -> None:
+        if hasattr(self, "workspace"):
+            now, hops = self.workspace.history.settled(), self.workspace.history.hops
+            assert hops or now[: len(self.stream)] == self.stream
+            self.stream = now
+
+
+def test_a_session_of_edits_equals_the_naive_model() -> None:
+    run_state_machine_as_test(Editor, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))
+
+
+@pytest.mark.slow
+def test_ten_thousand_steps_equal_the_naive_model() -> None:
+    run_state_machine_as_test(Editor, settings=settings(max_examples=200, stateful_step_count=60, deadline=None))
+
+
+RECORDED = "file:///w/a.rs"
+
+
+def recorded(name: str) -> dict[str, Any]:
+    data = Path(os.environ.get("CALOMEL_DATA", Path(__file__).parents[3] / "shared" / "data"))
+    path = data / "keystrokes" / name
+    if not path.is_file():
+        pytest.skip(f"{path} is not there; set CALOMEL_DATA to the folder of public data")
+    with gzip.open(path) as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def replay(trace: dict[str, Any], count: int | None) -> tuple[Workspace, str]:
+    """Send the first `count` transactions as an editor would; returns the text by naive replay too."""
+    now, version = 0.0, 0
+    workspace = Workspace((Path("/w"),), lambda: now, encoding=Encoding.UTF32)
+    document = workspace.open(RECORDED, "rust", 0, trace["startContent"])
+    naive = trace["startContent"]
+    for transaction in trace["txns"][:count]:
+        now += 0.2
+        for at, deleted, inserted in transaction["patches"]:
+            version += 1
+            start, end = document.position_at(at), document.position_at(at + deleted)
+            workspace.change(RECORDED, version, [RangeChange(start, end, inserted)])
+            naive = naive[:at] + inserted + naive[at + deleted :]
+    return workspace, naive
+
+
+@pytest.mark.parametrize("name", ["rustcode.json.gz", "sveltecomponent.json.gz"])
+def test_a_recorded_session_gives_its_text(name: str) -> None:
+    workspace, naive = replay(recorded(name), 3000)
+    document = workspace.documents.get(RECORDED)
+    assert document is not None
+    assert document.text == naive
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rustcode.json.gz", "sveltecomponent.json.gz"])
+def test_a_whole_recorded_session_gives_its_text_within_bounds(name: str) -> None:
+    trace = recorded(name)
+    workspace, _ = replay(trace, None)
+    document = workspace.documents.get(RECORDED)
+    assert document is not None
+    assert document.text == trace["endContent"]
+    assert len(workspace.history.settled()) <= history_module.MAX_HUNKS

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from calomel.prompts.parts import Hunk
 from calomel.workspace import history as history_module
-from calomel.workspace.documents import FullChange, RangeChange
+from calomel.workspace.documents import FullChange, Position, RangeChange
 from calomel.workspace.history import History, Origin
-from calomel.workspace.position import Position
 from calomel.workspace.workspace import Workspace
 
 URI = "file:///w/a.py"
@@ -107,7 +106,7 @@ def test_what_was_expected_and_did_not_come_is_forgotten(desk: Desk) -> None:
 def test_an_edit_that_was_undone_leaves_no_hunk(desk: Desk) -> None:
     desk.edit(3, 0, 6, "other")
     desk.edit(3, 0, 5, "line 3")
-    assert [record.origin for record in desk.history.recent_edits(URI)] == [Origin.UNDO, Origin.TYPED]
+    assert desk.history.latest(URI) is Origin.UNDO
     desk.history.settle()
     assert desk.history.settled() == ()
 
@@ -115,22 +114,21 @@ def test_an_edit_that_was_undone_leaves_no_hunk(desk: Desk) -> None:
 def test_undoing_a_typed_run_at_once_is_an_undo_and_bringing_it_back_a_redo(desk: Desk) -> None:
     desk.type(3, 0, "word")
     desk.edit(3, 0, 4, "")
-    assert desk.history.recent_edits(URI)[0].origin is Origin.UNDO
+    assert desk.history.latest(URI) is Origin.UNDO
     desk.edit(3, 0, 0, "word")
-    assert desk.history.recent_edits(URI)[0].origin is Origin.REDO
+    assert desk.history.latest(URI) is Origin.REDO
 
 
 def test_a_deleted_typing_mistake_is_no_undo(desk: Desk) -> None:
     desk.type(3, 0, "wx")
     desk.edit(3, 1, 2, "")
-    assert desk.history.recent_edits(URI)[0].origin is Origin.TYPED
+    assert desk.history.latest(URI) is Origin.TYPED
 
 
 def test_deletions_are_kept(desk: Desk) -> None:
     desk.edit(3, 0, 0, "", end_line=5)
     desk.history.settle()
     assert desk.history.settled() == (Hunk("a.py", 3, "line 3\nline 4\n", ""),)
-    assert desk.history.recent_edits(URI)[0].removed == "line 3\nline 4\n"
 
 
 def test_a_change_in_blanks_alone_is_no_hunk(desk: Desk) -> None:
@@ -139,18 +137,18 @@ def test_a_change_in_blanks_alone_is_no_hunk(desk: Desk) -> None:
     assert desk.history.settled() == ()
 
 
-def test_a_huge_change_is_counted_and_not_stored(desk: Desk) -> None:
+def test_a_huge_change_is_not_stored(desk: Desk) -> None:
     desk.edit(3, 0, 4, "row")
     desk.edit(10, 0, 0, "pasted\n" * 2000)
     assert desk.history.settled() == (Hunk("a.py", 3, "line 3\n", "row 3\n"),)
-    assert [(large.removed_lines, large.inserted_lines) for large in desk.history.large] == [(0, 2000)]
+    assert desk.history.latest(URI) is Origin.EXTERNAL
     assert desk.history.open_edit() == ()
 
 
 def test_another_branch_under_the_same_file_is_a_huge_change() -> None:
     desk = Desk(TEXT * 20)
     desk.workspace.change(URI, 2, [FullChange("".join(f"other {number}\n" for number in range(2000)))])
-    assert len(desk.history.large) == 1
+    assert desk.history.latest(URI) is Origin.EXTERNAL
     assert desk.history.open_edit() == ()
 
 
@@ -159,14 +157,6 @@ def test_going_to_another_file_settles_the_edit(desk: Desk) -> None:
     desk.edit(3, 0, 4, "row")
     desk.workspace.focus("file:///w/b.py")
     assert len(desk.history.settled()) == 1
-
-
-def test_recent_edits_follow_the_text(desk: Desk) -> None:
-    desk.edit(5, 0, 0, "mark ")
-    desk.edit(0, 0, 0, "# a longer first line\n")
-    record = desk.history.recent_edits(URI)[1]
-    assert desk.text[record.start :].startswith("mark ")
-    assert record.intact
 
 
 def test_the_stream_lets_go_of_its_older_half_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +190,7 @@ def test_the_stream_only_grows_at_its_end(edits: list[tuple[int, int, int, str]]
 
 @given(EDITS)
 def test_the_hunks_of_an_edit_lead_from_the_old_text_to_the_new(edits: list[tuple[int, int, int, str]]) -> None:
-    from calomel.prompts.differences import text_hunks
+    from calomel.prompts.parts import text_hunks
 
     desk = Desk("".join(f"line {number}\n" for number in range(30)))
     old = desk.text

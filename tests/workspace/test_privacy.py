@@ -4,13 +4,22 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from calomel.workspace.gitignore import GitIgnore
-from calomel.workspace.ignore import content_refusal
-from calomel.workspace.privacy import Privacy
+from calomel.context.budget import EstimateCounter
+from calomel.context.builder import ContextBuilder
+from calomel.workspace.documents import RangeChange
+from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.privacy import GitIgnore, Privacy, content_refusal
+from calomel.workspace.related import Related
 from calomel.workspace.settings import PrivacySettings
+from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.workspace import Workspace
 
 
 def verdict(folder: Path, name: str, *patterns: str, gitignore: bool = True) -> str:
@@ -18,7 +27,7 @@ def verdict(folder: Path, name: str, *patterns: str, gitignore: bool = True) -> 
     return "allowed" if found.allowed else found.reason
 
 
-def rule(folder: Path, name: str, *patterns: str) -> str:
+def refused_by(folder: Path, name: str, *patterns: str) -> str:
     return verdict(folder, name, *patterns).partition(":")[0]
 
 
@@ -28,7 +37,7 @@ def rule(folder: Path, name: str, *patterns: str) -> str:
      "secrets.yaml", "terraform.tfvars", ".npmrc", "a/.netrc"],
 )  # fmt: skip
 def test_files_that_hold_secrets_are_refused(tmp_path: Path, name: str) -> None:
-    assert rule(tmp_path, name) == "secret_file"
+    assert refused_by(tmp_path, name) == "secret_file"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +53,12 @@ def test_an_empty_list_of_patterns_keeps_the_built_in_rules(tmp_path: Path) -> N
 
 def test_patterns_of_the_user_are_added(tmp_path: Path) -> None:
     assert verdict(tmp_path, "data/big.sql", "*.sql") == "excluded:*.sql"
-    assert rule(tmp_path, ".env", "*.sql") == "secret_file"
+    assert refused_by(tmp_path, ".env", "*.sql") == "secret_file"
 
 
 def test_an_exclamation_mark_lets_a_file_in_again(tmp_path: Path) -> None:
     assert verdict(tmp_path, ".env.ci", "!.env.ci") == "allowed"
-    assert rule(tmp_path, ".env", "!.env.ci") == "secret_file"
+    assert refused_by(tmp_path, ".env", "!.env.ci") == "secret_file"
 
 
 def test_an_unsaved_document_is_judged_by_its_language() -> None:
@@ -65,7 +74,7 @@ def test_a_language_that_only_secrets_have_refuses_a_file_of_any_name(tmp_path: 
 
 def test_a_file_that_the_user_lets_in_may_be_generated_but_not_binary(tmp_path: Path) -> None:
     (tmp_path / "schema.min.js").write_text("x=1;" * 2000)
-    assert rule(tmp_path, "schema.min.js") == "generated"
+    assert refused_by(tmp_path, "schema.min.js") == "generated"
     assert verdict(tmp_path, "schema.min.js", "!schema.min.js") == "allowed"
     (tmp_path / "blob.py").write_bytes(b"x = 1\0\0\0")
     assert verdict(tmp_path, "blob.py", "!blob.py") == "binary"
@@ -127,7 +136,7 @@ def test_it_ignores_what_git_ignores(tmp_path: Path, patterns: dict[str, str]) -
     "name", ["app.min.js", "package-lock.json", "Cargo.lock", "node_modules/a/index.js", "api_pb2.py"]
 )
 def test_generated_files_are_refused(tmp_path: Path, name: str) -> None:
-    assert rule(tmp_path, name) == "generated"
+    assert refused_by(tmp_path, name) == "generated"
 
 
 def test_gitignore_counts_at_every_level_and_the_closest_wins(tmp_path: Path) -> None:
@@ -190,3 +199,146 @@ def test_masking_can_be_turned_off_by_the_user_alone() -> None:
     secret = "gh" + "p_" + "a1B2c3D4" * 4
     assert secret not in Privacy().mask(secret)
     assert Privacy(settings=PrivacySettings(mask_secrets=False)).mask(secret) == secret
+
+
+ASKED = "a.py"
+SECRET = ".env"
+NAMES = ("b.py", "c.py", SECRET)
+NAME = st.sampled_from(NAMES)
+
+
+class Desk(RuleBasedStateMachine):
+    """One person, the tools that run beside, and rules that change; each line that is typed has a word of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = TemporaryDirectory()
+        # The temporary folder may be reached over a link.
+        self.root = Path(os.path.realpath(self._folder.name))
+        self.now = 0.0
+        # By which file of patterns.
+        self.patterns: dict[str, set[str]] = {".gitignore": set(), ".git/info/exclude": set()}
+        self.lines: dict[str, list[str]] = {name: [] for name in (ASKED, *NAMES)}
+        self.removed: dict[str, list[str]] = {name: [] for name in self.lines}
+        self.never: set[str] = set()
+        self.words = 0
+        (self.root / ".git" / "info").mkdir(parents=True)
+        privacy, syntax = Privacy([self.root]), SyntaxTrees()
+        related = Related(syntax, privacy, clock=lambda: self.now, watch=False)
+        self.workspace = Workspace([self.root], lambda: self.now, privacy=privacy, syntax=syntax, related=related)
+        self.matches = LongestMatch()
+        self.workspace.listeners += [syntax, related, self.matches]
+        self.builder = ContextBuilder(EstimateCounter())
+        self.versions = 0
+        for name in self.lines:
+            (self.root / name).touch()
+        self.open(ASKED)
+        self.edit(ASKED)
+
+    def teardown(self) -> None:
+        self._folder.cleanup()
+
+    def excluded(self, name: str) -> bool:
+        path = self.root / name
+        names = {name, Path(os.path.realpath(path)).name}
+        return SECRET in names or bool(names & set().union(*self.patterns.values()))
+
+    def uri(self, name: str) -> str:
+        return (self.root / name).as_uri()
+
+    def open(self, name: str) -> None:
+        if self.workspace.documents.get(self.uri(name)) is None:
+            self.versions += 1
+            self.workspace.open(self.uri(name), "python", self.versions, "".join(self.lines[name]))
+
+    @rule(name=NAME)
+    def open_one(self, name: str) -> None:
+        self.open(name)
+
+    @rule(name=NAME)
+    def close(self, name: str) -> None:
+        self.workspace.close(self.uri(name))
+
+    @rule(name=st.sampled_from((ASKED, *NAMES)))
+    def edit(self, name: str) -> None:
+        self.open(name)
+        self.words += 1
+        line = f"amount = charge(customer, word{self.words}end)\n"
+        self.replace(name, len(self.lines[name]), len(self.lines[name]), line)
+        self.lines[name].append(line)
+
+    @rule(name=NAME)
+    def delete(self, name: str) -> None:
+        self.open(name)
+        if self.lines[name]:
+            line = self.lines[name].pop(0)
+            self.replace(name, 0, 1, "")
+            self.removed[name].append(line)
+            if self.excluded(name):
+                self.never.add(line)
+
+    def replace(self, name: str, first: int, end: int, text: str) -> None:
+        document = self.workspace.documents.get(self.uri(name))
+        assert document is not None
+        self.versions += 1
+        self.now += 2.0
+        start, stop = (document.position_at(document.line_start(line)) for line in (first, end))
+        self.workspace.change(self.uri(name), self.versions, [RangeChange(start, stop, text)])
+
+    @rule(name=st.sampled_from(("b.py", "c.py")), file=st.sampled_from((".gitignore", ".git/info/exclude")))
+    def ignore_or_not(self, name: str, file: str) -> None:
+        self.patterns[file] ^= {name}
+        (self.root / file).write_text("".join(f"/{each}\n" for each in sorted(self.patterns[file])))
+
+    @rule(name=st.sampled_from(("b.py", "c.py")), to=st.sampled_from(("", "b.py", SECRET)))
+    def link_or_not(self, name: str, to: str) -> None:
+        path = self.root / name
+        if to != name:
+            path.unlink()
+            if to:
+                path.symlink_to(to)
+            else:
+                path.touch()
+
+    @rule(name=NAME, new=NAME)
+    def rename(self, name: str, new: str) -> None:
+        if name != new:
+            self.workspace.close(self.uri(name))
+            self.workspace.close(self.uri(new))
+            (self.root / name).replace(self.root / new)
+            for kept in (self.lines, self.removed):
+                kept[new], kept[name] = kept[name], []
+            self.open(new)
+            (self.root / name).touch()
+
+    @rule()
+    def look_elsewhere(self) -> None:
+        self.workspace.focus(self.uri("b.py"))
+        self.workspace.focus(self.uri(ASKED))
+
+    @invariant()
+    def nothing_of_an_excluded_file_is_shown(self) -> None:
+        document = self.workspace.documents.get(self.uri(ASKED))
+        assert document is not None
+        situation = self.workspace.situation(self.uri(ASKED), len(document))
+        assert situation is not None
+        history = self.workspace.history
+        shown = repr(
+            (situation, self.builder.build(situation, 4096), history.settled(), history.open_edit(), self.foretold())
+        )
+        secret = set(self.never)
+        for name in NAMES:
+            if self.excluded(name):
+                secret.update(self.lines[name], self.removed[name])
+        assert not [line for line in secret if line.split()[-1].rstrip(")") in shown]
+
+    def foretold(self) -> str:
+        """What goes on behind the same words in another document."""
+        document = self.workspace.documents.get(self.uri(ASKED))
+        assert document is not None
+        found = self.matches.find(document, document.text.rindex("word"))
+        return "" if found is None else found.text
+
+
+def test_nothing_of_an_excluded_file_reaches_a_prompt_in_any_order_of_events() -> None:
+    run_state_machine_as_test(Desk, settings=settings(max_examples=40, stateful_step_count=20, deadline=None))

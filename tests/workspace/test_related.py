@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from tests.workspace.folder import SECONDS, Folder
 
-from calomel.workspace.answer import RankedExcerpt
-from calomel.workspace.documents import RangeChange
-from calomel.workspace.position import Position
+from calomel.workspace.documents import Position, RangeChange
+from calomel.workspace.related import RankedExcerpt
 
 SHAPES = '''"""Shapes."""
 
@@ -241,3 +240,16 @@ def test_imported_files_are_found(tmp_path: Path, language: str) -> None:
     with Folder(tmp_path, files) as folder:
         folder.open(first, language)
         assert sources(folder.ask(first, last), wanted)
+
+
+def test_the_index_lets_go_of_a_file_that_is_excluded_where_nobody_watches(tmp_path: Path) -> None:
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    with Folder(tmp_path, FILES) as folder:
+        uri = folder.open("main.py")
+        assert str(tmp_path / "user.py") in folder.related.index
+        assert folder.workspace.situation(uri, 0) is not None
+        folder.write(".git/info/exclude", "user.py\n")
+        assert folder.workspace.situation(uri, 0) is not None
+        folder.settle()
+        assert str(tmp_path / "user.py") not in folder.related.index
+        assert str(tmp_path / "shapes.py") in folder.related.index

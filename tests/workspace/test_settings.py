@@ -141,17 +141,9 @@ def test_languages_can_be_denied_or_allowed() -> None:
     assert (only.language_enabled("python"), only.language_enabled("go")) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("named", "python", "go"),
-    [
-        ({}, "quiet", "quiet"),
-        ({"python": 0.25}, 0.25, "quiet"),
-        ({"python": 1, "*": "eager"}, 1.0, "eager"),
-    ],
-)
-def test_each_language_may_have_its_own_aggressiveness(named: dict[str, Any], python: Any, go: Any) -> None:
-    suggest = options("suggest", aggressiveness="quiet", aggressiveness_by_language=named).suggest
-    assert (suggest.aggressiveness_for("python"), suggest.aggressiveness_for("go")) == (python, go)
+def test_each_language_may_have_its_own_aggressiveness() -> None:
+    suggest = options("suggest", aggressiveness_by_language={"python": 1, "go": 0.25, "*": "eager"}).suggest
+    assert suggest.aggressiveness_by_language == {"python": 1.0, "go": 0.25, "*": "eager"}
 
 
 def test_every_setting_has_a_reason_and_stands_in_the_documentation() -> None:

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import time
+import tracemalloc
 
 import pytest
+import tree_sitter_python
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workspace.editing import Editor
 from tests.workspace.programs import PROGRAMS
-from tree_sitter import Node
+from tree_sitter import Language, Node, Parser
 
+from calomel.workspace.definitions import Definition, definitions_in
 from calomel.workspace.languages import GRAMMARS, grammar_of, load, parser_for
-from calomel.workspace.lazy_tree import LONGEST_TEXT, parser_text
-from calomel.workspace.node_kinds import DEFINITIONS
+from calomel.workspace.lazy_tree import LONGEST_TEXT, parse_within, parser_text
 from calomel.workspace.syntax import SyntaxTrees
 
 PIECES = [
@@ -119,7 +123,14 @@ def test_changes_that_nobody_told_are_noticed() -> None:
     assert syntax.tree(editor.document) is not None
     editor.listeners = []
     editor.replace(4, 5, "other")
-    assert [item.name for item in syntax.outline(editor.document)] == ["other"]
+    assert [scope.name for scope in syntax.scopes(editor.document, 12)] == ["other"]
+
+
+def outline(language_id: str) -> tuple[Definition, ...]:
+    tree, grammar = patient().tree(Editor(PROGRAMS[language_id], language_id).document), grammar_of(language_id)
+    assert tree is not None
+    assert grammar is not None
+    return definitions_in(tree, grammar, PROGRAMS[language_id])
 
 
 @pytest.mark.parametrize(
@@ -141,16 +152,14 @@ def test_changes_that_nobody_told_are_noticed() -> None:
     ],
 )
 def test_an_outline_names_what_a_file_defines(language_id: str, names: list[str]) -> None:
-    editor = Editor(PROGRAMS[language_id], language_id)
-    assert [item.name for item in patient().outline(editor.document)] == names
+    assert [item.name for item in outline(language_id)] == names
 
 
 def test_a_signature_ends_where_the_body_begins() -> None:
-    outline = patient().outline(Editor(PROGRAMS["python"]).document)
-    area = next(item for item in outline if item.name == "area")
+    area = next(item for item in outline("python") if item.name == "area")
     assert area.signature == "def area(width,\n         height):"
     assert (area.start_line, area.body_line, area.end_line, area.depth) == (5, 8, 10, 0)
-    grow = patient().outline(Editor(PROGRAMS["go"], "go").document)[-1]
+    grow = outline("go")[-1]
     assert grow.signature == "func (b *Box) Grow(by int) error"
 
 
@@ -239,7 +248,6 @@ def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
     )
     editor = Editor(text)
     assert patient().block_starts(editor.document) == (0, 3, 6, 11, 12, 14)
-    assert patient().block_ranges(editor.document, 5, 12) == ((5, 6), (6, 11), (11, 12))
 
 
 def test_blocks_without_a_grammar_begin_behind_empty_lines() -> None:
@@ -274,7 +282,7 @@ def test_grammars_know_the_kinds_of_nodes_that_are_asked_for(grammar: object) ->
     found = next(each for each in GRAMMARS if each is grammar)
     language = load(found)
     assert language is not None
-    assert [kind for kind in DEFINITIONS[found.name] if language.id_for_node_kind(kind, True) is None] == []
+    assert [kind for kind in found.definitions if language.id_for_node_kind(kind, True) is None] == []
 
 
 def test_a_grammar_is_chosen_by_id_then_by_suffix() -> None:
@@ -293,3 +301,77 @@ def test_importing_the_syntax_imports_no_grammar_and_no_torch() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("language_id", "text", "count"),
+    [
+        ("go", "package a\n\nfunc f() error {\n\treturn nil\n}\n", 0),
+        ("go", "package a\n\nfunc f() {\n}\n\nreturn nil\n", 1),
+        ("rust", "fn f() {}\nlet x = 1;\n", 1),
+        ("rust", "thread_local! {}\nfn f() -> i32 {\n    1\n}\n", 0),
+        ("c", "MODULE(x);\nint f(void) { return 1; }\n", 0),
+        ("python", "x = 1\nif x:\n    print(x)\nreturn x\n", 1),
+        ("typescript", "const x = 1;\nif (x) f();\n", 0),
+    ],
+)
+def test_a_statement_where_the_language_has_none_is_an_error(language_id: str, text: str, count: int) -> None:
+    assert patient().error_count(text, language_id) == count
+
+
+async def test_a_tree_is_made_ready_in_turns_with_others_and_for_no_longer_than_that() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    for seconds, found in ((10_000.0, True), (9.0, False)):
+        syntax = SyntaxTrees(Steps(), parse_seconds=3)
+        editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
+        beside = asyncio.ensure_future(other())
+        turns = 0
+        await syntax.parse(editor.document, seconds=seconds)
+        beside.cancel()
+        assert turns > 0
+        assert (syntax.tree(editor.document) is not None) is found
+
+
+async def test_what_has_no_tree_is_not_waited_for() -> None:
+    for text, language in (("a b c\n", "nothing"), ("x = 1\n" * LONGEST_TEXT, "python")):
+        editor = Editor(text, language, [syntax := patient()])
+        await syntax.parse(editor.document)
+        assert syntax.tree(editor.document) is None
+
+
+PARSER = Parser(Language(tree_sitter_python.language()))
+
+
+def parse(text: str) -> str:
+    tree = parse_within(PARSER, parser_text(text), None, time.monotonic() + 30, time.monotonic)
+    assert tree is not None
+    assert tree.root_node.end_byte == 2 * len(text)
+    return str(tree.root_node)
+
+
+def test_a_text_of_any_length_is_read_to_its_end() -> None:
+    for length in (0, 1, 8191, 8192, 8193, 40_000):
+        assert parse("x" * length).count("identifier") == (1 if length else 0)
+    assert parse("a = '😀é'\r\nb = 2\r") == parse("a = 'xy'\r\nb = 2\r")
+
+
+def test_parsing_keeps_nothing_of_the_texts() -> None:
+    text = "value = compute(1, 2)\n" * 500
+    parse(text)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(40):
+            parse(text + "x" * number)
+        kept = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    # One text in the parser's form has 22,000 bytes.
+    assert kept < 22_000

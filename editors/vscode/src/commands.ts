@@ -36,7 +36,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     [TAKEN]: (id: string) => {
       parts.inline.taken(id);
     },
-    "calomel.accept": () => accept(parts),
+    "calomel.accept": (by?: { key?: string }) => accept(parts, by?.key === "tab"),
     "calomel.acceptWord": () => acceptPiece(parts, "word"),
     "calomel.acceptLine": () => acceptPiece(parts, "line"),
     "calomel.dismiss": () => dismiss(parts),
@@ -75,13 +75,15 @@ function said(work: () => Promise<void>): Handler {
   };
 }
 
-async function accept({ preview, watch }: Parts): Promise<void> {
+async function accept({ preview, watch }: Parts, byTab: boolean): Promise<void> {
   const editor = vscode.window.activeTextEditor;
-  if (editor !== undefined) {
+  // Keys are quicker than what the editor is told of the place they are pressed at.
+  const indents = byTab && editor !== undefined && preview.tabIndents(editor);
+  if (editor !== undefined && !indents) {
     watch.cancel();
   }
-  if (editor === undefined || !(await preview.accept(editor))) {
-    // The edit went away while the key was on its way.
+  const taken = editor !== undefined && !indents && (await preview.accept(editor));
+  if (!taken && byTab) {
     await vscode.commands.executeCommand("tab");
   }
 }

@@ -56,9 +56,12 @@ export interface Scene {
   readonly tabSize: number;
   readonly preview: "auto" | "beside" | "below";
   readonly hints: boolean;
+  /** The key that takes it, or goes there. */
+  readonly key: string;
+  /** The user types past it: where it is far away, it is not announced. */
+  readonly passed: boolean;
 }
 
-const ACCEPT = "Tab";
 const GAP = 3;
 // Beside a line that is longer a box would often lie beyond the right edge, which nobody tells an extension.
 const LONGEST_BESIDE = 64;
@@ -70,7 +73,7 @@ export function picture(lines: Lines, changes: readonly Hunk[], scene: Scene): P
   const bottom = lines.rows.length - 1;
   const rows = rowsOf(changes, bottom);
   const far = isFar(scene.cursor, rows, scene.view);
-  const foot = scene.hints && !far ? `${ACCEPT} to accept, Esc to dismiss` : "";
+  const foot = scene.hints && !far ? `${scene.key} to accept, Esc to dismiss` : "";
   const struck: Stretch[] = [];
   const insertions: Insertion[] = [];
   const boxes: Box[] = [];
@@ -132,10 +135,13 @@ function boxOf(lines: Lines, hunk: Hunk, scene: Scene, foot: string): Box {
 
 function hintsOf(rows: View, scene: Scene, far: boolean, boxed: boolean): Hint[] {
   if (!far) {
-    return boxed ? [] : [{ row: rows.first, text: ACCEPT }];
+    return boxed ? [] : [{ row: rows.first, text: scene.key }];
+  }
+  if (scene.passed) {
+    return [];
   }
   const up = rows.first < scene.cursor;
-  const text = `${ACCEPT}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}`;
+  const text = `${scene.key}: edit on line ${rows.first + 1} ${up ? "↑" : "↓"}`;
   const hints: Hint[] = [{ row: scene.cursor, text }];
   const { view } = scene;
   if (view !== null) {

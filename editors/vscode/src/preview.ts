@@ -12,6 +12,8 @@ import type { Suggestion } from "./suggestion";
 
 /** True while an edit is shown: the keys are bound by it. */
 const CONTEXT = "calomel.nextEdit";
+/** True where Tab indents rather than takes what is shown. */
+const INDENTS = "calomel.tabIndents";
 // The editor has drawn by then what was set.
 const DRAWN_MS = 30;
 // Rows beyond those at which an edit was shown; further away the user is busy elsewhere.
@@ -32,6 +34,10 @@ export class Preview {
   private shown: Shown | null = null;
   private told: string | null = null;
   private timer: NodeJS.Timeout | undefined;
+  /** What was shown when the user typed on. */
+  private passed: Suggestion | null = null;
+  private indents = false;
+  private last = { version: -1, row: -1 };
 
   constructor(
     private readonly server: Server,
@@ -59,7 +65,8 @@ export class Preview {
     this.shown = { suggestion, editor, kind, begun };
     this.server.spoke(editor.document.uri);
     this.draw();
-    setContext(true);
+    this.tellTab(editor);
+    setContext(CONTEXT, true);
   }
 
   /** Take it away; the server sees from the text what became of it, or was told. */
@@ -69,7 +76,8 @@ export class Preview {
       this.shown = null;
       clearTimeout(this.timer);
       this.painter.clear(shown.editor);
-      setContext(false);
+      this.tellTab(shown.editor);
+      setContext(CONTEXT, false);
     }
   }
 
@@ -100,22 +108,43 @@ export class Preview {
       this.hide();
     } else {
       this.shown = { ...shown, suggestion };
+      this.passed = suggestion;
       this.draw();
     }
   }
 
   /** The cursor moved, or other lines came into view. */
   moved(editor: vscode.TextEditor): void {
+    const { version } = editor.document;
+    const row = editor.selection.active.line;
+    if (version === this.last.version && row !== this.last.row) {
+      // Whoever goes elsewhere without typing is done with what was typed.
+      this.passed = null;
+    }
+    this.last = { version, row };
+    this.tellTab(editor);
     const shown = this.shown;
     if (shown?.editor !== editor) {
       return;
     }
-    const away = rowsAway(editor.selection.active.line, shown.suggestion.rows);
+    const away = rowsAway(row, shown.suggestion.rows);
     if (!editor.selection.isEmpty || away > shown.suggestion.distance + PATIENT_ROWS) {
       this.ignore("moved_away");
     } else {
       this.draw();
     }
+  }
+
+  /** Whether Tab indents here, whatever is shown: where a line begins, and while the user types past an edit elsewhere. */
+  tabIndents(editor: vscode.TextEditor): boolean {
+    const { document, selection } = editor;
+    const { line, character } = selection.active;
+    const wanted = vscode.workspace.getConfiguration("calomel.editor", document.uri).get<boolean>("tabIndents", true);
+    if (!wanted || line >= document.lineCount) {
+      return false;
+    }
+    const before = document.lineAt(line).text.slice(0, character);
+    return before.trim() === "" || (this.isPassed(editor) && this.isFar(editor));
   }
 
   /** Take it; of an edit far away only go there. False: nothing is shown here. */
@@ -124,7 +153,8 @@ export class Preview {
     if (suggestion === null) {
       return false;
     }
-    if (isFar(editor.selection.active.line, suggestion.rows, viewOf(editor))) {
+    this.passed = null;
+    if (this.isFar(editor)) {
       const place = editor.document.positionAt(suggestion.start);
       editor.selection = new vscode.Selection(place, place);
       editor.revealRange(new vscode.Range(place, place), vscode.TextEditorRevealType.InCenterIfOutsideViewport);
@@ -146,7 +176,7 @@ export class Preview {
     if (suggestion === null || shown === null || split === null) {
       return false;
     }
-    if (split.rest === null || isFar(editor.selection.active.line, suggestion.rows, viewOf(editor))) {
+    if (split.rest === null || this.isFar(editor)) {
       return this.accept(editor);
     }
     const { piece, rest, accepted } = split;
@@ -175,13 +205,36 @@ export class Preview {
     return suggestion !== null;
   }
 
+  private isPassed(editor: vscode.TextEditor): boolean {
+    const suggestion = this.in(editor);
+    return suggestion !== null && this.passed?.same(suggestion) === true;
+  }
+
+  private isFar(editor: vscode.TextEditor): boolean {
+    const suggestion = this.in(editor);
+    return suggestion !== null && isFar(editor.selection.active.line, suggestion.rows, viewOf(editor));
+  }
+
+  private tellTab(editor: vscode.TextEditor): void {
+    const indents = this.tabIndents(editor);
+    if (indents !== this.indents) {
+      this.indents = indents;
+      setContext(INDENTS, indents);
+    }
+  }
+
   private draw(): void {
     const shown = this.shown;
     if (shown === null) {
       return;
     }
     const { suggestion, editor } = shown;
-    this.painter.paint(editor, picture(suggestion.lines, suggestion.hunks, sceneOf(editor)));
+    const scene = {
+      ...sceneOf(editor),
+      key: this.tabIndents(editor) ? "Alt+L" : "Tab",
+      passed: this.isPassed(editor),
+    };
+    this.painter.paint(editor, picture(suggestion.lines, suggestion.hunks, scene));
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.tellShown();
@@ -203,8 +256,8 @@ export class Preview {
   }
 }
 
-function setContext(value: boolean): void {
-  void vscode.commands.executeCommand("setContext", CONTEXT, value);
+function setContext(name: string, value: boolean): void {
+  void vscode.commands.executeCommand("setContext", name, value);
 }
 
 async function put(editor: vscode.TextEditor, edit: Edit, behind: number): Promise<boolean> {
@@ -234,7 +287,7 @@ function viewOf(editor: vscode.TextEditor): View | null {
   return { first: first.start.line, last: bottom - cut };
 }
 
-function sceneOf(editor: vscode.TextEditor): Scene {
+function sceneOf(editor: vscode.TextEditor): Omit<Scene, "key" | "passed"> {
   const configuration = vscode.workspace.getConfiguration("calomel.editor", editor.document.uri);
   const { tabSize } = editor.options;
   return {

@@ -292,7 +292,7 @@ export class Server implements vscode.Disposable {
       Record<string, unknown>
     >;
     const configuration = vscode.workspace.getConfiguration("calomel", scope);
-    return explicit(described(properties), (name) => configuration.inspect(name));
+    return explicit(described(properties), (key) => configuration.inspect(key));
   }
 
   private fail(state: "absent" | "error", message: string): void {

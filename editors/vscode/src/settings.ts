@@ -13,7 +13,10 @@ export type Rule = "free" | "lower" | "add" | "never";
 
 /** Read from the package's own description of its settings. */
 export interface Described {
+  /** As the server calls it. */
   readonly name: string;
+  /** As VS Code does, which makes words of it. */
+  readonly key: string;
   readonly rule: Rule;
   readonly highest: number;
 }
@@ -26,10 +29,11 @@ const OWN = new Set(["path", "editor"]);
 /** The settings of the server, as the package describes them. */
 export function described(properties: Readonly<Record<string, Json>>): Described[] {
   return Object.entries(properties)
-    .map(([key, property]) => ({ name: key.replace(/^calomel\./, ""), property }))
-    .filter(({ name }) => !OWN.has(name.split(".")[0] ?? ""))
-    .map(({ name, property }) => ({
-      name,
+    .map(([key, property]) => ({ key: key.replace(/^calomel\./, ""), property }))
+    .filter(({ key }) => !OWN.has(key.split(".")[0] ?? ""))
+    .map(({ key, property }) => ({
+      name: key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      key,
       rule: ruleOf(property["x-workspace"]),
       highest: typeof property["maximum"] === "number" ? property["maximum"] : Number.POSITIVE_INFINITY,
     }));
@@ -40,10 +44,10 @@ function ruleOf(said: unknown): Rule {
 }
 
 /** A tree of sections of what was set. */
-export function explicit(all: readonly Described[], inspect: (name: string) => Inspected | undefined): Json {
+export function explicit(all: readonly Described[], inspect: (key: string) => Inspected | undefined): Json {
   const tree: Json = {};
   for (const one of all) {
-    const value = valueOf(one, inspect(one.name) ?? {});
+    const value = valueOf(one, inspect(one.key) ?? {});
     if (value === undefined || value === null) {
       continue;
     }

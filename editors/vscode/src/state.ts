@@ -29,6 +29,8 @@ const LASTING = new Set([
 // Of these, those that the user may not have asked for.
 const UNASKED = new Set(["ignored_path", "off_language"]);
 const SLOW = new Set(["timeout", "overloaded"]);
+// Over as soon as the server is ready.
+const AWAY = new Set(["no_model", "loading"]);
 
 /** Whether nothing comes in this file however much is typed. */
 export function isOffHere(silences: readonly Silence[]): boolean {
@@ -58,7 +60,8 @@ export function statusItem(
   median: number | null,
   slow: boolean,
 ): Shown {
-  const why = silences.length === 0 ? "" : `\n\n${whySilent(silences)}`;
+  const known = server.state === "ready" ? silences.filter(({ reason }) => !AWAY.has(reason)) : silences;
+  const why = known.length === 0 ? "" : `\n\n${whySilent(known)}`;
   const took = median === null ? "" : `\n\nAnswers take ${Math.round(median)} ms.`;
   const tooltip = `${server.message}${why}${took}`;
   switch (server.state) {

@@ -106,6 +106,11 @@ export class Suggestion {
     return { piece, rest, accepted };
   }
 
+  /** Whether both do the same, wherever. */
+  same(other: Suggestion): boolean {
+    return this.edit.text === other.edit.text && this.removed === other.removed;
+  }
+
   private get removed(): string {
     return this.lines.text.slice(this.edit.start, this.edit.end);
   }

@@ -5,7 +5,7 @@ import { Lines } from "../src/lines";
 import { picture } from "../src/picture";
 import type { Picture, Scene } from "../src/picture";
 
-const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true };
+const SCENE: Scene = { cursor: 0, view: { first: 0, last: 50 }, tabSize: 4, preview: "auto", hints: true, key: "Tab", passed: false };
 
 function drawn(before: string, after: string, scene: Partial<Scene> = {}): Picture {
   const lines = new Lines(before);
@@ -91,4 +91,11 @@ test("a long rewriting is cut where it is shown, and says so", () => {
 test("tabs are as wide as in the editor", () => {
   assert.deepEqual(drawn("f()\n", "f(\ta)\n").insertions[0]?.text, "    a");
   assert.equal(drawn("\tx\n", "one two\n").boxes[0]?.column, 8);
+});
+
+test("while one types past it, an edit far away is not announced, and one nearby names the key that takes it", () => {
+  const far = `a\n${"\n".repeat(8)}old\n`;
+  const there = drawn(far, far.replace("old", "new"), { passed: true, key: "Alt+L" });
+  assert.deepEqual([there.hints, there.far], [[], true]);
+  assert.deepEqual(drawn("a\nf(old)\n", "a\nf(new)\n", { passed: true, key: "Alt+L" }).hints, [{ row: 1, text: "Alt+L" }]);
 });

@@ -18,8 +18,8 @@ function told(values: Record<string, Inspected>): Record<string, unknown> {
 }
 
 test("the server is told what was set, and no default", () => {
-  assert.deepEqual(told({ "suggest.max_tokens": { defaultValue: 64 } }), {});
-  assert.deepEqual(told({ "suggest.max_tokens": { defaultValue: 64, globalValue: 32 } }), {
+  assert.deepEqual(told({ "suggest.maxTokens": { defaultValue: 64 } }), {});
+  assert.deepEqual(told({ "suggest.maxTokens": { defaultValue: 64, globalValue: 32 } }), {
     suggest: { max_tokens: 32 },
   });
 });
@@ -33,13 +33,13 @@ test("settings of the extension itself stay here", () => {
 });
 
 test("a workspace may not choose where code goes", () => {
-  const set = { "server.url": { workspaceValue: "http://evil" }, "log.outcome_text": { workspaceFolderValue: true } };
+  const set = { "server.url": { workspaceValue: "http://evil" }, "log.outcomeText": { workspaceFolderValue: true } };
   assert.deepEqual(told(set), {});
 });
 
 test("a workspace may lower a limit, not raise it", () => {
   const limit = (mine: number | undefined, theirs: number) =>
-    told({ "suggest.max_tokens": { defaultValue: 64, globalValue: mine, workspaceValue: theirs } });
+    told({ "suggest.maxTokens": { defaultValue: 64, globalValue: mine, workspaceValue: theirs } });
   assert.deepEqual(limit(undefined, 32), { suggest: { max_tokens: 32 } });
   assert.deepEqual(limit(undefined, 900), {});
   assert.deepEqual(limit(100, 90), { suggest: { max_tokens: 90 } });

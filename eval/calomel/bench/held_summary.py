@@ -1,12 +1,92 @@
-"""Figures and tables of held-out next edits; every interval resamples whole stories."""
+"""What was said at moments of stories, and its figures and tables; every interval resamples whole stories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
 
-from calomel.bench.moment_row import BASELINES, CALOMEL, DRAFTS, LEFT_TO_RIGHT, REPEAT, Row
-from calomel.bench.report import Table, Value, number_cell, percent_cell, put_interval
-from calomel.bench.stats import Interval, percentile, ratio_of_sums
+from calomel.bench.harm import NOTE, harm_figures, harm_table
+from calomel.report.result import Table, Value, number_cell, percent_cell, put_interval
+from calomel.report.stats import Interval, percentile, ratio_of_sums
+from calomel.selectivity.sample import Sample
+
+CALOMEL: Final = "calomel"
+REPEAT: Final = "repeat"
+LEFT_TO_RIGHT: Final = "left_to_right"
+DRAFTS: Final = "drafts"
+# Beside Calomel itself.
+BASELINES: Final = (REPEAT, LEFT_TO_RIGHT, DRAFTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One answer.
+
+    Attributes:
+        shown: there was a suggestion.
+        right: the right one, or none where none was right.
+        maker: of the suggestion.
+        reason: of silence.
+        probability: that the gate gave, of all it saw the highest; None where it saw nothing.
+        milliseconds: until the answer; None where nobody was asked.
+    """
+
+    shown: bool
+    right: bool
+    maker: str | None = None
+    reason: str | None = None
+    probability: float | None = None
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One moment.
+
+    Attributes:
+        id: of the moment.
+        story: its story's id, which intervals are resampled by.
+        path: of the file.
+        kind: of the story.
+        language: of the file.
+        silent: silence is right.
+        half: the last change was interrupted.
+        said: by contender.
+        proposed: by maker, whether each of its proposals was right, its best one first.
+        samples: of each candidate that the gate saw.
+        offers: what is wrong with each of Calomel's offers when it is followed from here, of `calomel.bench.harm`.
+    """
+
+    id: str
+    story: str
+    path: str
+    kind: str
+    language: str
+    silent: bool
+    half: bool
+    said: Mapping[str, Said]
+    proposed: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    samples: tuple[Sample, ...] = ()
+    offers: tuple[tuple[str, ...], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """By name."""
+        return {**asdict(replace(self, samples=())), "samples": [sample.to_line() for sample in self.samples]}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Row:
+        """The inverse of `to_json`."""
+        return cls(
+            **{
+                **record,
+                "said": {name: Said(**said) for name, said in record["said"].items()},
+                "proposed": {maker: tuple(right) for maker, right in record["proposed"].items()},
+                "samples": tuple(Sample.from_line(line) for line in record["samples"]),
+                "offers": tuple(map(tuple, record["offers"])),
+            }
+        )
+
 
 NAMES = {
     CALOMEL: "**Calomel**",
@@ -31,6 +111,7 @@ NOTES = (
         " the same gate, at the same places."
     ),
     "Brackets are 95 % intervals, stories resampled.",
+    f"{NOTE} Counted are all offers when each is taken, up to eight of one moment.",
 )
 MAKER_NOTES = (
     (
@@ -85,6 +166,7 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
             put_interval(flat, f"maker_{maker}_{key}", interval)
     right_any = share(edits, lambda row: any(any(right) for right in row.proposed.values()), seed)
     put_interval(flat, "makers_right_any", right_any)
+    flat |= harm_figures(offers_of(rows))
     times = [row.said[CALOMEL].milliseconds for row in rows]
     known = [time for time in times if time is not None]
     flat["latency_p50_ms"], flat["latency_p90_ms"] = percentile(known, 50), percentile(known, 90)
@@ -110,8 +192,14 @@ def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
         Table(title, columns, tuple(whole)),
         _by("kind", _kind, rows, contenders, seed),
         _by("language", _language, rows, contenders, seed),
+        harm_table(offers_of(rows)),
         _maker_table(edits, rows, seed),
     )
+
+
+def offers_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+    """What is wrong with each offer of all moments."""
+    return tuple(offer for row in rows for offer in row.offers)
 
 
 def makers(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -17,18 +17,16 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calomel.bench.load import LOADED_CORES, WINDOW_SECONDS, LoadWatch
-from calomel.bench.lsp_session import LspSession, SessionError
-from calomel.bench.machine import describe_run
-from calomel.bench.progress import Progress
-from calomel.bench.report import Report, Value, figures_table
-from calomel.bench.stats import percentile
+from calomel.bench.load import private_folders
+from calomel.report.result import Report, Value, describe_run, figures_table, rounded
+from calomel.report.running import LOADED_CORES, WINDOW_SECONDS, LoadWatch, Progress
+from calomel.report.stats import percentile
 
 BUDGETS = (2048, 8192)
 # A file of 25,000 tokens, and its neighbours as related code.
@@ -115,7 +113,7 @@ def run_keystrokes(options: KeystrokesOptions) -> Report:
 
 async def _measure(options: KeystrokesOptions, folder: Path, times: _Times, progress: Progress) -> None:
     workspace = _workspace(folder)
-    environment = _environment(folder)
+    environment = {**os.environ, **private_folders(folder)}
     command = [sys.executable, "-m", "calomel.cli", "lsp"]
     starts = QUICK_STARTS if options.quick else STARTS
     progress.phase("starts", starts)
@@ -313,16 +311,6 @@ def _workspace(folder: Path) -> Path:
     return workspace
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Private runtime, state, cache and configuration folders; everything else as it is."""
-    private = {}
-    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        path = folder / name.lower()
-        path.mkdir(mode=0o700)
-        private[name] = str(path)
-    return {**os.environ, **private}
-
-
 @contextmanager
 def _engine_ended(folder: Path) -> Iterator[None]:
     """End the engine server that the language server has started."""
@@ -339,20 +327,20 @@ def _flat(times: _Times) -> dict[str, Value]:
     change = [max(0.0, value - trivial) for value in times.change]
     small, large = (times.suggest.get(budget, []) for budget in BUDGETS)
     return {
-        "change_p50_ms": _rounded(percentile(change, 50)),
-        "change_p99_ms": _rounded(percentile(change, 99)),
-        "suggest_2k_p50_ms": _rounded(percentile(small, 50)),
-        "suggest_2k_p95_ms": _rounded(percentile(small, 95)),
-        "suggest_8k_p50_ms": _rounded(percentile(large, 50)),
-        "suggest_8k_p95_ms": _rounded(percentile(large, 95)),
+        "change_p50_ms": rounded(percentile(change, 50)),
+        "change_p99_ms": rounded(percentile(change, 99)),
+        "suggest_2k_p50_ms": rounded(percentile(small, 50)),
+        "suggest_2k_p95_ms": rounded(percentile(small, 95)),
+        "suggest_8k_p50_ms": rounded(percentile(large, 50)),
+        "suggest_8k_p95_ms": rounded(percentile(large, 95)),
         "suggest_n": len(large),
         "context_2k_tokens": times.context.get(BUDGETS[0]),
         "context_8k_tokens": times.context.get(BUDGETS[1]),
         "prefix_reuse": _mean(times.reuse.get("", [])),
         "prefix_reuse_settled": _mean(times.reuse.get("_settled", [])),
         "prefix_reuse_jump": _mean(times.reuse.get("_jump", [])),
-        "initialize_ms": _rounded(percentile(times.initialize, 50)),
-        "first_suggestion_ms": _rounded(percentile(times.first, 50)),
+        "initialize_ms": rounded(percentile(times.initialize, 50)),
+        "first_suggestion_ms": rounded(percentile(times.first, 50)),
         "answered_share": round(times.answered / times.asked, 4) if times.asked else None,
         "superseded_share": round(times.superseded / times.rhythm, 4) if times.rhythm else None,
     }
@@ -362,5 +350,88 @@ def _mean(values: list[float]) -> float | None:
     return round(sum(values) / len(values), 4) if values else None
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3)
+# An answer that takes longer is a hang, not a slow answer.
+ANSWER_SECONDS = 120.0
+
+
+class SessionError(RuntimeError):
+    """The program ended, or answered with an error; the message says which."""
+
+
+class LspSession:
+    """One process and one connection. Requests may overlap; answers find their way back by id."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._count = 0
+        self._reader = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> LspSession:
+        """Start `command` with pipes; what it writes to stderr is dropped."""
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(env),
+        )
+        return cls(process)
+
+    def notify(self, method: str, params: object) -> None:
+        """Send a notification."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def request(self, method: str, params: object) -> Any:
+        """Send a request and wait for its result. Raises SessionError for an error answer or a program that ended."""
+        self._count += 1
+        waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[self._count] = waiting
+        self._send({"jsonrpc": "2.0", "id": self._count, "method": method, "params": params})
+        return await asyncio.wait_for(waiting, ANSWER_SECONDS)
+
+    async def end(self) -> None:
+        """Shut the program down as an editor does; kill it when it does not follow."""
+        with contextlib.suppress(SessionError, TimeoutError, ConnectionError):
+            await self.request("shutdown", None)
+            self.notify("exit", None)
+            await asyncio.wait_for(self._process.wait(), 10)
+        if self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+        self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
+
+    def _send(self, message: Mapping[str, object]) -> None:
+        body = json.dumps(message).encode()
+        if self._process.stdin is not None:
+            self._process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    async def _read(self) -> None:
+        stream = self._process.stdout
+        try:
+            while stream is not None:
+                headers = await stream.readuntil(b"\r\n\r\n")
+                lengths = [line for line in headers.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+                message = json.loads(await stream.readexactly(int(lengths[0].split(b":")[1])))
+                self._receive(message)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(SessionError("the language server ended"))
+
+    def _receive(self, message: Mapping[str, Any]) -> None:
+        if "method" in message:
+            if "id" in message:
+                items = (message.get("params") or {}).get("items")
+                result = [None] * len(items) if message["method"] == "workspace/configuration" and items else None
+                self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            return
+        waiting = self._waiting.pop(message["id"], None)
+        if waiting is None or waiting.done():
+            return
+        if "error" in message:
+            waiting.set_exception(SessionError(f"error {message['error'].get('code')}: {message['error']['message']}"))
+        else:
+            waiting.set_result(message.get("result"))

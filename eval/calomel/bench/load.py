@@ -1,86 +1,552 @@
-"""Whether something else was using the machine while a bench ran.
+"""`calomel bench load`: a real server under many clients, what one more client waits for, and what is left behind.
 
-`/proc/stat` tells how long all processors were busy; what this process and its waited-for children used is subtracted.
-What is left is other processes' load, in cores. Where `/proc` is absent, the load average minus one stands in.
+The server is a process of its own with its own defaults, the clients are connections from different addresses. Each
+types at a place of its own, one key a request, and asks again as soon as it has its answer; some hang up in the middle.
+Meanwhile one more client asks for a short text now and then, and the server's memory, open files and threads are looked
+at. In the end everything must be given back.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import ipaddress
 import os
+import random
+import re
+import secrets
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from statistics import fmean
+from typing import Any, Final
 
-# Other processes used more than this many cores on average: the times of the run are marked.
-LOADED_CORES = 0.2
-# /proc/stat counts in hundredths of a second; a shorter window would be noise.
-WINDOW_SECONDS = 1.0
+import httpx
+
+from calomel.report.heldout import HeldoutFile, read_heldout
+from calomel.report.result import Report, Value, describe_run, figures_table, rounded
+from calomel.report.running import LOADED_CORES, WINDOW_SECONDS, LoadWatch, Progress
+from calomel.report.stats import percentile
+from calomel.suggest import runtime_file
+from calomel.suggest.runtime_file import RuntimeFileError
+
+CLIENTS: Final = 64
+CONTEXT: Final = 2048
+MINUTES, QUICK_MINUTES = 2.0, 0.25
+ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
+# Above the limit: so many times as many clients as the server has places.
+CROWDING: Final = 2
+CROWDING_SECONDS: Final = 4.0
+# The model is told to give this many: an answer of no fixed length would make each run another measurement.
+ANSWER_TOKENS: Final = 32
+# Of a client's requests, one in so many is left within a third of a second.
+_LEAVES, _LEAVES_WITHIN = 16, 0.3
+# An answer that takes longer is counted as one that never comes.
+_PATIENCE: Final = 60.0
+_SAMPLE_SECONDS: Final = 2.0
+# What is left when everybody has gone is looked at after so long: the last engine steps, and closing of connections.
+_SETTLE_SECONDS: Final = 3.0
+# What one more client asks while the others load the server, and how long it waits in between.
+_PERSON: Final = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix": "\n", "max_tokens": 16}
+_PERSON_SECONDS: Final = 0.5
+_HEALTH_SECONDS: Final = 0.1
+# One client sends megabytes, to be masked or to be merged: what takes a server longest.
+_HUGE_SECONDS: Final = 5.0
+# A refused client of the bench comes back sooner than it is told to: the server must stand that.
+_PAUSE_SECONDS: Final = 0.1
+_PATH: Final = "/v1/fim/completions"
+_APPLY_PATH: Final = "/v1/apply/completions"
+_LATER: Final = frozenset({429, 503})
+_OK: Final = 200
+_RUNNING: Final = re.compile(r"^calomel_requests_running (\S+)$", re.MULTILINE)
+_CHARACTERS_PER_TOKEN: Final = 3
+_READY_SECONDS, _END_SECONDS = 120.0, 30.0
+_TAIL: Final = 2000
+
+NOTES: Final = (
+    (
+        "A client asks, gets its answer and asks again, one key further: nearly all of its context is in the prefix"
+        f" cache. Every answer has {ANSWER_TOKENS} tokens, because the request says so (`min_tokens`, `max_tokens`);"
+        f" one request in {_LEAVES} is left within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times are"
+        " from the first byte sent to the last one received."
+    ),
+    (
+        "`throughput_ratio`: all clients over one. `fairness`: the 95th percentile of the client that waited longest,"
+        " over the median client's."
+    ),
+    (
+        f"`errors`: requests that were neither answered within {_PATIENCE:.0f} seconds nor told to come back later, in"
+        " all phases. `rejected`: those that were told to (429 or 503 with Retry-After) while the clients were as many"
+        f" as stated; `crowded_rejected`: while they were {CROWDING} times as many as the server has places."
+    ),
+    (
+        "`person_…_ms`: answers of at most 16 tokens to one more client, from an address of its own, which asks"
+        f" {_PERSON_SECONDS} seconds after each. `health_…_ms`: `/health`, asked {_HEALTH_SECONDS} seconds after each"
+        f" answer. Every {_HUGE_SECONDS:.0f} seconds megabytes come in, to be masked or to be merged."
+    ),
+    (
+        "`memory_…_mib`: resident memory before the first request, at most, and at the end. `files_left` and"
+        " `places_left`: open files of the server beyond those before the first request, and requests that still have a"
+        " place, after the last client has gone."
+    ),
+)
 
 
-def busy_seconds(stat: Path = Path("/proc/stat")) -> float | None:
-    """Seconds that all processors together were busy since boot; None where the system does not tell."""
-    try:
-        fields = stat.read_text(encoding="ascii").split("\n", 1)[0].split()
-    except OSError:
-        return None
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
-
-
-def own_seconds() -> float:
-    """Processor seconds of this process, its threads and its ended children."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+class ServedError(Exception):
+    """The server did not start; the message has its last words."""
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSummary:
-    """Mean and worst load of other processes, in cores, and the load average at the end."""
+class LoadOptions:
+    """What to measure, on what, and where the results go.
 
-    loaded: bool
-    others_mean: float
-    others_max: float
-    loadavg: float
+    Attributes:
+        clients: that ask at once.
+        minutes: how long; None: 2, quick a quarter of one.
+        context: tokens around each cursor, about.
+        max_requests: places of the server; None for its default.
+    """
+
+    model: Path | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    clients: int = CLIENTS
+    minutes: float | None = None
+    context: int = CONTEXT
+    max_requests: int | None = None
+    seed: int = 1
+    quick: bool = False
+    json: Path | None = None
+    results: Path | None = None
 
 
-class LoadWatch:
-    """Samples the load of other processes whenever it is asked and a window has passed."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server: where it listens, what it wants to see, its process, and what it has written so far."""
 
-    def __init__(
-        self,
-        *,
-        busy: Callable[[], float | None] = busy_seconds,
-        own: Callable[[], float] = own_seconds,
-        clock: Callable[[], float] = time.monotonic,
-        loadavg: Callable[[], float] = lambda: os.getloadavg()[0],
-    ) -> None:
-        """Start the first window; the readers are parameters so that a test can supply its own."""
-        self._busy, self._own, self._clock, self._loadavg = busy, own, clock, loadavg
-        self._mark = (clock(), busy(), own())
-        self._latest: float | None = None
+    url: str
+    token: str
+    pid: int
+    log: Path
 
-    def others(self) -> float:
-        """Cores that other processes used in the newest full window (the running one before the first is full)."""
-        now, busy, own = self._clock(), self._busy(), self._own()
-        started, busy_then, own_then = self._mark
-        if now - started >= WINDOW_SECONDS or self._latest is None:
-            latest = self._between(now - started, busy, busy_then, own - own_then)
-            if now - started >= WINDOW_SECONDS:
-                self._mark = (now, busy, own)
-                self._latest = latest
-            return latest
-        return self._latest
+    def client(self, number: int | None = None) -> httpx.AsyncClient:
+        """A client of the bench; with a number from an address of its own, so that the server tells them apart."""
+        transport = httpx.AsyncHTTPTransport(local_address=None if number is None else source_address(self.url, number))
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx.AsyncClient(base_url=self.url, headers=headers, transport=transport, timeout=_PATIENCE)
 
-    def summary(self, samples: Sequence[float]) -> LoadSummary:
-        """What the samples of a whole run say."""
-        mean = fmean(samples) if samples else 0.0
-        return LoadSummary(mean > LOADED_CORES, mean, max(samples, default=0.0), self._loadavg())
 
-    def _between(self, seconds: float, busy: float | None, busy_then: float | None, own: float) -> float:
-        if busy is None or busy_then is None:
-            return max(0.0, self._loadavg() - 1.0)
-        if seconds < WINDOW_SECONDS / 10:
-            return 0.0
-        return max(0.0, (busy - busy_then - own) / seconds)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor in a file: the text before it and behind it, and what its user types there, a character a request."""
+
+    prefix: str
+    suffix: str
+    typed: str
+
+    def request(self, keys: int) -> dict[str, Any]:
+        """The body of a fill after so many keystrokes; begins anew behind the last."""
+        at = keys % (len(self.typed) + 1)
+        tokens = {"max_tokens": ANSWER_TOKENS, "min_tokens": ANSWER_TOKENS, "stop": []}
+        return {"model": "nano", "prompt": self.prefix + self.typed[:at], "suffix": self.suffix, **tokens}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: when it began, how long it took, its status (0: no answer), tokens of its prompt, and its answer.
+
+    `later`: refused, and told when to come back.
+    """
+
+    began: float
+    seconds: float
+    status: int
+    later: bool = False
+    prompt: int = 0
+    cached: int = 0
+    text: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether there was an answer."""
+        return self.status == _OK
+
+
+@dataclass(slots=True)
+class Crowd:
+    """What a number of clients saw.
+
+    Attributes:
+        clients: for each, its requests in order.
+        began: when the first of them asked.
+        seconds: from there until the first of them left: so long they were all there.
+        left: requests that were left in the middle.
+    """
+
+    clients: list[list[Asked]] = field(default_factory=list)
+    began: float = 0.0
+    seconds: float = 0.0
+    left: int = 0
+
+    @property
+    def asked(self) -> list[Asked]:
+        """All requests whose answer was waited for."""
+        return [asked for client in self.clients for asked in client]
+
+    @property
+    def answered(self) -> list[Asked]:
+        """Those that were answered."""
+        return [asked for asked in self.asked if asked.answered]
+
+    @property
+    def errors(self) -> int:
+        """Requests that were neither answered nor told to come back later."""
+        return sum(not asked.answered and not asked.later for asked in self.asked)
+
+    @property
+    def rejected(self) -> int:
+        """Requests that were told to come back later."""
+        return sum(asked.later for asked in self.asked)
+
+    @property
+    def throughput(self) -> float:
+        """Answers a second while all clients were there."""
+        end = self.began + self.seconds
+        done = sum(asked.began + asked.seconds <= end for asked in self.answered)
+        return done / self.seconds if self.seconds else 0.0
+
+    def milliseconds(self, percent: float) -> float | None:
+        """A percentile over all answers."""
+        return percentile([asked.seconds * 1e3 for asked in self.answered], percent)
+
+    def fairness(self) -> float | None:
+        """The 95th percentile of the client that waited longest, over the median client's."""
+        waits = [percentile([a.seconds for a in client if a.answered], 95) for client in self.clients]
+        known = [wait for wait in waits if wait is not None]
+        median = percentile(known, 50)
+        return max(known) / median if median else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The server at one moment: resident MiB, open files, threads; zeros where the system does not tell."""
+
+    memory: float = 0.0
+    files: int = 0
+    threads: int = 0
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a run showed, phase by phase."""
+
+    before: Sample = field(default_factory=Sample)
+    alone: Crowd = field(default_factory=Crowd)
+    together: Crowd = field(default_factory=Crowd)
+    crowded: Crowd = field(default_factory=Crowd)
+    waits: list[float] = field(default_factory=list)
+    healths: list[float] = field(default_factory=list)
+    huge: Crowd = field(default_factory=lambda: Crowd([[]]))
+    samples: list[Sample] = field(default_factory=list)
+    after: Sample = field(default_factory=Sample)
+    places_left: int | None = None
+
+
+def run_load(options: LoadOptions) -> Report:
+    """Measure, write what `options` asks for, and return the report.
+
+    Raises:
+        ServedError: the server does not start.
+        BenchDataError: the held-out files are absent or damaged.
+    """
+    provenance = describe_run()
+    # The server is no child that has ended, so the load of others is looked at while it does nothing.
+    watch = LoadWatch()
+    time.sleep(WINDOW_SECONDS)
+    others = watch.others()
+    places = make_places(options.clients, options.context, read_heldout(), seed=options.seed)
+    arguments = () if options.max_requests is None else ("--max-requests", str(options.max_requests))
+    with served(options.model, options.device, options.threads, arguments) as server:
+        seen = asyncio.run(_measure(options, server, places, Progress()))
+    flat = {**flat_figures(seen), "clients": options.clients, "loaded": others > LOADED_CORES}
+    name = "bench load quick" if options.quick else "bench load"
+    report = Report(name, flat, (figures_table("Load", flat),), NOTES, provenance)
+    report.write(json_path=options.json, results=options.results)
+    return report
+
+
+def flat_figures(seen: Seen) -> dict[str, Value]:
+    """The figures of a run."""
+    alone, together, crowded = seen.alone, seen.together, seen.crowded
+    answered = together.answered
+    prompt = sum(asked.prompt for asked in answered)
+    memory = [sample.memory for sample in seen.samples]
+    figures: dict[str, float | None] = {
+        "throughput_alone": alone.throughput,
+        "throughput": together.throughput,
+        "throughput_ratio": together.throughput / alone.throughput if alone.throughput else None,
+        "p50_alone_ms": alone.milliseconds(50),
+        "p95_alone_ms": alone.milliseconds(95),
+        "p50_ms": together.milliseconds(50),
+        "p95_ms": together.milliseconds(95),
+        "fairness": together.fairness(),
+        "person_p50_ms": percentile(seen.waits, 50),
+        "person_p95_ms": percentile(seen.waits, 95),
+        "person_most_ms": max(seen.waits, default=None),
+        "health_p95_ms": percentile(seen.healths, 95),
+        "health_most_ms": max(seen.healths, default=None),
+        "cached_share": sum(asked.cached for asked in answered) / prompt if prompt else None,
+        "context_tokens": prompt / len(answered) if answered else None,
+        "memory_start_mib": seen.before.memory,
+        "memory_most_mib": max(memory, default=None),
+        "memory_end_mib": seen.after.memory,
+    }
+    return {
+        "seconds": rounded(together.seconds),
+        "requests": len(alone.asked) + len(together.asked) + together.left,
+        "left": together.left,
+        "errors": sum(crowd.errors for crowd in (alone, together, crowded, seen.huge)),
+        "rejected": alone.rejected + together.rejected,
+        "crowded_clients": len(crowded.clients),
+        "crowded_answered": len(crowded.answered),
+        "crowded_rejected": crowded.rejected,
+        **{name: rounded(value) for name, value in figures.items()},
+        "files_most": max((sample.files for sample in seen.samples), default=None),
+        "files_left": seen.after.files - seen.before.files,
+        "threads_most": max((sample.threads for sample in seen.samples), default=None),
+        "places_left": seen.places_left,
+    }
+
+
+def make_places(number: int, context: int, files: Sequence[HeldoutFile], *, seed: int) -> tuple[Place, ...]:
+    """So many different places with about `context` tokens around each, most of them before the cursor."""
+    rng = random.Random(seed)  # noqa: S311 - seeded, not secret
+    before, behind = (int(context * _CHARACTERS_PER_TOKEN * share) for share in (0.7, 0.2))
+    found = []
+    for _ in range(number):
+        file = rng.choice(files)
+        text, relatives = file.text, [other for other in files if other.language == file.language]
+        cursor = rng.randrange(len(text) // 4, len(text) // 2 + 1)
+        typed = text[cursor : cursor + ANSWER_TOKENS * _CHARACTERS_PER_TOKEN]
+        prefix = text[:cursor]
+        while len(prefix) < before:
+            prefix = f"{rng.choice(relatives).text}\n{prefix}"
+        rest = text[cursor + len(typed) :]
+        found.append(Place(prefix[prefix.find("\n", len(prefix) - before) + 1 :], rest[:behind], typed))
+    return tuple(found)
+
+
+async def _measure(options: LoadOptions, server: Served, places: Sequence[Place], progress: Progress) -> Seen:
+    seen = Seen(before=look(server.pid))
+    limit = options.max_requests or _default_places()
+    minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
+    progress.say(f"{len(places)} contexts are read")
+    # A few at once, so that every context has been read before anything counts.
+    for first in range(0, len(places), 4):
+        await crowd(server, places[first : first + 4], 0.0, first_client=first)
+    seen.alone = await crowd(server, places[:1], QUICK_ALONE_SECONDS if options.quick else ALONE_SECONDS)
+    progress.say(f"{len(places)} clients for {minutes * 60:.0f} seconds")
+    number = len(places)
+    beside = [
+        asyncio.create_task(work)
+        for work in (
+            _watch(server.pid, seen.samples),
+            _person(server, number, seen.waits),
+            _health(server, seen.healths),
+            _huge(server, number + 1, seen.huge.clients[0]),
+        )
+    ]
+    seen.together = await crowd(server, places, minutes * 60, leaves=_LEAVES)
+    for task in beside:
+        task.cancel()
+    await asyncio.gather(*beside, return_exceptions=True)
+    seen.crowded = await crowd(
+        server, [places[at % len(places)] for at in range(CROWDING * limit)], CROWDING_SECONDS, first_client=1000
+    )
+    await asyncio.sleep(_SETTLE_SECONDS)
+    async with server.client() as client:
+        running = _RUNNING.search((await client.get("/metrics")).text)
+    seen.places_left = None if running is None else int(float(running[1]))
+    await asyncio.sleep(_SETTLE_SECONDS)
+    seen.after = look(server.pid)
+    return seen
+
+
+async def crowd(
+    server: Served, places: Sequence[Place], seconds: float, *, first_client: int = 0, leaves: int | None = None
+) -> Crowd:
+    """A client at each place; all ask at once, for so many seconds and once at least.
+
+    One request in `leaves` is left in the middle; None for none.
+    """
+    began = time.perf_counter()
+    found = Crowd([[] for _ in places], began)
+    ends: list[float] = []
+
+    async def work(number: int) -> None:
+        mine = found.clients[number]
+        async with server.client(first_client + number) as client:
+            for keys in count(number if leaves else 1):
+                if leaves and keys % leaves == 0:
+                    found.left += 1
+                    with contextlib.suppress(TimeoutError, httpx.HTTPError):
+                        request = client.post(_PATH, json=places[number].request(keys))
+                        await asyncio.wait_for(request, _LEAVES_WITHIN * (keys % 7) / 6)
+                    continue
+                mine.append(await ask(client, places[number].request(keys)))
+                if time.perf_counter() >= began + seconds:
+                    break
+                if not mine[-1].answered:
+                    await asyncio.sleep(_PAUSE_SECONDS)
+        ends.append(time.perf_counter())
+
+    await asyncio.gather(*map(work, range(len(places))))
+    found.seconds = min(ends, default=began) - began
+    return found
+
+
+async def ask(client: httpx.AsyncClient, body: dict[str, Any], path: str = _PATH) -> Asked:
+    """One request; raises nothing."""
+    began = time.perf_counter()
+    try:
+        reply = await client.post(path, json=body)
+    except httpx.HTTPError:
+        return Asked(began, time.perf_counter() - began, 0)
+    seconds = time.perf_counter() - began
+    if reply.status_code != _OK:
+        later = reply.status_code in _LATER and "retry-after" in reply.headers
+        return Asked(began, seconds, reply.status_code, later)
+    body = reply.json()
+    usage, text = body["usage"], body["choices"][0].get("text", "")
+    return Asked(began, seconds, _OK, False, usage["prompt_tokens"], usage.get("cached_input_tokens", 0), text)
+
+
+async def _person(server: Served, number: int, waits: list[float]) -> None:
+    """One more client, from an address of its own; notes the milliseconds of its answers."""
+    async with server.client(number) as client:
+        while True:
+            asked = await ask(client, _PERSON)
+            if asked.answered:
+                waits.append(asked.seconds * 1e3)
+            await asyncio.sleep(_PERSON_SECONDS)
+
+
+async def _health(server: Served, waits: list[float]) -> None:
+    async with server.client() as client:
+        while True:
+            began = time.perf_counter()
+            await client.get("/health")
+            waits.append((time.perf_counter() - began) * 1e3)
+            await asyncio.sleep(_HEALTH_SECONDS)
+
+
+async def _huge(server: Served, number: int, asked: list[Asked]) -> None:
+    """What takes a server longest: much to mask, and much to merge."""
+    text = "<|original_code|>\n" + "[1, 2, {'a': 3}],\n" * 45_000 + "<|/original_code|>\n"
+    text += "<|update_snippet|>\n# ... existing code ...\nx = 1\n<|/update_snippet|>"
+    merged = {"model": "m", "messages": [{"role": "user", "content": text}]}
+    async with server.client(number) as client:
+        while True:
+            asked.append(await ask(client, {"model": "m", "prompt": "xoxb-" * 800_000}))
+            await asyncio.sleep(_HUGE_SECONDS)
+            asked.append(await ask(client, merged, _APPLY_PATH))
+            await asyncio.sleep(_HUGE_SECONDS)
+
+
+async def _watch(pid: int, samples: list[Sample]) -> None:
+    while True:
+        samples.append(look(pid))
+        await asyncio.sleep(_SAMPLE_SECONDS)
+
+
+def look(pid: int, proc: Path = Path("/proc")) -> Sample:
+    """The process at this moment."""
+    try:
+        folder = proc / str(pid)
+        pages = int((folder / "statm").read_text(encoding="ascii").split()[1])
+        files, threads = (len(list((folder / name).iterdir())) for name in ("fd", "task"))
+        return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, files, threads)
+    except (OSError, ValueError, IndexError):
+        return Sample()
+
+
+def source_address(url: str, number: int) -> str | None:
+    """An address of this machine for client `number`: Linux takes every one in 127.0.0.0/8 for this machine.
+
+    None where the server is elsewhere.
+    """
+    if sys.platform != "linux" or not httpx.URL(url).host.startswith("127."):
+        return None
+    return str(ipaddress.IPv4Address("127.1.0.1") + number)
+
+
+def _default_places() -> int:
+    from calomel.server.settings import ServerSettings
+
+    return int(ServerSettings.model_fields["max_requests"].default)
+
+
+@contextmanager
+def served(
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    arguments: Sequence[str] = (),
+    ready_seconds: float = _READY_SECONDS,
+) -> Iterator[Served]:
+    """A real `calomel serve` with private folders, a free port and a token of its own; ended with the context.
+
+    Raises ServedError when it does not become ready within `ready_seconds`.
+    """
+    token = secrets.token_urlsafe(24)
+    with tempfile.TemporaryDirectory(prefix="calomel-bench-") as made:
+        folder = Path(made)
+        record, log = folder / "run" / "server.json", folder / "log"
+        command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0", "--runtime-file", str(record)]
+        command += ["--device", device, *(["--model", str(model)] if model else [])]
+        command += [*(["--threads", str(threads)] if threads else []), *arguments]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("CALOMEL_")}
+        with log.open("wb") as words:
+            process = subprocess.Popen(  # noqa: S603 - our own program
+                command,
+                env={**kept, **private_folders(folder), "CALOMEL_TOKEN": token},
+                stdout=words,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            yield Served(_url(process, record, log, ready_seconds), token, process.pid, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(_END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def private_folders(folder: Path) -> dict[str, str]:
+    """Variables that name runtime, state, cache and configuration folders of its own, made below `folder`."""
+    found = {name: folder / name.lower() for name in _FOLDERS}
+    for path in found.values():
+        path.mkdir(mode=0o700)
+    return {name: str(path) for name, path in found.items()}
+
+
+_FOLDERS: Final = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+
+
+def _url(process: subprocess.Popen[bytes], record: Path, log: Path, seconds: float) -> str:
+    """The server's address, as soon as its model is loaded."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and process.poll() is None:
+        with contextlib.suppress(RuntimeFileError, httpx.HTTPError):
+            found = runtime_file.read(record)
+            if found is not None and httpx.get(f"{found.url}/health", timeout=5).status_code == _OK:
+                return found.url
+        time.sleep(0.05)
+    raise ServedError(f"the server did not become ready: {log.read_text(errors='replace')[-_TAIL:].strip()}")

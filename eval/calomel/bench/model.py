@@ -1,27 +1,27 @@
-"""The model under test: engine, tokenizer and filler over one checkpoint folder."""
+"""The model under test, over one checkpoint folder, and the ways to decode that are compared."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from calomel.bench.holes import Hole, TokenMeasure
-from calomel.bench.machine import weights_hash
+from calomel.bench.holes import TokenMeasure
+from calomel.report.heldout import Hole
+from calomel.report.result import weights_hash
 from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, FillRequest
-from calomel.suggest.filler import Filler, open_filler
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
     from calomel.engine import AnyEngine
     from calomel.engine.quantize import Quantization
-    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.prompts.tokenizer import TextTokenizer
 
-LEFT_TO_RIGHT = "left_to_right"
-_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+LEFT_TO_RIGHT: Final = "left_to_right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,6 @@ class TokenizerMeasure:
     def boundary(self, text: str) -> int:
         """The character at which the last pre-token of `text` begins."""
         return self.tokenizer.boundary(text)
-
-
-class PlainMeasure:
-    """Words and signs instead of tokens, for runs without a model."""
-
-    def count(self, text: str) -> int:
-        """How many words, signs and stretches of space `text` has."""
-        return len(_PIECE.findall(text))
-
-    def boundary(self, text: str) -> int:
-        """The character at which the last of them begins."""
-        return max((piece.start() for piece in _PIECE.finditer(text)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +55,6 @@ class OpenModel:
         """Whether left-to-right decoding of these weights means anything."""
         return self.engine.config.diffusion.verifiable
 
-    @property
-    def weight_bytes(self) -> int:
-        """What the weights take; 0 where the engine does not tell."""
-        found: int = getattr(self.engine, "weight_bytes", 0)
-        return found
-
     def fill(
         self,
         hole: Hole,
@@ -85,7 +67,8 @@ class OpenModel:
     ) -> Fill:
         """Fill `hole` greedily; raises the engine's errors.
 
-        With `as_doors` from the beginning of the cursor's word on, and with recalled text; else on the bare prompt.
+        With `as_doors` from the beginning of the cursor's word on, with recalled text, and no more than fits; else on
+        the bare prompt.
         """
         return self.filler.fill(
             FillRequest(
@@ -98,8 +81,43 @@ class OpenModel:
                 max_context=max_context,
                 recall=as_doors,
                 whole_word=as_doors,
+                fitted=as_doors,
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A way to decode: a policy, and its bound on steps, None for the default.
+
+    Without a policy it is the shipped way: from the beginning of the cursor's word on, or what stands elsewhere where
+    that is likelier right. Policies are compared on the bare prompt.
+    """
+
+    name: str
+    policy: str | None = None
+    max_steps: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Contender:
+        """Read `POLICY` or `POLICY@STEPS`, as in `threshold:0.9@8`.
+
+        Raises:
+            ValueError: the steps are no positive number.
+        """
+        policy, mark, steps = text.partition("@")
+        if mark and not (steps.isdigit() and int(steps) > 0):
+            raise ValueError(f"{text!r}: behind @ belongs a positive number of steps")
+        return cls(text, None if policy == "default" else policy, int(steps) if mark else None)
+
+    @classmethod
+    def chosen(cls, policy: str | None, max_steps: int | None) -> Contender:
+        """What the options name, by default the default; `max_steps` goes before the policy's own bound."""
+        text = policy or "default"
+        return cls.parse(text if max_steps is None else f"{text.partition('@')[0]}@{max_steps}")
+
+
+BASELINE: Final = Contender(LEFT_TO_RIGHT, LEFT_TO_RIGHT)
 
 
 def checkpoint_folder(folder: Path | None) -> Path:

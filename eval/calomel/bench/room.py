@@ -8,19 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from calomel.context.budget import EstimateCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import EstimateCounter, TokenCounter
 from calomel.prompts.parts import Hunk
 from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened
-from calomel.replay.watched_gate import Decision
-from calomel.suggest.completer import Candidate, Completer
+from calomel.replay.watching import Decision
+from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.suggest.gate import Gate, Signals, ThresholdGate, Verdict
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import Document, RangeChange
-from calomel.workspace.position import Encoding
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.documents import Document, Encoding, RangeChange
+from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
 
@@ -69,7 +68,7 @@ class Room:
         self._now, self._since = 0.0, time.monotonic()
         self._version = 1
         settings = settings or SuggestSettings(debounce_seconds=0.0)
-        syntax = SyntaxTrees(self.clock)
+        syntax = SyntaxTrees()
         self.workspace = Workspace((), self.clock, encoding=Encoding.UTF32, syntax=syntax)
         self.workspace.listeners.append(syntax)
         # What the gate was asked, and what it said, in order.
@@ -132,3 +131,66 @@ class Room:
 def uri_of(path: str) -> str:
     """A URI for a document that need not be a file."""
     return f"untitled:{path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate as an edit of the document.
+
+    Attributes:
+        maker: of the candidate.
+        start: where its region begins.
+        end: where it ends.
+        text: what the region would become.
+    """
+
+    maker: str
+    start: int
+    end: int
+    text: str
+
+    def apply(self, document: str) -> str:
+        """The document with it."""
+        return document[: self.start] + self.text + document[self.end :]
+
+
+class WatchedCompleter:
+    """Answers as another one does, and remembers."""
+
+    def __init__(self, inner: Completer) -> None:
+        self.seen: list[tuple[CompleteRequest, CompleteAnswer]] = []
+        self._inner = inner
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question. Raises CompleterError."""
+        answer = await self._inner.complete(request)
+        self.seen.append((request, answer))
+        return answer
+
+    async def info(self) -> ModelInfo:
+        """What the model can do."""
+        return await self._inner.info()
+
+    async def aclose(self) -> None:
+        """Nothing: the model belongs to who made it."""
+
+    def proposals(self, document: str) -> tuple[Proposal, ...]:
+        """What was proposed for edits of a document, question by question, best first; leaving all as it is is none."""
+        found: list[Proposal] = []
+        for request, answer in self.seen:
+            region = request.parts.region
+            if region is None:
+                continue
+            window = request.parts.prefix + region.text + request.parts.suffix
+            at = document.find(window)
+            if at < 0:
+                continue
+            start = at + len(request.parts.prefix)
+            end = start + len(region.text)
+            for candidate in answer.candidates:
+                text = candidate.text
+                if region.text.endswith("\n") and text and not text.endswith("\n"):
+                    text += "\n"
+                if text != region.text and candidate.finish_reason == "stop":
+                    found.append(Proposal(candidate.maker, start, end, text))
+        return tuple(found)

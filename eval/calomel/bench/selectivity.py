@@ -2,18 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from calomel.bench.machine import describe_run
-from calomel.bench.report import Report, Table, Value, number_cell, percent_cell, put_interval
-from calomel.bench.selectivity_figures import SelectivityFigures, halves
-from calomel.bench.stats import Interval
+import numpy as np
+
+from calomel.replay.figures import ranking
+from calomel.report.result import Report, Table, Value, describe_run, number_cell, percent_cell, put_interval
+from calomel.report.stats import Interval, Resampling, percentile, wilson
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.sample import Sample, read_samples
 from calomel.suggest.gate import THRESHOLDS
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """What one threshold does, against showing each question's surest candidate whatever it is.
+
+    Attributes:
+        threshold: the least probability of what is shown.
+        shown: suggestions.
+        fewer: share of all that is not shown.
+        lost: share of what would have been accepted that is not shown.
+        acceptance: share of what is shown that is accepted.
+        characters: share of the characters that everything would have saved.
+    """
+
+    threshold: float
+    shown: int
+    fewer: Interval | None
+    lost: Interval | None
+    acceptance: Interval | None
+    characters: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCost:
+    """What one hard filter drops: how many candidates, and how many of those that would have been accepted."""
+
+    name: str
+    dropped: int
+    accepted: int
+    of: Interval | None
+
+
+class SelectivityFigures:
+    """Figures of one set of samples.
+
+    Args:
+        samples: of logs; those that nobody could have decided about are only counted.
+        calibrator: to be judged.
+        seed: of the bootstrap over minutes of logs.
+    """
+
+    def __init__(self, samples: Sequence[Sample], calibrator: Calibrator, seed: int = 0) -> None:
+        self.samples = [sample for sample in samples if sample.decided]
+        self.undecided = len(samples) - len(self.samples)
+        self._calibrator = calibrator
+        self.probabilities = [calibrator.probability(sample.subject) for sample in self.samples]
+        self.judged_ms = [sample.judged_ms for sample in samples if sample.judged_ms]
+        # What happens within one minute of one log hangs together.
+        self._clusters = [(_log(sample), int(sample.time // 60)) for sample in self.samples]
+        self._seed = seed
+
+    def ranking(self, kind: str | None = None, calibrator: Calibrator | None = None) -> dict[str, Interval | None]:
+        """AUROC, ECE, Brier score and AURC over what no filter drops; of one kind, or of a rival calibrator."""
+        chosen = [
+            number for number, sample in enumerate(self.samples) if not sample.filters and kind in {None, sample.kind}
+        ]
+        judge = calibrator or self._calibrator
+        scores = np.asarray([judge.probability(each.subject) for each in self.samples])
+        taken = np.asarray([float(sample.accepted) for sample in self.samples])
+        return ranking(Resampling(self._clusters, self._seed), chosen, scores, taken)
+
+    def threshold(self, threshold: float) -> Threshold:
+        """One threshold, over all questions."""
+        picks = self._picks
+        resampling = Resampling([pick.cluster for pick in picks], self._seed)
+        everything = [float(pick.everything.accepted) for pick in picks]
+        shown = [float(pick.is_shown(threshold)) for pick in picks]
+        taken = [
+            float(pick.is_shown(threshold) and pick.passing is not None and pick.passing.accepted) for pick in picks
+        ]
+        saved = [
+            float(pick.passing.saved_characters) if each and pick.passing is not None else 0.0
+            for pick, each in zip(picks, taken, strict=True)
+        ]
+        all_saved = [float(pick.everything.saved_characters if pick.everything.accepted else 0) for pick in picks]
+        return Threshold(
+            threshold,
+            int(sum(shown)),
+            resampling.ratio([1 - each for each in shown], [1.0] * len(picks)),
+            resampling.ratio([every - each for every, each in zip(everything, taken, strict=True)], everything),
+            resampling.share(taken, shown),
+            resampling.ratio(saved, all_saved),
+        )
+
+    def filters(self) -> list[FilterCost]:
+        """Every filter that dropped something, the costliest first."""
+        accepted = sum(sample.accepted for sample in self.samples)
+        names = sorted({name for sample in self.samples for name in sample.filters})
+        found = []
+        for name in names:
+            dropped = [sample for sample in self.samples if name in sample.filters]
+            lost = sum(sample.accepted for sample in dropped)
+            found.append(FilterCost(name, len(dropped), lost, wilson(lost, accepted)))
+        return sorted(found, key=lambda each: (-each.accepted, -each.dropped, each.name))
+
+    @property
+    def accepted(self) -> int:
+        """Questions whose surest candidate would have been accepted, filters aside."""
+        return sum(pick.everything.accepted for pick in self._picks)
+
+    @property
+    def questions(self) -> int:
+        """Questions with a candidate that somebody could have decided about."""
+        return len(self._picks)
+
+    def time(self, percent: float) -> float | None:
+        """Milliseconds that filters and calibrator took for a candidate, all filters asked."""
+        return percentile(self.judged_ms, percent)
+
+    @cached_property
+    def _picks(self) -> list[_Pick]:
+        questions: dict[str, list[int]] = {}
+        for number, sample in enumerate(self.samples):
+            questions.setdefault(sample.question, []).append(number)
+        return [self._pick(numbers) for numbers in questions.values()]
+
+    def _pick(self, numbers: Sequence[int]) -> _Pick:
+        surest = max(numbers, key=self.probabilities.__getitem__)
+        passing = [number for number in numbers if not self.samples[number].filters]
+        best = max(passing, key=self.probabilities.__getitem__, default=None)
+        return _Pick(
+            self.samples[surest],
+            None if best is None else self.samples[best],
+            0.0 if best is None else self.probabilities[best],
+            self._clusters[surest],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pick:
+    """Of one question: its surest candidate, the surest that passes every filter, and how sure that is."""
+
+    everything: Sample
+    passing: Sample | None
+    probability: float
+    cluster: tuple[str, int]
+
+    def is_shown(self, threshold: float) -> bool:
+        return self.passing is not None and self.probability >= threshold
+
+
+def _log(sample: Sample) -> str:
+    """A question is named by its log, the log's entry and the kind."""
+    return sample.question.rpartition(":")[0].rpartition(":")[0]
+
 
 STEPS: Final = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 NOTES: Final = (
@@ -34,14 +182,12 @@ class SelectivityOptions:
     Attributes:
         samples: files of `calomel replay --samples`; each is reported apart.
         model: checkpoint folder whose calibrator is judged; None for the shipped one.
-        personal: also fit to the first half of each file, and judge on its second.
         seed: of the bootstrap.
         json, results: where to write.
     """
 
     samples: tuple[Path, ...]
     model: Path | None = None
-    personal: bool = False
     seed: int = 0
     json: Path | None = None
     results: Path | None = None
@@ -59,8 +205,6 @@ def run_selectivity(options: SelectivityOptions) -> Report:
         samples = list(read_samples([path]))
         figures = SelectivityFigures(samples, calibrator, options.seed)
         tables += _tables(name, figures, calibrator, flat)
-        if options.personal:
-            tables.append(_personal(name, samples, calibrator, flat))
     report = Report("bench selectivity", flat, tuple(tables), NOTES, describe_run())
     report.write(json_path=options.json, results=options.results)
     return report
@@ -136,31 +280,6 @@ def _filters(name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> 
         rows.append((each.name, str(each.dropped), str(each.accepted), percent_cell(each.of)))
     columns = ("filter", "dropped", "of these would be accepted", "share of all accepted")
     return Table(f"{name}: hard filters", columns, tuple(rows))
-
-
-def _personal(name: str, samples: Sequence[Sample], shipped: Calibrator, flat: dict[str, Value]) -> Table:
-    """What the first half of somebody's log teaches about the second."""
-    from calomel.selectivity.fit import TooFewError, personal
-
-    first, second = halves(samples)
-    columns = ("calibrator", "ECE", "AUROC", "shown", "accepted", "characters saved")
-    title = f"{name}: fitted to the first half, judged on the second"
-    try:
-        own = personal(first, shipped)
-    except TooFewError as error:
-        return Table(title, columns, ((f"refused: {error}", *["-"] * 5),))
-    before, after = SelectivityFigures(second, shipped), SelectivityFigures(second, own)
-    named: Mapping[str, float] = {**THRESHOLDS, **shipped.thresholds}
-    count = before.threshold(named["balanced"]).shown
-    rows = []
-    for label, figures in (("shipped", before), ("own", after)):
-        found = figures.ranking()
-        taken, saved = figures.surest(count)
-        for figure in ("ece", "auroc"):
-            put_interval(flat, f"{name}.{label}.{figure}", found[figure])
-        flat[f"{name}.{label}.accepted"], flat[f"{name}.{label}.characters"] = taken, saved
-        rows.append((label, _plain(found["ece"]), _plain(found["auroc"]), str(count), str(taken), str(saved)))
-    return Table(title, columns, tuple(rows))
 
 
 def _plain(interval: Interval | None) -> str:

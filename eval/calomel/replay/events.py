@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from pathlib import PurePosixPath
+from typing import Final, Literal, TypeAlias
 
 Cause: TypeAlias = Literal["typed", "paste", "accept", "undo", "redo", "format", "snippet", "other"]
-Kind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "outcomes", "scenario", "example"]
+LogKind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "scenario"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ class ReplayLog:
     """
 
     name: str
-    kind: Kind
+    kind: LogKind
     events: Sequence[Event]
     problems: list[Problem] = field(default_factory=list)
     checks: Checks = field(default_factory=Checks)
@@ -209,6 +210,22 @@ class ReplayLog:
 
 class LogError(Exception):
     """Nothing of a log can be read; the message is a sentence for its user."""
+
+
+def common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items both begin with."""
+    count = 0
+    for left, right in zip(one, other, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def shared_ends(old: Sequence[object], new: Sequence[object]) -> tuple[int, int]:
+    """How many items both begin with, and how many of the rest both end with."""
+    head = common(old, new)
+    return head, common(old[head:][::-1], new[head:][::-1])
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> str:
@@ -222,3 +239,52 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
         at = edit.end
     pieces.append(text[at:])
     return "".join(pieces)
+
+
+PLAIN: Final = "plaintext"
+# https://code.visualstudio.com/docs/languages/identifiers
+_BY_SUFFIX: Final = {
+    **dict.fromkeys((".py", ".pyi", ".pyw"), "python"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
+    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
+    ".jsx": "javascriptreact",
+    ".tsx": "typescriptreact",
+    ".go": "go",
+    ".rs": "rust",
+    ".java": "java",
+    ".kt": "kotlin",
+    ".swift": "swift",
+    ".scala": "scala",
+    **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
+    ".cs": "csharp",
+    **dict.fromkeys((".rb", ".rake"), "ruby"),
+    ".php": "php",
+    ".lua": "lua",
+    **dict.fromkeys((".sh", ".bash", ".zsh"), "shellscript"),
+    ".json": "json",
+    **dict.fromkeys((".yml", ".yaml"), "yaml"),
+    ".toml": "toml",
+    **dict.fromkeys((".html", ".htm"), "html"),
+    ".svelte": "svelte",
+    ".vue": "vue",
+    ".css": "css",
+    ".scss": "scss",
+    ".sql": "sql",
+    ".tf": "terraform",
+    ".md": "markdown",
+    ".xml": "xml",
+    ".txt": PLAIN,
+}
+_BY_NAME: Final = {"dockerfile": "dockerfile", "makefile": "makefile"}
+
+
+def language_of(path: str) -> str:
+    """The language id for a path with forward slashes; `plaintext` when nothing is known."""
+    name = PurePosixPath(path)
+    return _BY_NAME.get(name.name.lower()) or _BY_SUFFIX.get(name.suffix.lower(), PLAIN)
+
+
+def suffix_of(language_id: str) -> str:
+    """A suffix of files in this language, `.txt` when none is known."""
+    return next((suffix for suffix, language in _BY_SUFFIX.items() if language == language_id), ".txt")

@@ -11,10 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from calomel.replay.causes import CauseFinder
-from calomel.replay.events import Changed, Checks, Edit, Event, Opened, Problem, ReplayLog, apply_edits
-from calomel.replay.language_ids import language_of
-from calomel.replay.log_clock import LogClock
+from calomel.replay.events import Changed, Checks, Edit, Event, Opened, Problem, ReplayLog, apply_edits, language_of
+from calomel.replay.reading import CauseFinder, LogClock
 
 _EPOCH: Final = 0.0
 # The traces do not say which file they are of; their names do.

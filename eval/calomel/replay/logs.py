@@ -1,26 +1,56 @@
-"""Reads a log of any format; which one it is, its content tells, not its name."""
+"""Reads a log of any format, packed or not, as much of it as there is; which format it is, its content tells."""
 
 from __future__ import annotations
 
 import json
+import re
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from calomel.replay.events import LogError, Problem, ReplayLog
-from calomel.replay.log_file import LogText, parse_object, read_text
+from calomel.replay.keystrokes import read_keystrokes
+from calomel.replay.recording import read_recording
+from calomel.replay.scenario import read_scenario
 
-_KNOWN = "recordings of Visual Studio Code, keystroke traces, outcome logs with text, txtar scenarios and .md examples"
-
-_LOOKED_AT = 100
+_KNOWN = "recordings of Visual Studio Code, keystroke traces and txtar scenarios"
+# Far above any recording; a wrong file must not fill the memory.
+MAX_BYTES: Final = 512 * 1024 * 1024
 # Stories of edits, as `calomel edits` writes them, and files, as `calomel corpus` does.
 PACKED: Final = ".jsonl.zst"
+_LOOKED_AT: Final = 100
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_WINDOW_BITS: Final = 31  # zlib: gzip framing, largest window
+_PIECE: Final = 1 << 14
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_DECODER: Final = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class LogText:
+    """What a file holds.
+
+    Attributes:
+        text: of it.
+        cut: a packed file ended too early, or is damaged from there on.
+        encoded_wrong: some bytes are no UTF-8; each stands as U+FFFD.
+    """
+
+    text: str
+    cut: bool = False
+    encoded_wrong: bool = False
 
 
 def read_logs(path: Path) -> list[ReplayLog]:
     """The logs in a file: one, but of stories of edits or of a corpus of files one for each. Raises LogError."""
     if path.name.endswith(PACKED):
-        from calomel.replay.packed_logs import read_packed_logs
-
+        try:
+            from calomel.replay.stories import read_packed_logs
+        except ModuleNotFoundError as error:
+            message = f"{path} is packed with zstandard, which is not installed: pip install 'calomel[bench]'."
+            raise LogError(message) from error
         return read_packed_logs(path)
     return [read_log(path)]
 
@@ -38,53 +68,90 @@ def read_log(path: Path) -> ReplayLog:
     return log
 
 
+def read_text(path: Path) -> LogText:
+    """The text of a file, unpacked when it is gzip. Raises LogError when it cannot be read."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise LogError(f"{path} has more than {MAX_BYTES:,} bytes; no log is as large as that.")
+        data = path.read_bytes()
+    except OSError as error:
+        raise LogError(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from error
+    cut = False
+    if data.startswith(_GZIP_MAGIC):
+        unpacker, pieces = zlib.decompressobj(_WINDOW_BITS), list[bytes]()
+        with suppress(zlib.error):
+            # In pieces, so that what stands before a damaged place is kept.
+            for at in range(0, len(data), _PIECE):
+                pieces.append(unpacker.decompress(data[at : at + _PIECE], MAX_BYTES))
+                if sum(map(len, pieces)) > MAX_BYTES:
+                    raise LogError(f"{path} holds more than {MAX_BYTES:,} bytes; no log is as large as that.")
+        data, cut = b"".join(pieces), not unpacker.eof
+    try:
+        return LogText(data.decode("utf-8-sig"), cut)
+    except UnicodeDecodeError as error:
+        # The last character of a cut text may be half there, which is no other damage.
+        if cut and error.end >= len(data) and error.start >= len(data) - 3:
+            return LogText(data[: error.start].decode("utf-8-sig"), cut)
+        return LogText(data.decode("utf-8-sig", "replace"), cut, encoded_wrong=True)
+
+
 def _read(path: Path, found: LogText) -> ReplayLog | None:
     text = found.text.lstrip("\ufeff")
-    beginning = text.lstrip()[:1]
     name = _name(path)
-    if beginning == "{":
-        return _read_json(name, text, found) or _read_lines(name, text)
-    if "-- buffer.txt --" in text:
-        from calomel.replay.scenario import read_scenario
+    if text.lstrip().startswith("{"):
+        for items in ("log", "txns"):
+            parsed = _parsed(text, items, cut=found.cut)
+            if parsed is not None and isinstance(parsed[0].get(items), list):
+                values, problem = parsed
+                if items == "txns":
+                    return read_keystrokes(name, values, problem)
+                return read_recording(name, values[items], values.get("nextUserEdit"), problem)
+        return _read_lines(name, text)
+    return read_scenario(text, name) if "-- buffer.txt --" in text else None
 
-        return read_scenario(text, name)
-    if text.lstrip().startswith("+++") or "## Expected Patch" in text:
-        from calomel.replay.example import read_example
 
-        return read_example(text, name)
-    return None
+def _parsed(text: str, items: str, *, cut: bool) -> tuple[dict[str, Any], Problem | None] | None:
+    """An object whose list `items` may be cut short, and what is wrong; None when the text is none.
+
+    Only what stands before the first wrong place is read: after it, nothing in the text says where one is.
+    """
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    else:
+        return (whole, None) if isinstance(whole, dict) else None
+    start = re.search(rf'"{items}"\s*:\s*\[', text)
+    if start is None:
+        return None
+    values: dict[str, Any] = {}
+    with suppress(ValueError, RecursionError):
+        values = json.loads(text[: start.start()].rstrip().removesuffix(",") + "}")
+    elements: list[Any] = []
+    at = _skip(text, start.end())
+    with suppress(ValueError, RecursionError):
+        while not text.startswith("]", at):
+            element, at = _DECODER.raw_decode(text, at)
+            elements.append(element)
+            at = _skip(text, at)
+    what = "The packed file is cut short or damaged" if cut else f"The file ends in the middle, at character {at}"
+    count = len(elements)
+    problem = Problem(count, f"{what}: there is nothing from entry {count} on; the {count} before it are read.")
+    return {**values, items: elements}, problem
 
 
-def _read_json(name: str, text: str, found: LogText) -> ReplayLog | None:
-    parsed = parse_object(text, "log")
-    if parsed is not None and isinstance(parsed.values.get("log"), list):
-        from calomel.replay.recording import read_recording
-
-        entries = parsed.values["log"]
-        problem = _whole_file(parsed.problem, found, len(entries))
-        return read_recording(name, entries, parsed.values.get("nextUserEdit"), problem)
-    parsed = parse_object(text, "txns")
-    if parsed is not None and isinstance(parsed.values.get("txns"), list):
-        from calomel.replay.keystrokes import read_keystrokes
-
-        problem = _whole_file(parsed.problem, found, len(parsed.values["txns"]))
-        return read_keystrokes(name, parsed.values, problem)
-    return None
+def _skip(text: str, at: int) -> int:
+    found = _BETWEEN.match(text, at)
+    return found.end() if found else at
 
 
 def _read_lines(name: str, text: str) -> ReplayLog | None:
-    """Formats of one object a line: a recording as its recorder writes it, and Calomel's own outcomes."""
+    """A recording as its recorder writes it, one object a line."""
     lines = text.splitlines()
     # Some of the first lines may be damaged.
     some = [values for line in lines[:_LOOKED_AT] if (values := _object(line)) is not None]
     if any(values.get("documentType") or values.get("kind") == "setContent" for values in some):
-        from calomel.replay.recording import read_recording
-
         return read_recording(name, [_object(line) for line in lines if line.strip()])
-    if any({"outcome", "id"} <= values.keys() for values in some):
-        from calomel.replay.outcome_text import read_outcome_text
-
-        return read_outcome_text(name, lines)
     return None
 
 
@@ -96,18 +163,9 @@ def _object(line: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _whole_file(problem: str | None, found: LogText, entries: int) -> Problem | None:
-    if found.cut:
-        problem = "the packed file is cut short or damaged"
-    if problem is None:
-        return None
-    sentence = problem[0].upper() + problem[1:]
-    return Problem(entries, f"{sentence}: there is nothing from entry {entries} on; the {entries} before it are read.")
-
-
 def _name(path: Path) -> str:
     name = path.name
-    for suffix in (".gz", ".json", ".jsonl", ".txtar", ".md", ".w", ".recording"):
+    for suffix in (".gz", ".json", ".jsonl", ".txtar", ".w", ".recording"):
         name = name.removesuffix(suffix) or name
     # `recording.w.json` says nothing; the folder does.
     return path.resolve().parent.name if name == "recording" else name

@@ -7,10 +7,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
-from calomel.replay.events import Checks, Edit, Kind, Problem
+from calomel.replay.events import Checks, Edit, LogKind, Problem
 from calomel.selectivity.sample import Sample
+from calomel.suggest.completer import Kind
+from calomel.workspace.settings import Aggressiveness
+
+Latency = Literal["measured"] | float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """What every log of a run has in common.
+
+    Attributes:
+        model: checkpoint folder; None for the shipped one.
+        device: cpu, cuda or cuda:N.
+        threads: of each engine.
+        latency: seconds of every answer, or those that the answers really take.
+        seed: of whatever is drawn.
+        aggressiveness: of the gate.
+        kinds: what is asked for; None for what the model was trained for.
+        limit_minutes: of each log's time; None for all of it.
+        samples: show nothing, and keep every candidate with what the person would have done about it.
+        prompts: keep texts and prompts with the samples, too.
+        debounce_seconds: after a keystroke; None for the suggester's own, learned from the rhythm of typing.
+    """
+
+    model: Path | None = None
+    device: str = "cpu"
+    threads: int | None = None
+    latency: Latency = "measured"
+    seed: int = 0
+    aggressiveness: Aggressiveness = "balanced"
+    kinds: tuple[Kind, ...] | None = None
+    limit_minutes: float | None = None
+    debounce_seconds: float | None = None
+    samples: bool = False
+    prompts: bool = False
+
+    @property
+    def fixed_latency(self) -> float | None:
+        """Seconds; None when latency is measured."""
+        return None if self.latency == "measured" else float(self.latency)
+
 
 SuggestionKind: TypeAlias = Literal["fill", "edit"]
 Outcome: TypeAlias = Literal["accepted", "partly", "rejected", "superseded", "too_short"]
@@ -140,7 +182,7 @@ class LogResult:
     """
 
     log: str
-    kind: Kind
+    kind: LogKind
     seconds: float = 0.0
     typed_characters: int = 0
     opportunities: list[Opportunity] = field(default_factory=list)

@@ -14,22 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import EstimateCounter, ExactCounter, TokenCounter
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.replay.answer_key import by_alternatives
-from calomel.replay.candidate import consequences, numbers, raw_confidence, shown
-from calomel.replay.editor import Editor, cursor_after
+from calomel.replay.editor import Editor, LastEdits, cursor_after
 from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
-from calomel.replay.last_edit import LastEdits
 from calomel.replay.log_time import LogTime
-from calomel.replay.opportunity import LogResult, Opportunity, Shown
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
 from calomel.replay.person import Moment, Verdict, judge
 from calomel.replay.recorded import recorded_offers
-from calomel.replay.samples import Asked, SampleBook
-from calomel.replay.timed_completer import Answers, TimedCompleter
-from calomel.replay.watched_gate import Decision, HideAll, WatchedGate
+from calomel.replay.samples import SampleBook, by_alternatives, consequences, numbers, raw_confidence, shown
+from calomel.replay.watching import Decision, HideAll, TimedCompleter, WatchedGate
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
@@ -37,17 +32,13 @@ from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Answer, Suggestion, TextEdit
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.settings import SuggestSettings
 
 OURS: Final = "calomel"
 # A silence that nobody had time to notice is no missed opportunity.
 _NOTICED: Final = 0.25
-# What somebody does within half an hour is alike: samples of it stay together.
-_SITTING: Final = 1800.0
 # After the end of the log, for the last answers.
 _AFTER_END: Final = 30.0
-# Logs of questions: only what they ask for is asked.
-_OF_QUESTIONS: Final = frozenset({"scenario", "example"})
 
 
 @dataclass(slots=True)
@@ -74,17 +65,15 @@ class Player:
         completer: Completer,
         info: ModelInfo,
         options: ReplayOptions,
-        *,
-        answers: Answers | None = None,
     ) -> None:
         self.result = LogResult(log.name, log.kind, problems=list(log.problems), checks=log.checks)
         self.report: Callable[[int], None] = lambda _: None
         self.time = LogTime(flows=options.fixed_latency is None)
-        self.model = TimedCompleter(completer, self.time, options.fixed_latency, answers)
+        self.model = TimedCompleter(completer, self.time, options.fixed_latency)
         self._log = log
         self._events = _until(log.events, options.limit_minutes)
         self._kinds = options.kinds or info.kinds
-        self._book = SampleBook(options.prompts) if options.samples else None
+        self._book = SampleBook(log, options.prompts) if options.samples else None
         self._gate = WatchedGate(HideAll() if self._book else ThresholdGate(options.aggressiveness))
         clock = self.time.clock
         self.editor = Editor(clock)
@@ -149,7 +138,8 @@ class Player:
         document = self.editor.document(event.document)
         if document is None:
             return
-        if self._log.kind in _OF_QUESTIONS or self.editor.focused not in {None, event.document}:
+        # Of a scenario only what it asks for is asked.
+        if self._log.kind == "scenario" or self.editor.focused not in {None, event.document}:
             self._give_up()
         elif self._given.get(event.document, 0) > self._position:
             self.result.taken += 1
@@ -211,7 +201,7 @@ class Player:
     def _note(self, question: _Question, answer: Answer) -> None:
         """Write down what came of a question."""
         if self._book is not None and question.document.revision == question.revision:
-            self._book.take(self._about(question), question.kind, self._log.events)
+            self._book.take(self._moment(question), self._opportunity(question), question.offset)
         if isinstance(answer, Suggestion):
             if answer.id in self._shown:
                 return  # the person types into it
@@ -235,18 +225,8 @@ class Player:
             return
         self._add(question, str(answer.reason), held_back)
 
-    def _about(self, question: _Question) -> Asked:
-        return Asked(
-            log=self._log.name,
-            group=self._log.metadata.get("group", f"{self._log.name}#{int(self.time.now // _SITTING)}"),
-            entry=question.entry,
-            document=question.name,
-            language_id=question.document.language_id,
-            text=self.editor.texts[question.name],
-            cursor=question.offset,
-            time=self.time.now,
-            position=self._position,
-        )
+    def _moment(self, question: _Question) -> Moment:
+        return Moment(question.name, self.editor.texts[question.name], self.time.now, self._position)
 
     def _is_repeated(self, question: _Question, candidate: Shown) -> bool:
         """Whether it leads where the last suggestion led that was held back there: the person is typing along."""
@@ -284,8 +264,8 @@ class Player:
     def _judged(
         self, question: _Question, edits: Sequence[TextEdit], decision: Decision | None
     ) -> tuple[Verdict, Shown]:
-        text = self.editor.texts[question.name]
-        moment = Moment(question.name, text, self.time.now, self._position)
+        moment = self._moment(question)
+        text = moment.text
         suggested = tuple(Edit(*edit) for edit in edits)
         verdict = judge(moment, suggested, self._log.events)
         before = self._last_edits.before(question.name)
@@ -297,26 +277,29 @@ class Player:
         return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), signals, maker)
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:
+        self.result.opportunities.append(self._opportunity(question, silence, candidate))
+
+    def _opportunity(
+        self, question: _Question, silence: str | None = None, candidate: Shown | None = None
+    ) -> Opportunity:
         answered = self.model.answered[question.answered :]
-        self.result.opportunities.append(
-            Opportunity(
-                log=self._log.name,
-                entry=question.entry,
-                time=question.time,
-                path=question.name,
-                language_id=question.document.language_id,
-                kind=question.kind,
-                silence=silence,
-                candidate=candidate,
-                shown=silence is None,
-                latency_ms=(self.time.now - question.time) * 1e3,
-                computed_tokens=sum(each.computed_tokens for each in answered),
-                cached_tokens=sum(each.cached_tokens for each in answered),
-                model_ms=sum(each.seconds for each in answered) * 1e3,
-                steps=sum(each.steps for each in answered),
-                rows=sum(each.rows for each in answered),
-                makers=tuple(sorted(set[str]().union(*(each.makers for each in answered)))),
-            )
+        return Opportunity(
+            log=self._log.name,
+            entry=question.entry,
+            time=question.time,
+            path=question.name,
+            language_id=question.document.language_id,
+            kind=question.kind,
+            silence=silence,
+            candidate=candidate,
+            shown=silence is None,
+            latency_ms=(self.time.now - question.time) * 1e3,
+            computed_tokens=sum(each.computed_tokens for each in answered),
+            cached_tokens=sum(each.cached_tokens for each in answered),
+            model_ms=sum(each.seconds for each in answered) * 1e3,
+            steps=sum(each.steps for each in answered),
+            rows=sum(each.rows for each in answered),
+            makers=tuple(sorted(set[str]().union(*(each.makers for each in answered)))),
         )
 
     # Questions that a log asks, with their right answers.

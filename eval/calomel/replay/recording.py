@@ -7,8 +7,12 @@ backwards, and are a problem only when they lie further back than such a recorde
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from calomel.replay.events import (
@@ -17,6 +21,7 @@ from calomel.replay.events import (
     Changed,
     Checks,
     Closed,
+    Edit,
     Event,
     Expected,
     Focused,
@@ -26,13 +31,158 @@ from calomel.replay.events import (
     ReplayLog,
     Selected,
     apply_edits,
+    common,
+    language_of,
 )
-from calomel.replay.language_ids import language_of
-from calomel.replay.log_clock import LogClock
-from calomel.replay.recorded_document import RecordedDocument, content_id, edits_of
-from calomel.replay.recorded_offers import Fetch, answer_of
-from calomel.replay.recorded_reasons import SOURCE, reasons_of
-from calomel.replay.units import code_point_edits, code_point_offset
+from calomel.replay.reading import REASONS, CauseFinder, LogClock, code_point_edits, code_point_offset, joined
+
+# Enough of a hash to tell the texts of a session apart; the recorder keeps no more.
+CONTENT_ID_LENGTH: Final = 24
+
+
+def content_id(text: str) -> str:
+    """The recorder's name of a text: the first 24 characters of the base64 of its SHA-256."""
+    data = joined(text).encode("utf-8", "replace")
+    return base64.b64encode(hashlib.sha256(data).digest()).decode("ascii")[:CONTENT_ID_LENGTH]
+
+
+@dataclass(slots=True)
+class RecordedDocument:
+    """What is known of a document.
+
+    Attributes:
+        path: as prompts name it.
+        text: None as long as it is not known, or not for sure.
+        version: of the text, None when the log counts none.
+        opened: the replay was told of it.
+        finder: of the causes of its changes.
+    """
+
+    path: str
+    text: str | None = None
+    version: int | None = None
+    opened: bool = False
+    finder: CauseFinder = field(default_factory=CauseFinder)
+    _aside: Problem | None = None
+    _left_out: int = 0
+
+    def put_aside(self, entry: int, why: str) -> None:
+        """From here on the text is not known for sure: what follows is left out until it is."""
+        if self._aside is None:
+            self._aside = Problem(entry, why)
+        self.text = None
+
+    def leave_out(self, entry: int) -> None:
+        """Count an entry that is of no use without the text."""
+        if self._aside is None:
+            self._aside = Problem(entry, f"The text of {self.path} is not known here.")
+        else:
+            self._left_out += 1
+
+    def known(self, text: str, version: int | None, entry: int, problems: list[Problem]) -> None:
+        """The log says the whole text."""
+        self.settle(problems, entry)
+        self.text, self.version = text, version
+        self.finder = CauseFinder()
+
+    def settle(self, problems: list[Problem], entry: int | None = None) -> None:
+        """Say what was left out since the text became uncertain, until `entry`; None: until the end."""
+        if self._aside is None:
+            return
+        until = "to the end" if entry is None else f"until entry {entry}, which says the text anew"
+        later = f" So are {self._left_out} later entries of {self.path}, {until}." if self._left_out else ""
+        problems.append(Problem(self._aside.entry, f"{self._aside.message} The entry is left out.{later}"))
+        self._aside, self._left_out = None, 0
+
+
+def _edits_of(value: object) -> tuple[Edit, ...]:
+    """The edits of an entry, `[[start, end, text], ...]`, sorted. Raises ValueError when they are none."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise ValueError("its edits are no list")  # noqa: TRY004 - of a file, not an argument
+    found: list[Edit] = []
+    for each in value:
+        if not isinstance(each, Sequence) or len(each) != len(("start", "end", "text")):
+            raise ValueError(f"an edit of it is {each!r}, not [start, end, text]")
+        start, end, text = each
+        numbers = type(start) is int and type(end) is int
+        if not numbers or not isinstance(text, str):
+            raise ValueError(f"an edit of it is {each!r}, not [start, end, text]")
+        found.append(Edit(start, end, text))
+    return tuple(sorted(found, key=lambda edit: (edit.start, edit.end)))
+
+
+# Lines and columns from 1, columns in UTF-16 units.
+_RANGE: Final = re.compile(r"\[(\d+),(\d+) -> (\d+),(\d+)\]")
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A request that was sent.
+
+    Attributes:
+        document: its number in the log.
+        version: of the text it was for.
+        time: seconds from the start of the log.
+    """
+
+    document: int
+    version: int | None
+    time: float
+
+
+def _edit_of(text: str, result: Mapping[str, Any]) -> Edit:
+    """The edit of a suggestion; raises ValueError when it does not fit, KeyError or TypeError when it is none."""
+    found = _RANGE.fullmatch(result["range"])
+    new = result["text"]
+    if found is None or not isinstance(new, str):
+        raise ValueError(f"its range is {result['range']!r}, its text {type(new).__name__}")
+    numbers = [int(each) for each in found.groups()]
+    start, end = _offset(text, *numbers[:2]), _offset(text, *numbers[2:])
+    if start > end:
+        raise ValueError(f"its range is {result['range']!r}")
+    return Edit(start, end, new)
+
+
+def _offset(text: str, line: int, column: int) -> int:
+    start = 0
+    for _ in range(line - 1):
+        found = _LINE_END.search(text, start)
+        if found is None:
+            raise ValueError(f"the text has no line {line}")
+        start = found.end()
+    ending = _LINE_END.search(text, start)
+    content = text[start : ending.start() if ending else len(text)]
+    try:
+        return start + code_point_offset(content, column - 1)
+    except ValueError as error:
+        raise ValueError(f"line {line} has no column {column}") from error
+
+
+SOURCE: Final = "TextModel.setChangeReason"
+
+
+def _changes_by_version(entries: Sequence[Any]) -> dict[int, int]:
+    """By the entry of each reason, that of its change, which it names behind it by document and version."""
+    found: dict[int, int] = {}
+    last: dict[tuple[object, object], int] = {}
+    for entry, values in enumerate(entries):
+        if not isinstance(values, dict):
+            continue
+        data = values.get("data")
+        if values.get("kind") == "changed":
+            last[_key(values, values)] = entry
+        elif values.get("kind") == "documentEvent" and isinstance(data, dict) and data.get("sourceId") == SOURCE:
+            change = last.get(_key(values, data))
+            if change is not None:
+                found[entry] = change
+    return found
+
+
+def _key(values: Mapping[str, Any], versioned: Mapping[str, Any]) -> tuple[object, object]:
+    number, version = values.get("id"), versioned.get("v")
+    return (number if type(number) is int else None, version if type(version) is int else None)
+
 
 DOCUMENT_TYPE: Final = "workspaceRecording@1.0"
 _FETCH: Final = "InlineCompletions.fetch"
@@ -75,7 +225,11 @@ class _Reader:
         self._documents: dict[int, RecordedDocument] = {}
         self._stored: dict[str, str] = {}
         self._fetches: dict[object, Fetch] = {}
-        self._reasons = reasons_of(entries)
+        self._explained = _changes_by_version(entries)
+        self._causes: dict[int, Cause] = {
+            change: REASONS.get(str(entries[reason]["data"].get("source")), "other")
+            for reason, change in self._explained.items()
+        }
         # Kinds that no reader knows: the first entry and how many there are.
         self._unknown: dict[str, list[int]] = {}
 
@@ -111,7 +265,7 @@ class _Reader:
             text = document.text
             if text is None:
                 raise ValueError(f"the text of {document.path} is not known")  # noqa: TRY301 - one way out for all
-            after = apply_edits(text, code_point_edits(text, edits_of(values["edit"])))
+            after = apply_edits(text, code_point_edits(text, _edits_of(values["edit"])))
         except (KeyError, TypeError, ValueError) as error:
             self.problems.append(Problem(entry, f"The next edit of the person is left out: {error}."))
             return
@@ -138,7 +292,7 @@ class _Reader:
             raise ValueError("there is no document")
         wanted = path.split("/")[::-1]
         shared = {
-            number: _common(wanted, document.path.split("/")[::-1]) for number, document in self._documents.items()
+            number: common(wanted, document.path.split("/")[::-1]) for number, document in self._documents.items()
         }
         best = max(shared, key=lambda number: (shared[number], -number))
         if not shared[best]:
@@ -218,12 +372,12 @@ class _Reader:
                 self.problems.append(Problem(entry, f"{message}: a second time. It is left out."))
                 return
             raise ValueError(f"changes are missing between version {document.version} and {version}")
-        edits = code_point_edits(text, edits_of(values["edit"]))
+        edits = code_point_edits(text, _edits_of(values["edit"]))
         document.version = version if type(version) is int else None
         if not edits:
             return
         self._open(entry, document, text)
-        cause: Cause = document.finder.cause(text, edits, self._reasons.get(entry))
+        cause: Cause = document.finder.cause(text, edits, self._causes.get(entry))
         if cause == "accept":
             self.checks.accepts += 1
             self.events.append(Accepted(entry, self._clock.now, document.path, edits))
@@ -249,7 +403,7 @@ class _Reader:
             self._fetches[data["requestId"]] = Fetch(values["id"], data.get("v"), self._clock.now)
         elif source == SOURCE:
             self.counts[f"reason {data.get('source')}"] += 1
-            if not self._reasons.has(values, data):
+            if entry not in self._explained:
                 raise ValueError(f"there is no change to version {data.get('v')} before it that it could explain")
         else:
             self._unknown.setdefault(f"source {source!r}", []).append(entry)
@@ -276,19 +430,10 @@ class _Reader:
             self.counts["requests late"] += 1
         else:
             for result in results:
-                answer = answer_of(document.text, result)
-                self.events.append(
-                    Offered(
-                        entry,
-                        self._clock.now,
-                        document.path,
-                        (answer.edit,),
-                        answer.source,
-                        str(data["requestId"]),
-                        answer.inline_edit,
-                        fetch.time,
-                    )
-                )
+                edits = (_edit_of(document.text, result),)
+                source, inline = str(result.get("source") or ""), bool(result.get("isInlineEdit"))
+                request, now = str(data["requestId"]), self._clock.now
+                self.events.append(Offered(entry, now, document.path, edits, source, request, inline, fetch.time))
 
     def _check(self, entry: int, document: RecordedDocument, name: str, text: str) -> bool:
         if content_id(text) == name:
@@ -315,12 +460,3 @@ def _path(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("its path is no text")  # noqa: TRY004 - of a file
     return value.replace("\\", "/").removeprefix("./")
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    count = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        count += 1
-    return count

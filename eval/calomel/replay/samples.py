@@ -1,49 +1,93 @@
-"""Every candidate that was judged while a log was played, with what the person would have done about it.
+"""A suggestion with what was known of it and what became of it, and every candidate that was judged, as samples.
 
-Nothing is shown meanwhile, so that no suggestion hides the next one, and the filters say all that they have to say.
+Samples are taken while nothing is shown, so that no suggestion hides the next one, and the filters say all that they
+have to say.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Final
 
-from calomel.replay.events import Edit, Event, apply_edits
-from calomel.replay.person import Moment, Verdict, judge
+from calomel.replay.events import Changed, Edit, Event, Expected, ReplayLog, apply_edits
+from calomel.replay.opportunity import Opportunity, Shown
+from calomel.replay.person import Moment, Verdict, difference, judge
+from calomel.replay.text_metrics import parse_error_delta, reversal_ratio
+from calomel.replay.watching import Decision
 from calomel.selectivity.sample import Sample
 from calomel.suggest.found import Found, Held
 from calomel.suggest.judging import known_signals
 from calomel.suggest.outcome_signals import signals_of
+from calomel.suggest.planned import plan
+from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.wire import encode_request
 
+# What somebody does within half an hour is alike: samples of it stay together.
+_SITTING: Final = 1800.0
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The question that candidates belong to.
 
-    Attributes:
-        log: its name.
-        group: what must not be split between a fit and its test.
-        entry: of the log.
-        document: its name in the log.
-        language_id: of it.
-        text: of it.
-        cursor: offset in it.
-        time: seconds of the log's clock.
-        position: in the log's events, of the first that is later.
+def shown(
+    edits: tuple[Edit, ...],
+    verdict: Verdict,
+    source: str,
+    confidence: float = math.nan,
+    signals: Mapping[str, float] | None = None,
+    maker: str = "",
+) -> Shown:
+    """A suggestion with its verdict."""
+    return Shown(
+        edits=edits,
+        before=verdict.before,
+        after=verdict.after,
+        expected=verdict.expected,
+        confidence=confidence,
+        signals=signals or {},
+        source=source,
+        outcome=verdict.outcome,
+        accepted_characters=verdict.accepted_characters,
+        saved_characters=verdict.saved_characters,
+        kept=verdict.kept,
+        visible_seconds=verdict.visible_seconds,
+        given=verdict.given,
+        maker=maker,
+    )
+
+
+def raw_confidence(decision: Decision | None) -> float:
+    """How likely an edit is right, or `exp` of the mean log-probability of the revealed tokens; NaN where not known."""
+    if decision is None:
+        return math.nan
+    likely = decision.signals.likely
+    return math.exp(min(0.0, decision.candidate.mean_log_prob)) if likely is None else likely
+
+
+def consequences(text: str, edits: Sequence[Edit], before: str | None, language_id: str) -> dict[str, float]:
+    """What the whole document would be like: how much of the last edit is undone, and how many errors come.
+
+    Args:
+        text: as it is.
+        edits: suggested.
+        before: the text before the person's last edit; None when there was none.
+        language_id: of the document.
     """
+    predicted = apply_edits(text, edits)
+    found: dict[str, float] = {}
+    if before is not None:
+        found["reversal_ratio"] = reversal_ratio(before, text, predicted)
+    errors = parse_error_delta(text, predicted, language_id)
+    return found if errors is None else {**found, "parse_error_delta": float(errors)}
 
-    log: str
-    group: str
-    entry: int
-    document: str
-    language_id: str
-    text: str
-    cursor: int
-    time: float
-    position: int
+
+def numbers(text: str, edits: Sequence[TextEdit], decision: Decision | None) -> dict[str, float]:
+    """What was known before, by name; what is not known, or is no number, is left out."""
+    if decision is None:
+        return {}
+    known = signals_of(decision.candidate, plan(text, edits), decision.signals)
+    values = {each.name: getattr(known, each.name) for each in fields(known)}
+    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
 
 
 @dataclass(slots=True)
@@ -51,10 +95,12 @@ class SampleBook:
     """Collects samples of one log.
 
     Attributes:
+        log: as it is played.
         prompts: keep the texts and what the model was asked, too.
         samples: so far.
     """
 
+    log: ReplayLog
     prompts: bool = False
     samples: list[Sample] = field(default_factory=list)
     _seen: list[Found | Held] = field(default_factory=list)
@@ -69,62 +115,81 @@ class SampleBook:
         """Another question begins."""
         self._seen.clear()
 
-    def take(self, asked: Asked, kind: str, events: Sequence[Event]) -> None:
-        """Judge what was seen since the question began, by what the person wrote."""
+    def take(self, moment: Moment, opportunity: Opportunity, cursor: int) -> None:
+        """Judge what was seen since the question began, by what the person wrote.
+
+        Args:
+            moment: now.
+            opportunity: the question.
+            cursor: offset that it was asked at.
+        """
         goals: set[int] = set()
-        before = self._goals.get((asked.document, kind), set())
+        before = self._goals.get((moment.document, opportunity.kind), set())
         for found in (each.found if isinstance(each, Held) else each for each in self._seen):
             edits = tuple(Edit(edit.start, edit.end, edit.text) for edit in found.edits)
-            goal = hash((apply_edits(asked.text, edits), found.maker))
-            if goal in goals:
-                continue
+            goal = hash((apply_edits(moment.text, edits), found.maker))
+            if goal not in goals | before:
+                verdict = judge(moment, edits, self.log.events)
+                self.samples.append(self._sample(moment, opportunity, cursor, found, verdict))
             goals.add(goal)
-            if goal not in before:
-                self.samples.append(self._sample(asked, kind, found, edits, events))
-        self._goals[asked.document, kind] = goals
+        self._goals[moment.document, opportunity.kind] = goals
         self._seen.clear()
 
-    def _sample(
-        self, asked: Asked, kind: str, found: Found, edits: tuple[Edit, ...], events: Sequence[Event]
-    ) -> Sample:
-        verdict = judge(Moment(asked.document, asked.text, asked.time, asked.position), edits, events)
+    def _sample(self, moment: Moment, opportunity: Opportunity, cursor: int, found: Found, verdict: Verdict) -> Sample:
         keep = self.prompts and found.request is not None
         return Sample(
-            question=f"{asked.log}:{asked.entry}:{kind}",
-            kind=kind,
+            question=f"{opportunity.log}:{opportunity.entry}:{opportunity.kind}",
+            kind=opportunity.kind,
             outcome=verdict.outcome,
             maker=found.maker,
-            language=asked.language_id,
-            group=asked.group,
-            time=asked.time,
+            language=opportunity.language_id,
+            group=self.log.metadata.get("group", f"{self.log.name}#{int(moment.time // _SITTING)}"),
+            time=moment.time,
             signals=known_signals(signals_of(found.candidate, found.edits, found.signals)),
             filters=found.signals.filters,
             saved_characters=verdict.saved_characters,
             judged_ms=round(found.judged_seconds * 1e3, 4),
             shown=False,
             text=found.candidate.text if keep else None,
-            wanted=_wanted(asked, verdict) if keep and kind == "fill" else None,
-            request=_request(found) if keep else None,
+            wanted=_wanted(moment.text, cursor, verdict) if keep and opportunity.kind == "fill" else None,
+            request=json.loads(encode_request(found.request)) if keep and found.request is not None else None,
         )
+
+
+def _wanted(text: str, cursor: int, verdict: Verdict) -> str | None:
+    """What the person wrote at the cursor in place of a fill; None when the line became another one."""
+    start = max(text.rfind("\n", 0, cursor), text.rfind("\r", 0, cursor)) + 1
+    head, rest = text[start:cursor], text[cursor:].split("\n", 1)[0]
+    line = None if verdict.expected is None else verdict.expected.rstrip("\r\n")
+    if line is None or not line.startswith(head) or not line.endswith(rest) or len(line) < len(head) + len(rest):
+        return None
+    return line[len(head) : len(line) - len(rest)]
+
+
+def by_alternatives(event: Expected, text: str, opportunity: Opportunity) -> Opportunity:
+    """The same opportunity with the verdict that suits it best; whoever wants silence rejects everything.
+
+    Args:
+        event: the question.
+        text: of its document.
+        opportunity: what was suggested.
+    """
+    candidate = opportunity.candidate
+    if candidate is None or not event.alternatives:
+        return replace(opportunity, name=event.name)
+    verdicts: list[Verdict] = []
+    lines: list[str | None] = []
+    for alternative in event.alternatives:
+        after: list[Event] = []
+        if alternative is not None:
+            after.append(Changed(event.entry, event.time, event.document, difference(text, alternative), "other"))
+        verdicts.append(judge(Moment(event.document, text, event.time, 0), candidate.edits, after))
+        lines.append(None if alternative is None else verdicts[-1].expected)
+    best = max(verdicts, key=lambda each: (each.outcome == "accepted", each.accepted_characters))
+    judged = shown(candidate.edits, best, candidate.source, candidate.confidence, candidate.signals)
+    return replace(opportunity, name=event.name, candidate=replace(judged, alternatives=tuple(lines), kept=None))
 
 
 def to_lines(samples: Iterable[Sample]) -> str:
     """As a file of samples."""
     return "".join(sample.to_line() for sample in samples)
-
-
-def _request(found: Found) -> dict[str, Any] | None:
-    if found.request is None:
-        return None
-    plain: dict[str, Any] = json.loads(encode_request(found.request))
-    return plain
-
-
-def _wanted(asked: Asked, verdict: Verdict) -> str | None:
-    """What the person wrote at the cursor in place of a fill; None when the line became another one."""
-    start = max(asked.text.rfind("\n", 0, asked.cursor), asked.text.rfind("\r", 0, asked.cursor)) + 1
-    head, rest = asked.text[start : asked.cursor], asked.text[asked.cursor :].split("\n", 1)[0]
-    line = None if verdict.expected is None else verdict.expected.rstrip("\r\n")
-    if line is None or not line.startswith(head) or not line.endswith(rest) or len(line) < len(head) + len(rest):
-        return None
-    return line[len(head) : len(line) - len(rest)]

@@ -32,11 +32,12 @@ from calomel.replay.events import (
     ReplayLog,
     Selected,
     apply_edits,
+    language_of,
+    suffix_of,
 )
-from calomel.replay.language_ids import language_of, suffix_of
-from calomel.replay.txtar import split
 
 _HEADER: Final = re.compile(r"([A-Za-z][A-Za-z-]*):[ \t]*(.*?)[ \t\r]*$")
+_FILE_MARK: Final = re.compile(r"^-- (.+) --[ \t]*\r?$\n?", re.MULTILINE)
 _PLACE: Final = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*")
 _NAMES: Final = frozenset({
     "id", "description", "language", "file", "row", "col", "viewportTop", "viewportBottom", "fim-row", "fim-col",
@@ -66,19 +67,6 @@ class PastEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One line of `steps`: what is done, its words, and the lines `expect` below it."""
-
-    action: str
-    words: tuple[str, ...] = ()
-
-    @property
-    def manual(self) -> bool:
-        """Asked for by a key."""
-        return "manual" in self.words
-
-
-@dataclass(frozen=True, slots=True)
 class Scenario:
     """One scenario.
 
@@ -90,11 +78,8 @@ class Scenario:
         text: of the buffer.
         places: of the cursor, at least one; the first is `row` and `col`.
         fill_place: for assistants that only fill, None when there is none of its own.
-        viewport: first and last visible row.
-        modified: the buffer has changes that are not saved.
-        skip_history: the buffer keeps no history.
         history: oldest first.
-        steps: in order.
+        manual: it is asked by a key.
         expected: the right text afterwards; None: silence is right.
         problems: what is wrong with the file.
     """
@@ -106,11 +91,8 @@ class Scenario:
     text: str
     places: tuple[Place, ...]
     fill_place: Place | None
-    viewport: tuple[int, int]
-    modified: bool
-    skip_history: bool
     history: tuple[PastEdit, ...]
-    steps: tuple[Step, ...]
+    manual: bool
     expected: str | None
     problems: tuple[Problem, ...] = ()
 
@@ -153,22 +135,20 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         text=files["buffer.txt"],
         places=(first, *_places(header.get("cursor-positions", ""), problems)),
         fill_place=Place(fill_row, _number(header, "fim-col", problems)) if fill_row else None,
-        viewport=(
-            _number(header, "viewportTop", problems, 1),
-            _number(header, "viewportBottom", problems, 1000),
-        ),
-        modified=header.get("modified", "true") == "true",
-        skip_history=header.get("skipHistory") == "true",
         history=tuple(_history(_content(files.get("history", "")), _line_of(text, "history"), problems)),
-        steps=tuple(_steps(files.get("steps", ""), _line_of(text, "steps"), problems)),
+        manual=_manual(files.get("steps", ""), _line_of(text, "steps"), problems),
         expected=_ending_like(files["buffer.txt"], expected) if expected.strip() else None,
         problems=tuple(problems),
     )
 
 
 def read_scenario(text: str, name: str = "scenario") -> ReplayLog:
+    """The events of a scenario from the text of its file. Raises LogError when there is no buffer."""
+    return scenario_log(parse_scenario(text, name))
+
+
+def scenario_log(scenario: Scenario) -> ReplayLog:
     """The events of a scenario: its history as changes, then one question for each position that counts."""
-    scenario = parse_scenario(text, name)
     problems = sorted(scenario.problems, key=lambda each: each.entry)
     events: list[Event] = []
     before = scenario.text
@@ -198,11 +178,10 @@ def read_scenario(text: str, name: str = "scenario") -> ReplayLog:
     now += _PAUSE
     entry = len(scenario.history)
     events.append(Focused(entry, now, scenario.file))
-    manual = any(step.action == "request-completion" and step.manual for step in scenario.steps)
     for question, offset in scenario.questions:
         events.append(Selected(entry, now, scenario.file, offset, offset))
         right = (scenario.expected,)
-        events.append(Expected(entry, now, scenario.file, right, offset, manual, question))
+        events.append(Expected(entry, now, scenario.file, right, offset, scenario.manual, question))
         now += _PAUSE
     log = ReplayLog(scenario.name, "scenario", events, problems)
     log.metadata["description"] = scenario.description
@@ -260,15 +239,15 @@ def _history(text: str, first: int, problems: list[Problem]) -> Iterator[PastEdi
             problems.append(Problem(number, f"The history line {line!r} stands in no part; it is left out."))
 
 
-def _steps(text: str, first: int, problems: list[Problem]) -> Iterator[Step]:
+def _manual(text: str, first: int, problems: list[Problem]) -> bool:
+    """Whether one of the steps asks by a key."""
+    found = False
     for number, line in enumerate(text.splitlines(), first):
-        words = line.split("#", 1)[0].split()
-        if not words:
-            continue
-        if words[0] not in _ACTIONS:
-            problems.append(Problem(number, f"The step {words[0]!r} is not known; it is left out."))
-            continue
-        yield Step(words[0], tuple(words[1:]))
+        action, *words = line.split("#", 1)[0].split() or [""]
+        if action and action not in _ACTIONS:
+            problems.append(Problem(number, f"The step {action!r} is not known; it is left out."))
+        found = found or (action == "request-completion" and "manual" in words)
+    return found
 
 
 def _line_of(text: str, name: str) -> int:
@@ -290,3 +269,11 @@ def _whole_lines(text: str, lines: str) -> int | None:
     """Where these lines stand in a text, as whole lines; None when they do not, or in more than one place."""
     found = [match.start() for match in re.finditer(rf"^{re.escape(lines)}$", text, re.MULTILINE)]
     return found[0] if len(found) == 1 else None
+
+
+def split(archive: str) -> tuple[str, dict[str, str]]:
+    """A txtar archive: its comment, and its files by name; of two files with one name the last one counts."""
+    marks = list(_FILE_MARK.finditer(archive))
+    ends = [*(mark.start() for mark in marks), len(archive)]
+    files = {mark[1].strip(): archive[mark.end() : end] for mark, end in zip(marks, ends[1:], strict=True)}
+    return archive[: ends[0]], files

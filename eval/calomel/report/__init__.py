@@ -1,1 +1,1 @@
-"""A replay as one HTML page that needs nothing else: plots, figures, and every suggestion."""
+"""What benches and replays share: held-out data, intervals, journals, and pages of results."""

@@ -1,9 +1,15 @@
-"""How the tokens of a context are shared out among its parts."""
+"""How many tokens a context has, how they are shared out among its parts, and how they are counted."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, Protocol
+
+from calomel.prompts.own import FAR_TOKENS, NEAR_TOKENS, ContextRenderer, split_suffix
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.prompts.tokenizer import Tokenizer
 
 # Beside the cursor more than this says little, and a keystroke after a jump has to encode all of it.
 WINDOW_TOKENS: Final = 1536
@@ -49,3 +55,136 @@ def share_out(total: int, *, has_edits: bool, has_related: bool) -> Budget:
     window = max(1, min(WINDOW_TOKENS if far else total, total - edits - far - related) - MARKS)
     suffix = int(window * SUFFIX_SHARE)
     return Budget(total, window - suffix, suffix, edits, far, related or max(0, total - edits - far - window - MARKS))
+
+
+MAX_BUDGET: Final = 32_768
+# The first suggestion in a file has to read all of its context; so long a user may wait for that, in seconds.
+FIRST_USE_SECONDS: Final = 3.0
+# Less says too little about the place to be worth asking.
+_LEAST: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimit:
+    """Tokens of a context, and which bound decided."""
+
+    tokens: int
+    why: str
+
+
+def default_budget(
+    *,
+    positions: int,
+    supported: int,
+    answer_tokens: int,
+    wanted: int | None = None,
+    prefill_rate: float | None = None,
+    first_use_seconds: float = FIRST_USE_SECONDS,
+) -> ContextLimit:
+    """The tokens of a context; the smallest bound wins, and is named.
+
+    Args:
+        positions: of the model, which the answer needs some of.
+        supported: the longest context that pays for the model.
+        answer_tokens: of the longest answer.
+        wanted: by the user, who may have more than is supported; None for what is best.
+        prefill_rate: tokens a second that were measured on this device; None while nothing was measured.
+        first_use_seconds: what reading a whole context may take.
+    """
+    most = max(1, min(MAX_BUDGET, positions - answer_tokens))
+    if wanted is not None:
+        if wanted <= most:
+            return ContextLimit(wanted, "asked for")
+        return ContextLimit(most, f"{wanted:,} asked for; {_positions(positions, answer_tokens)}")
+    bounds = [
+        (most, _positions(positions, answer_tokens)),
+        (supported, "the longest context that pays for this model"),
+    ]
+    if prefill_rate is not None:
+        affordable = max(_LEAST, int(prefill_rate * first_use_seconds))
+        bounds.append(
+            (affordable, f"what this device reads in {first_use_seconds:g} s, at {prefill_rate:,.0f} tokens/s measured")
+        )
+    return ContextLimit(*min(bounds, key=lambda bound: bound[0]))
+
+
+def _positions(positions: int, answer_tokens: int) -> str:
+    return f"the model has {positions:,} positions, {answer_tokens} of them are the answer's"
+
+
+# Low on purpose, so that an estimate rarely promises room that is not there.
+_BYTES_PER_TOKEN: Final = 3
+# Markers and path of an excerpt.
+_HEADING_TOKENS: Final = 12
+_REMEMBERED: Final = 256
+
+
+class TokenCounter(Protocol):
+    """Counts tokens; the same text always counts the same."""
+
+    exact: bool
+
+    def text(self, text: str) -> int:
+        """Tokens of a text."""
+
+    def suffix(self, text: str) -> int:
+        """Tokens that a prompt has of the text behind the cursor."""
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """Tokens of excerpts that stand one behind another, with the headings that they need."""
+
+    def edits(self, hunks: Sequence[Hunk]) -> int:
+        """Tokens of a stream of edits with its headings."""
+
+
+class ExactCounter:
+    """Counts with the tokenizer of the model that will read the text."""
+
+    exact = True
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._renderer = ContextRenderer(tokenizer)
+        self._counted = lru_cache(maxsize=_REMEMBERED)(lambda text: len(tokenizer.encode(text)))
+        # A front is counted several times a keystroke, and stays.
+        self._standing = lru_cache(maxsize=_REMEMBERED)(self._renderer.excerpts_tokens)
+
+    def text(self, text: str) -> int:
+        """Tokens of a text. Lines before the last are remembered: typing changes the last one."""
+        cut = text.rfind("\n") + 1
+        return self._counted(text[:cut]) + (self._counted(text[cut:]) if cut < len(text) else 0)
+
+    def suffix(self, text: str) -> int:
+        """Tokens that a prompt has of the text behind the cursor: what is near, and lines from the next anchor on."""
+        near, far = split_suffix(text, self._tokenizer)
+        return len(near) + min(FAR_TOKENS, self.text(far))
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """Tokens of excerpts, with the headings that they need."""
+        return self._standing(tuple(excerpts))
+
+    def edits(self, hunks: Sequence[Hunk]) -> int:
+        """Tokens of a stream of edits with its headings."""
+        return self._renderer.edits_tokens(hunks)
+
+
+class EstimateCounter:
+    """Three bytes a token."""
+
+    exact = False
+
+    def text(self, text: str) -> int:
+        """About how many tokens a text has."""
+        return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+    def suffix(self, text: str) -> int:
+        """About how many tokens a prompt has of the text behind the cursor."""
+        return min(NEAR_TOKENS + FAR_TOKENS, self.text(text))
+
+    def excerpts(self, excerpts: Sequence[Excerpt]) -> int:
+        """About how many tokens the excerpts have."""
+        return sum(self.text(excerpt.text) + _HEADING_TOKENS for excerpt in excerpts)
+
+    def edits(self, hunks: Sequence[Hunk]) -> int:
+        """About how many tokens the edits have."""
+        return sum(self.text(hunk.before + hunk.after) + _HEADING_TOKENS for hunk in hunks)

@@ -6,12 +6,54 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from calomel.context.budget import Budget, share_out
-from calomel.context.counter import TokenCounter
+from calomel.context.budget import Budget, TokenCounter, share_out
 from calomel.context.front import Front, choose
 from calomel.context.window import Window, carry_over, changed, place
-from calomel.prompts.parts import PromptParts
-from calomel.workspace.situation import Situation
+from calomel.prompts.own import diff_text
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.workspace.workspace import Situation
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some text of a context.
+
+    Attributes:
+        heading: where it comes from.
+    """
+
+    part: Literal["related", "far", "edits", "suffix", "prefix", "region"]
+    heading: str
+    text: str
+
+
+def pieces(parts: PromptParts) -> tuple[Piece, ...]:
+    """All text of a context, in the order in which a model reads it."""
+    name = parts.path or "this file"
+    found = [Piece("related", location(excerpt), excerpt.text) for excerpt in parts.related]
+    if parts.far:
+        found.append(Piece("far", location(parts.far[0]), "".join(excerpt.text for excerpt in parts.far)))
+    found += [Piece("edits", location(hunk), diff_text(hunk)) for hunk in parts.edits]
+    found.append(Piece("suffix", f"{name}, behind the cursor", parts.suffix))
+    found.append(Piece("prefix", f"{name}, up to the cursor", parts.prefix))
+    if parts.region is not None:
+        found.append(Piece("region", f"{name}, to be rewritten", parts.region.text))
+    return tuple(found)
+
+
+def part_texts(parts: PromptParts) -> dict[str, str]:
+    """The text of each part as one, with a heading before each excerpt and each edit."""
+    found: dict[str, list[str]] = {name: [] for name in ("related", "far", "edits", "suffix", "prefix")}
+    for piece in pieces(parts):
+        window = piece.part in {"suffix", "prefix", "region"}
+        found.setdefault(piece.part, []).append(piece.text if window else f"--- {piece.heading}\n{piece.text}")
+    return {name: "\n".join(texts) for name, texts in found.items()}
+
+
+def location(value: Excerpt | Hunk) -> str:
+    """`path:line`, the line counted from 1."""
+    return f"{value.path}:{value.start_line + 1}"
+
 
 Part = Literal["related", "far", "edits", "suffix", "prefix"]
 
@@ -61,6 +103,7 @@ class _Memory:
     budget: int
     windows: tuple[tuple[Window, int], ...]
     fronts: dict[int, Front]
+    withdrawals: int = 0
 
     def now(self, text: str) -> _Memory:
         """The same, where it is in the current text."""
@@ -73,6 +116,7 @@ class _Memory:
             self.budget,
             tuple((window, front) for window, front in moved if window is not None),
             {number: front.after(change) for number, front in self.fronts.items()},
+            self.withdrawals,
         )
 
     def with_use(self, window: Window, number: int, front: Front) -> _Memory:
@@ -80,7 +124,7 @@ class _Memory:
         windows = ((window, number), *(known for known in self.windows if known[0] != window))[:_WINDOWS]
         used = dict.fromkeys(at for _, at in windows)
         fronts = {**self.fronts, number: front}
-        return _Memory(self.text, self.budget, windows, {at: fronts[at] for at in used})
+        return _Memory(self.text, self.budget, windows, {at: fronts[at] for at in used}, self.withdrawals)
 
 
 class ContextBuilder:
@@ -126,11 +170,11 @@ class ContextBuilder:
 
     def _memory(self, situation: Situation, budget: int) -> _Memory:
         memory = self._memories.get(situation.uri)
-        if memory is None or memory.budget != budget:
-            memory = _Memory(situation.text, budget, (), {})
+        if memory is None or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals):
+            memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
         names = {excerpt.path for front in memory.fronts.values() for excerpt in front.related}
         if not all(map(situation.permits, names)):
-            memory = _Memory(situation.text, budget, (), {})
+            memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
         self._memories[situation.uri] = memory
         self._memories.move_to_end(situation.uri)
         while len(self._memories) > _DOCUMENTS:

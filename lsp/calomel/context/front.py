@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from calomel.context.budget import HOP_TOKENS, MARKS, Budget
-from calomel.context.counter import TokenCounter
-from calomel.context.snapshot import Snapshot, take
-from calomel.context.window import Change, Window, carry_over
+from calomel.context.budget import HOP_TOKENS, MARKS, Budget, TokenCounter
+from calomel.context.window import Change, Snapshot, Window, carry_over, take
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 # Of what related code would be chosen now, in tokens, so much must have been chosen before.
 _RELATED_SHARE: Final = 0.5

@@ -6,14 +6,13 @@ the text through edits, until the cursor has used up the room; then they move by
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.context.budget import HOP_TOKENS
-from calomel.context.counter import TokenCounter
-from calomel.prompts.differences import common_prefix
+from calomel.context.budget import HOP_TOKENS, TokenCounter
+from calomel.prompts.parts import Excerpt, common_prefix
 
 # In a small window a hop is a quarter of it.
 _HOP_SHARE: Final = 1 / 4
@@ -52,24 +51,24 @@ def place(
         counter: counts them.
         blocks: lines at which a window begins well.
     """
+
+    def starts(window: Window) -> bool:
+        at = window.start
+        return at <= offset and _serves(text, at, offset, rooms[0], counter, whole=at == 0)
+
+    def ends(window: Window) -> bool:
+        at = window.end
+        return at >= offset and _serves(text, offset, at, rooms[1], counter, whole=at == len(text))
+
     for window in known:
-        if window.start <= offset <= window.end and _serves(text, offset, window, rooms, counter):
+        if starts(window) and ends(window):
             return window
     latest = known[0] if known else None
-    start = end = None
-    if latest is not None and latest.start <= offset and _serves_prefix(text, latest.start, offset, rooms[0], counter):
-        start = latest.start
-    if latest is not None and latest.end >= offset and _serves_suffix(text, offset, latest.end, rooms[1], counter):
-        end = latest.end
+    start = latest.start if latest is not None and starts(latest) else None
+    end = latest.end if latest is not None and ends(latest) else None
     return Window(
         _new_start(text, offset, rooms[0], counter, blocks) if start is None else start,
         _new_end(text, offset, rooms[1], counter) if end is None else end,
-    )
-
-
-def _serves(text: str, offset: int, window: Window, rooms: tuple[int, int], counter: TokenCounter) -> bool:
-    return _serves_prefix(text, window.start, offset, rooms[0], counter) and _serves_suffix(
-        text, offset, window.end, rooms[1], counter
     )
 
 
@@ -94,19 +93,12 @@ def _hop(room: int) -> int:
     return max(1, min(HOP_TOKENS, int(room * _HOP_SHARE)))
 
 
-def _serves_prefix(text: str, start: int, offset: int, room: int, counter: TokenCounter) -> bool:
-    """Whether what stands between still fits, and is not so little that more would help."""
-    if offset - start > room * _CHARACTERS * 2:
+def _serves(text: str, start: int, end: int, room: int, counter: TokenCounter, *, whole: bool) -> bool:
+    """Whether what stands between still fits, and is not so little that more would help; `whole`: there is no more."""
+    if end - start > room * _CHARACTERS * 2:
         return False
-    count = counter.text(text[start:offset])
-    return count <= room and (start == 0 or count >= room // 4)
-
-
-def _serves_suffix(text: str, offset: int, end: int, room: int, counter: TokenCounter) -> bool:
-    if end - offset > room * _CHARACTERS * 2:
-        return False
-    count = counter.text(text[offset:end])
-    return count <= room and (end == len(text) or count >= room // 4)
+    count = counter.text(text[start:end])
+    return count <= room and (whole or count >= room // 4)
 
 
 def _new_start(text: str, offset: int, room: int, counter: TokenCounter, blocks: Sequence[int]) -> int:
@@ -154,3 +146,83 @@ def _at_block(text: str, start: int, offset: int, blocks: Sequence[int]) -> int:
     for _ in range(blocks[index] - line):
         start = text.find("\n", start) + 1
     return start if 0 < start <= offset else text.rfind("\n", 0, offset) + 1
+
+
+_SNAPSHOT_REACH: Final = 12
+# The snapshot goes into the prompt in pieces of about so many characters, so that not all of it is left out when
+# tokens were only estimated.
+_PIECE: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Whole lines of the file.
+
+    Attributes:
+        excerpts: the lines, in pieces that follow one another.
+        span: where these lines are now.
+    """
+
+    excerpts: tuple[Excerpt, ...]
+    span: Window
+
+    def __len__(self) -> int:
+        """In characters."""
+        return sum(len(excerpt.text) for excerpt in self.excerpts)
+
+    def is_whole(self, text: str) -> bool:
+        """Whether it is all of `text`."""
+        return self.span.start == 0 and self.span.end == len(text)
+
+
+def take(
+    path: str, text: str, window: Window, room: int, counter: TokenCounter, blocks: Sequence[int]
+) -> Snapshot | None:
+    """The lines around the window that fit into `room` tokens, twice as many above as below, cut at blocks.
+
+    The window is part of it, so that the window can move without the snapshot changing. None when it does not fit.
+    """
+    size = min(len(text), room * _CHARACTERS)
+    middle = (window.start + window.end) // 2
+    while size > _CHARACTERS:
+        start = max(0, min(middle - size * 2 // 3, len(text) - size))
+        start = min(_block_start(text, start, blocks), window.start)
+        end = max(_line_end(text, start + size), window.end)
+        pieces = _pieces(path, text, start, end)
+        count = counter.excerpts(pieces)
+        if count <= room:
+            return Snapshot(pieces, Window(start, end))
+        size = min(size - _CHARACTERS, int(size * room / count * 0.97))
+        if start == window.start and end == window.end:
+            break
+    return None
+
+
+def _pieces(path: str, text: str, start: int, end: int) -> tuple[Excerpt, ...]:
+    """The lines from `start` to `end`, in excerpts of whole lines."""
+    pieces: list[Excerpt] = []
+    line = text.count("\n", 0, start)
+    while start < end:
+        cut = text.find("\n", min(start + _PIECE, end) - 1, end) + 1 or end
+        pieces.append(Excerpt(path, line, text[start:cut]))
+        line += pieces[-1].text.count("\n")
+        start = cut
+    return tuple(pieces)
+
+
+def _block_start(text: str, start: int, blocks: Sequence[int]) -> int:
+    """The start of a line at or behind `start`; of a block, if one begins within a few lines."""
+    if start == 0:
+        return 0
+    start = text.find("\n", start - 1) + 1 or len(text)
+    line = text.count("\n", 0, start)
+    index = bisect_left(blocks, line)
+    if index < len(blocks) and blocks[index] - line <= _SNAPSHOT_REACH:
+        for _ in range(blocks[index] - line):
+            start = text.find("\n", start) + 1
+    return start
+
+
+def _line_end(text: str, end: int) -> int:
+    """The end of the last whole line before `end`; the end of the text when that is nearer."""
+    return len(text) if end >= len(text) else text.rfind("\n", 0, end) + 1

@@ -13,6 +13,7 @@ from calomel.lsp.configuration import Configuration
 from calomel.lsp.context_view import ContextView
 from calomel.lsp.model_link import ModelLink
 from calomel.lsp.protocol import InvalidParamsError
+from calomel.suggest.process import DEAD_THREADS, DeadThread
 from calomel.suggest.suggester import Suggester
 
 SECONDS_PER_MINUTE: Final = 60.0
@@ -85,7 +86,7 @@ class Commands:
         return {
             "state": "off" if status.off else self._model.state,
             "model": self._model.known.id if self._model.known else status.model,
-            "message": self._model.message,
+            "message": " ".join([self._model.message, *map(account_of, DEAD_THREADS.seen)]),
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
             "requests": status.requests,
@@ -97,6 +98,7 @@ class Commands:
             "last_request": self._model.last_request,
             "withheld": asdict(status.withheld),
             "index": self.index(),
+            "dead_threads": [asdict(dead) for dead in DEAD_THREADS.seen],
         }
 
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:
@@ -134,6 +136,11 @@ class Commands:
     async def _reload(self, _: Arguments) -> dict[str, Any]:
         self._suggester.recalibrate()
         return {"problems": await self._configuration.reload()}
+
+
+def account_of(dead: DeadThread) -> str:
+    """What a user is told of a part of this server that has ended."""
+    return f"Degraded: {dead}; restart the language server if suggestions get worse."
 
 
 def _text(arguments: Arguments, at: int, what: str) -> str:

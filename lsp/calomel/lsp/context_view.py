@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from calomel.context.builder import ContextBuilder
-from calomel.context.listing import part_texts
+from calomel.context.builder import ContextBuilder, part_texts
 from calomel.lsp.cursor import Cursors
 from calomel.lsp.next_edit import document_of, position_of
 from calomel.lsp.protocol import InvalidParamsError
-from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.silence import Silence
 from calomel.workspace.workspace import Workspace
 
 
@@ -37,7 +36,7 @@ class ContextView:
         cursor = self._cursors.find(uri, *position_of(argument.get("position")))
         verdict = None if isinstance(cursor, Silence) else self._workspace.verdict(cursor.document)
         if verdict is not None and not verdict.allowed:
-            cursor = Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
+            cursor = Silence.kept(verdict.reason)
         if isinstance(cursor, Silence):
             return {"parts": [], "reason": cursor.reason.value, "message": cursor.message}
         situation = self._workspace.situation(uri, cursor.offset)

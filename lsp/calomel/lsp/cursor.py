@@ -9,8 +9,7 @@ from calomel.lsp.text_sync import TextSync
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import Document
-from calomel.workspace.position import Encoding, Position
+from calomel.workspace.documents import Document, Encoding, Position
 from calomel.workspace.workspace import Workspace
 
 _LOST: Final = "The editor and Calomel disagree about its text; close and open it again."
@@ -35,6 +34,8 @@ class Cursors:
 
     def find(self, uri: str, line: int, character: int) -> Cursor | Silence:
         """The place; a position beyond a line or the text is its end, as the specification says."""
+        if self._sync.too_large(uri):
+            return Silence.kept("too_large")
         if self._sync.lost(uri):
             return Silence.of(SilenceReason.STALE, _LOST)
         document = self._workspace.documents.get(uri)

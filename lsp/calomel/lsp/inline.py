@@ -15,8 +15,7 @@ from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Selected, Trigger
-from calomel.workspace.documents import Document
-from calomel.workspace.position import Position
+from calomel.workspace.documents import Document, Position
 
 LOG: Final = logging.getLogger(__name__)
 

@@ -24,10 +24,25 @@ _LOUD: Final = ("pygls", "asyncio", "httpx", "httpcore", "watchdog")
 class _PrivateFile(RotatingFileHandler):
     """Readable by the user alone, from its first byte on."""
 
+    _failed = False
+
     def _open(self):  # type: ignore[no-untyped-def]  # noqa: ANN202 - the base class's own return type is private
         descriptor = os.open(self.baseFilename, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
         os.fchmod(descriptor, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base class's name
+        """Say once that it cannot be written, and go on: each line would end in a traceback else."""
+        del record
+        error = sys.exception()
+        if not self._failed:
+            self._failed = True
+            _complain(Path(self.baseFilename), error)
+
+
+def _complain(path: Path, error: BaseException | None) -> None:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    print(f"calomel: no log in {path}: it cannot be written ({why})", file=sys.stderr)  # noqa: T201 - it is all there is
 
 
 class _Terse(logging.Formatter):
@@ -65,7 +80,7 @@ def open_log(path: Path, level: str = "INFO") -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handlers.append(_PrivateFile(path, maxBytes=MAX_BYTES, backupCount=KEPT_FILES))
     except OSError as error:
-        print(f"calomel: no log file: {error.strerror}", file=sys.stderr)  # noqa: T201 - stderr is all there is
+        _complain(path, error)
     for handler in handlers:
         handler.setFormatter(formatter)
         root.addHandler(handler)

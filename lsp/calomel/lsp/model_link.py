@@ -17,6 +17,8 @@ LOG: Final = logging.getLogger(__name__)
 # A server that is gone is looked for again, and not at every keystroke.
 RETRY_SECONDS: Final = 5.0
 
+_LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
+
 Connect = Callable[[], Awaitable[Completer]]
 Tell = Callable[[State, str], None]
 
@@ -69,6 +71,8 @@ class ModelLink:
                 self.known = None
                 self._failed_at = float("-inf")
                 self._retry()
+                # Whether a model can be reached is known when that is over.
+                raise CompleterError("loading", _LOST) from error
             if error.code in {"timeout", "overloaded"}:
                 self._lateness.note(late=True)
             raise

@@ -20,8 +20,7 @@ from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.suggest.suggestion import Suggestion
 from calomel.suggest.trigger import Diagnostic, Trigger
-from calomel.workspace.documents import Document
-from calomel.workspace.position import Position
+from calomel.workspace.documents import Document, Position
 
 LOG: Final = logging.getLogger(__name__)
 

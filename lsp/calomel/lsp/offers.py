@@ -9,8 +9,7 @@ from lsprotocol import types
 
 from calomel.lsp.capabilities import CODE_ACTION_KIND
 from calomel.suggest.suggestion import Suggestion, TextEdit
-from calomel.workspace.documents import Document
-from calomel.workspace.position import Encoding
+from calomel.workspace.documents import Document, Encoding
 
 TITLE = "Accept the suggestion"
 ACTION_TITLE = "Apply predicted edit"

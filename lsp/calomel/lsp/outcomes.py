@@ -17,13 +17,14 @@ class Outcomes:
 
     Args:
         mask: hides secrets in texts, should the user want to keep them.
+        warn: shows a sentence to the user, from any thread.
     """
 
-    def __init__(self, settings: LogSettings, mask: Callable[[str], str]) -> None:
+    def __init__(self, settings: LogSettings, mask: Callable[[str], str], warn: Callable[[str], None]) -> None:
         self._mask = mask
         path, session = outcome_log_path(), secrets.token_hex(4)
-        self._log = OutcomeLog(path, version=version(), session=session)
-        self._prompts = PromptLog(prompt_log_path(path), session=session, mask=mask)
+        self._log = OutcomeLog(path, version=version(), session=session, warn=warn)
+        self._prompts = PromptLog(prompt_log_path(path), session=session, mask=mask, warn=warn)
         self.apply(settings)
 
     def apply(self, settings: LogSettings) -> None:

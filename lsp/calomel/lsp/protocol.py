@@ -57,6 +57,9 @@ def _strict(value: Any, kind: type) -> Any:
     return value
 
 
+_OF_TEXTS: Final = (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE)
+
+
 class EditorProtocol(LanguageServerProtocol):
     """Hands messages to handlers, and answers to those who asked.
 
@@ -72,6 +75,8 @@ class EditorProtocol(LanguageServerProtocol):
         super().__init__(server, converter)
         self.handlers: dict[str, Handler] = {}
         self.send: Callable[[Message], None] = lambda _: None
+        # Takes the params of a change of a document that could not be read.
+        self.misunderstood: Callable[[object], None] = lambda _: None
         self._serving: dict[Id, Future[Any] | asyncio.Future[Any]] = {}
         self._asked = 0
 
@@ -118,6 +123,8 @@ class EditorProtocol(LanguageServerProtocol):
             params = self._params(method, message)
         except InvalidParamsError as error:
             LOG.warning("dropped a %s: %s", method, error.message)
+            if method in _OF_TEXTS:
+                self.misunderstood(message.get("params"))
             return
         self._run(handler, params, partial(self._noticed, method), None)
 

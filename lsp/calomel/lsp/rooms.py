@@ -8,15 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import EstimateCounter, ExactCounter
 from calomel.lsp.model_link import ModelLink
 from calomel.lsp.outcomes import Outcomes
-from calomel.lsp.present_privacy import PresentPrivacy
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.position import Encoding
+from calomel.workspace.documents import Encoding
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
 from calomel.workspace.settings import Settings
@@ -45,15 +44,15 @@ class Rooms:
         self._settings = settings
         self._model = model
         self._has_read = False
-        self._privacy = PresentPrivacy(Privacy(folders, settings.privacy))
-        self._syntax = SyntaxTrees(clock)
+        self._privacy = Privacy(folders, settings.privacy)
+        self._syntax = SyntaxTrees()
         self._related = Related(self._syntax, self._privacy, clock=clock, message=say)
         self.workspace = Workspace(
             folders, clock, encoding=encoding, privacy=self._privacy, syntax=self._syntax, related=self._related
         )
         self.workspace.listeners += [self._syntax, self._related]
         self.builder = ContextBuilder(EstimateCounter())
-        self._outcomes = Outcomes(settings.log, self.workspace.mask)
+        self._outcomes = Outcomes(settings.log, self.workspace.mask, say)
         self.suggester = Suggester(
             self.workspace, self.builder, model, settings.suggest, clock=clock, outcomes=self._outcomes
         )
@@ -73,7 +72,7 @@ class Rooms:
             self.suggester.apply_settings(settings.suggest)
         self._outcomes.apply(settings.log)
         if settings.privacy != before.privacy:
-            self._privacy.rules = Privacy(self.workspace.folders, settings.privacy)
+            self._privacy.update(self.workspace.folders, settings.privacy)
             # What the old rules let through is kept there.
             self.builder.clear()
         return settings.server != before.server
@@ -128,7 +127,7 @@ class Rooms:
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """The editor has other folders."""
-        self._privacy.rules = Privacy(folders, self._settings.privacy)
+        self._privacy.update(folders, self._settings.privacy)
         self.workspace.set_folders(folders)
 
     def files_changed(self, paths: tuple[Path, ...]) -> None:

@@ -49,11 +49,7 @@ class Running:
 
     async def serve(self, transport: Transport) -> int:
         """Serve until the client leaves; the exit status that the specification asks for."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # Not in threads, where tests run it.
-            with contextlib.suppress(RuntimeError, ValueError):
-                loop.add_signal_handler(number, self._end)
+        self._end_at_signals()
         transport.start(self._arrive)
         if self._door.client is not None:
             self._begin(self._door.client)
@@ -78,6 +74,14 @@ class Running:
                 async with asyncio.timeout(CLOSING_SECONDS):
                     await self._session.aclose()
         return self._door.end_code
+
+    def _end_at_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                # Not in threads, where tests run it.
+                with contextlib.suppress(RuntimeError, ValueError):
+                    loop.add_signal_handler(number, self._end)
 
     async def _handle(self, message: Message) -> None:
         method, session = message.get("method"), self._session

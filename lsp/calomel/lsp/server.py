@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from calomel.lsp.door import Door
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
+from calomel.suggest.process import dead_threads_logged
 
 if TYPE_CHECKING:
     from calomel.lsp.session import CompleterFactory
@@ -70,7 +72,8 @@ def create_server(
 
 def run_stdio() -> NoReturn:
     """Be the language server of the editor at the other end of standard input and output."""
-    leave(create_server().run(claim_stdio()))
+    with dead_threads_logged(logging.getLogger("calomel.lsp")):
+        leave(create_server().run(claim_stdio()))
 
 
 def leave(code: int) -> NoReturn:

@@ -13,7 +13,7 @@ from lsprotocol import types
 
 from calomel.lsp import account
 from calomel.lsp.client import Client, local_path
-from calomel.lsp.commands import Commands
+from calomel.lsp.commands import Commands, account_of
 from calomel.lsp.configuration import Configuration
 from calomel.lsp.context_view import ContextView
 from calomel.lsp.cursor import Cursors
@@ -33,7 +33,8 @@ from calomel.lsp.text_sync import TextSync
 from calomel.lsp.watch import SettingsWatch
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.model_info import version
-from calomel.workspace.position import Encoding
+from calomel.suggest.process import DEAD_THREADS, DeadThread
+from calomel.workspace.documents import Encoding
 from calomel.workspace.settings import ServerSettings, Settings, user_settings_path
 
 LOG: Final = logging.getLogger(__name__)
@@ -92,6 +93,8 @@ class Session:
         self._configuration.applied = self._apply
         self._watch = SettingsWatch()
         self._link.protocol.handlers = self._handlers()
+        self._link.protocol.misunderstood = self._sync.misunderstood
+        DEAD_THREADS.tell.add(self._thread_died)
         set_level(self._configuration.settings.log.level)
 
     def receive(self, message: Message) -> None:
@@ -110,6 +113,7 @@ class Session:
 
     async def aclose(self) -> None:
         """Settle outcomes, let go of files, threads and connections."""
+        DEAD_THREADS.tell.discard(self._thread_died)
         self._link.protocol.cancel_all()
         for task in self._tasks:
             task.cancel()
@@ -202,6 +206,9 @@ class Session:
         with contextlib.suppress(RuntimeError):
             # The session may have ended meanwhile.
             self._loop.call_soon_threadsafe(self._notices.warn, message)
+
+    def _thread_died(self, dead: DeadThread) -> None:
+        self._warn_from_elsewhere(f"Calomel: {account_of(dead)}")
 
     # Changes of what surrounds the documents.
 

@@ -2,7 +2,8 @@
 
 A document that fell out of step (a wrong range, a version that goes backwards, a change before the open) is answered
 with silence until the editor sends a whole text again, by a full change or by opening it anew; nothing is guessed. The
-protocol has no way to ask for a text, so that the user is told, once a session.
+protocol has no way to ask for a text, so that the user is told, once a session. A text that is far larger than what a
+model reads is not held at all: it would cost seconds and gigabytes.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from urllib.parse import urlsplit
 from lsprotocol import types
 
 from calomel.lsp.client import local_path
-from calomel.workspace.documents import Change, FullChange, RangeChange, ResyncNeeded
-from calomel.workspace.position import Position
+from calomel.workspace.documents import Change, FullChange, Position, RangeChange, ResyncNeeded
+from calomel.workspace.privacy import MAX_BYTES
 from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
 
+# Characters. Up to here a document is kept in step, so that one that shrinks is known again at once.
+MOST: Final = 2 * MAX_BYTES
 LOST: Final = (
     "Calomel lost track of a document and is silent there until its text is sent again:"
     " close and open it, or reload it from its file."
@@ -41,11 +44,16 @@ class TextSync:
         self._warn = warn
         self._warned = False
         self._lost: dict[str, str] = {}  # uri to language id
+        self._large: set[str] = set()
         self.folders_changed: Callable[[tuple[Path, ...]], None] = workspace.set_folders
 
     def lost(self, uri: str) -> bool:
         """Whether the document here is not the editor's."""
         return uri in self._lost
+
+    def too_large(self, uri: str) -> bool:
+        """Whether it is not because nobody holds a text of that size."""
+        return uri in self._large
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take over a document; one that is open already is replaced."""
@@ -53,8 +61,7 @@ class TextSync:
         if not _usable(document.uri):
             LOG.warning("ignored a document with a broken URI")
             return
-        self._lost.pop(document.uri, None)
-        self._workspace.open(document.uri, document.language_id, document.version, _clean(document.text))
+        self._take(document.uri, document.language_id, document.version, document.text)
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply changes in their order."""
@@ -63,12 +70,31 @@ class TextSync:
         if uri in self._lost or self._workspace.documents.get(uri) is None:
             self._recover(uri, version, changes)
             return
+        if any(len(change.text) > MOST for change in changes):
+            self._let_go(uri)
+            self._recover(uri, version, changes)
+            return
         try:
             self._workspace.change(uri, version, changes)
         except ResyncNeeded as reason:
             self._lose(uri, str(reason))
             # What follows the wrong change may hold the whole text.
             self._recover(uri, version, changes)
+        except BaseException:
+            self._lose(uri, "a change failed")
+            raise
+        document = self._workspace.documents.get(uri)
+        if document is not None and len(document) > MOST:
+            self._let_go(uri)
+
+    def misunderstood(self, params: object) -> None:
+        """A change came that nobody can read: whichever document it was of, its text is not known any more."""
+        document = params.get("textDocument") if isinstance(params, dict) else None
+        uri = document.get("uri") if isinstance(document, dict) else None
+        known = [each.uri for each in self._workspace.documents]
+        for each in (uri,) if isinstance(uri, str) else tuple(known):
+            if each in known and each not in self._lost:
+                self._lose(each, "a change has another form than the protocol's")
 
     def saved(self, params: types.DidSaveTextDocumentParams) -> None:
         """The document is in its file now."""
@@ -77,6 +103,7 @@ class TextSync:
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """Let go of a document."""
         self._lost.pop(params.text_document.uri, None)
+        self._large.discard(params.text_document.uri)
         self._workspace.close(params.text_document.uri)
 
     def folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
@@ -85,6 +112,23 @@ class TextSync:
         kept = [folder for folder in self._workspace.folders if folder not in removed]
         added = [path for folder in params.event.added if (path := local_path(folder.uri)) is not None]
         self.folders_changed(tuple(dict.fromkeys([*kept, *added])))
+
+    def _take(self, uri: str, language: str, version: int | None, text: str) -> None:
+        """Begin with a whole text."""
+        if len(text) > MOST:
+            self._lost[uri] = language
+            self._let_go(uri)
+            return
+        self._lost.pop(uri, None)
+        self._large.discard(uri)
+        self._workspace.open(uri, language, version, _clean(text))
+
+    def _let_go(self, uri: str) -> None:
+        document = self._workspace.documents.get(uri)
+        self._lost.setdefault(uri, "" if document is None else document.language_id)
+        self._large.add(uri)
+        self._workspace.close(uri)
+        LOG.info("a document of more than %d characters is not held", MOST)
 
     def _lose(self, uri: str, reason: str) -> None:
         document = self._workspace.documents.get(uri)
@@ -102,8 +146,11 @@ class TextSync:
                 self._lose(uri, "a change came for a document that is not open")
             return
         document = self._workspace.documents.get(uri)
-        language = self._lost.pop(uri, "") or ("" if document is None else document.language_id)
-        self._workspace.open(uri, language, version, changes[last].text)
+        if any(len(change.text) > MOST for change in changes[last:]):
+            self._let_go(uri)
+            return
+        language = self._lost.get(uri, "") or ("" if document is None else document.language_id)
+        self._take(uri, language, version, changes[last].text)
         LOG.info("a document is in step again")
         if changes[last + 1 :]:
             try:

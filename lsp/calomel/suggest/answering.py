@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from calomel.prompts.region import RegionBounds, region_around
+from calomel.prompts.parts import RegionBounds, region_around
 from calomel.suggest.asker import context_tokens
 from calomel.suggest.cache import Entry
 from calomel.suggest.checks.line_rest import splits_word
@@ -18,20 +18,25 @@ from calomel.suggest.needs import CommentTest, ErrorTest
 from calomel.suggest.offering import hold_back, offered
 from calomel.suggest.permission import forbidden
 from calomel.suggest.question import Question
-from calomel.suggest.recent import done_by
-from calomel.suggest.search import last_edits, look_around, own_hunks
+from calomel.suggest.recent import past_of
+from calomel.suggest.search import last_edits, look_around
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.standing import standing
 from calomel.suggest.suggestion import Answer, Suggestion
 from calomel.suggest.trigger import Diagnostic, Selected, Trigger
 from calomel.workspace.documents import Document
-from calomel.workspace.episode import prompt_path
+from calomel.workspace.history import prompt_path
 
 # A question waits so long for a model that is still loading.
 _LOADING_PATIENCE: Final = 10.0
 # A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
+
+# Why a kept answer is none: the model may have another one.
+_ASK_AGAIN: Final = frozenset(
+    {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
+)
 
 Search = Callable[[Run, Question, ModelInfo], Coroutine[Any, Any, Answered]]
 
@@ -139,7 +144,7 @@ def _known(session: Session, asked: Asked, waited: float = 0.0) -> Answer | None
         return Silence.of(entry.reason, waited=waited) if silent else None
     answer = offered(session, asked.document, asked.offset, entry, asked.trigger, asked.selected)
     if isinstance(answer, SilenceReason):
-        return None if answer is SilenceReason.DISAGREES_WITH_SELECTED else Silence.of(answer, waited=waited)
+        return None if answer in _ASK_AGAIN else Silence.of(answer, waited=waited)
     return replace(answer, cached=True, waited=waited)
 
 
@@ -161,10 +166,22 @@ async def _found(session: Session, asked: Asked, search: Search) -> Answer:
     waited = session.clock() - began
     if early is not None:
         return replace(early, waited=waited)
+    answer = await _tried(session, asked, search, waited)
+    if isinstance(answer, Silence) and answer.asked and answer.reason is SilenceReason.LOADING:
+        # The server ended under the question, which waits for the next one as it would have for the first.
+        answer = await _tried(session, asked, search, waited)
+    return answer
+
+
+async def _tried(session: Session, asked: Asked, search: Search, waited: float) -> Answer:
+    """Ask once the model is there, and offer what is found."""
     info = await session.model.info(_LOADING_PATIENCE)
     if not isinstance(info, ModelInfo):
         return Silence.of(*info, waited=waited)
     session.asker.judging.know(info)
+    syntax: object = session.workspace.syntax
+    if isinstance(syntax, ErrorTest):
+        await syntax.parse(asked.document)
     question = _question(session, asked, info)
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
@@ -174,7 +191,9 @@ async def _found(session: Session, asked: Asked, search: Search) -> Answer:
     async def work(run: Run) -> SilenceReason | None:
         return await _asked(session, asked, question, attempt, run, search(run, question, info))
 
-    reason = await session.flight.run(asked.ticket, asked.document.revision, work, now=explicit)
+    reason = await session.flight.run(
+        asked.ticket, asked.document.revision, work, now=asked.trigger is Trigger.EXPLICIT
+    )
     answer = _fresh(session, asked, attempt.entry) if reason is None else reason
     if isinstance(answer, SilenceReason):
         return Silence.of(answer, attempt.detail, waited=waited, asked=True)
@@ -259,7 +278,7 @@ def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | Non
         region=info.region,
         place=place,
         errors=errors,
-        edited=done_by(document.text, own_hunks(session, uri, last_edits(session, uri))),
+        past=past_of(document.text, last_edits(session, uri), prompt_path(document)),
     )
 
 

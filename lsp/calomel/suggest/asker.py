@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from calomel.prompts.region import region_around
+from calomel.prompts.parts import region_around
+from calomel.selectivity.filters import fired
 from calomel.suggest.checks.line_rest import is_inert, line_rest
 from calomel.suggest.company import company_of
 from calomel.suggest.completer import (
     OWN_MAKERS,
+    Candidate,
     CompleteAnswer,
     Completer,
     CompleteRequest,
@@ -25,16 +27,16 @@ from calomel.suggest.drafts.region_texts import region_texts
 from calomel.suggest.fill_answer import read_fill
 from calomel.suggest.flight import ended
 from calomel.suggest.found import Answered, better
-from calomel.suggest.judging import Judging, Proposed
+from calomel.suggest.judging import Judging, Proposed, proposal_of
 from calomel.suggest.locations import Location
 from calomel.suggest.needs import Builder
-from calomel.suggest.planned import plan
+from calomel.suggest.planned import Planned, plan
 from calomel.suggest.question import Question
 from calomel.suggest.rewrite import read_rewrite, region_parts
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.trigger import Selected, Trigger
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 # What is known by then is better than nothing; a user who asked waits longer.
 _DEADLINE: Final = 1.5
@@ -43,6 +45,8 @@ _PATIENT_DEADLINE: Final = 5.0
 _GRACE: Final = 1.0
 _REGION_TOKENS: Final = 512
 _NAME_TOKENS: Final = 16
+# Filters whose refusal less of a text may escape; all others are asked about what is left.
+_CUTTING: Final = ("repeats_below", "unbalanced")
 
 
 class Asker:
@@ -79,19 +83,27 @@ class Asker:
         stop = ("\n", "\r") if one_line else ()
         request, answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
         best: Answered | None = None
+
+        def edits(text: str) -> tuple[Planned, ...]:
+            if selected is None:
+                return plan(question.text, [TextEdit(offset, offset, text)])
+            return plan(question.text, [TextEdit(selected.start, selected.end, selected.text + text)])
+
         for candidate in answer.candidates:
-            filled = read_fill(candidate, original[:offset], original[offset:])
+
+            def refuses(text: str, candidate: Candidate = candidate) -> str | None:
+                return next(fired(proposal_of("fill", question, Proposed(candidate, edits(text))), _CUTTING), None)
+
+            language_id = situation.language_id
+            filled = read_fill(candidate, original[:offset], original[offset:], language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
                 continue
-            edit = TextEdit(situation.offset, situation.offset, filled.text)
-            if selected is not None:
-                if not filled.text.strip():
-                    continue  # the item alone is no suggestion
-                edit = TextEdit(selected.start, selected.end, selected.text + filled.text)
+            if selected is not None and not filled.text.strip():
+                continue  # the item alone is no suggestion
             proposed = Proposed(
                 candidate,
-                plan(question.text, [edit]),
+                edits(filled.text),
                 cut=filled.cut,
                 truncated=filled.truncated,
                 cut_off=filled.cut_off,

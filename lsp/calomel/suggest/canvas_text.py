@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from calomel.engine import CanvasState

@@ -9,11 +9,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
-from calomel.prompts.answer_form import GrammarError
-from calomel.prompts.chat.conversation import Call
-from calomel.prompts.chat.prompt import ChatPrompt
-from calomel.prompts.chat.reading import THOUGHT_OPENING, read_reply, shown_so_far, split_thought
-from calomel.prompts.chat.template import ChatTemplate
+from calomel.prompts.chat import THOUGHT_OPENING, Call, read_reply, shown_so_far, split_thought
+from calomel.prompts.chat_template import ChatPrompt, ChatTemplate
+from calomel.prompts.grammar import GrammarError
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.chat_request import ChatRequest, Effort, form_of
 from calomel.suggest.ending import plain_ending
@@ -22,7 +20,7 @@ from calomel.suggest.stop import cut_at_stop, settled
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, CanvasState, Constraint, Request, Result
     from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.prompts.tokenizer import TextTokenizer
     from calomel.suggest.manner import Manner
 
 ChatFinish = Literal["stop", "length", "deadline", "tool_calls"]

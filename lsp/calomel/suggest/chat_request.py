@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from calomel.prompts.answer_form import AnswerForm, embedded, json_form, pattern_form
-from calomel.prompts.chat.calls import calls_form, json_or_calls_form, text_or_calls_form
-from calomel.prompts.chat.conversation import Function, Message
+from calomel.prompts.chat import Function, Message, calls_form, json_or_calls_form, text_or_calls_form
+from calomel.prompts.grammar import AnswerForm, embedded, json_form, pattern_form
 
 if TYPE_CHECKING:
     from calomel.engine import Priority, SamplingParams

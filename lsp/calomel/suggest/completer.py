@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from calomel.prompts.parts import PromptParts
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import PromptParts, RegionBounds
 
 Kind = Literal["fill", "edit"]
 FinishReason = Literal["stop", "length", "deadline"]

@@ -20,7 +20,12 @@ _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 def split_lines(text: str) -> list[str]:
     r"""Lines with their ends; a line ends at \n, \r\n or \r and at nothing else, unlike `str.splitlines`."""
-    return _LINE.findall(text)
+    if "\r" in text:
+        return _LINE.findall(text)
+    # In steps of the interpreter, unlike the search: others have their turn in a long text.
+    *lines, last = text.split("\n")
+    found = [line + "\n" for line in lines]
+    return [*found, last] if last else found
 
 
 def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:

@@ -31,10 +31,10 @@ class DocumentState:
         self.content: tuple[PathVerdict, float] | None = None
         self._clock = clock
 
-    def changed(self, version: int | None, change: Change) -> None:
-        """Take in one change."""
+    def changed(self, version: int | None, change: Change, *, by_keys: bool = True) -> None:
+        """Take in one change, which only the user's keys make at several cursors."""
         self.recent.changed(change)
-        self.cursors.changed(version, change)
+        self.cursors.changed(version, change, by_keys=by_keys)
 
     def content_verdict(self, rules: PathRules, document: Document) -> PathVerdict:
         """Whether the text is one that a person wrote; looked at anew every few seconds, not at each key."""

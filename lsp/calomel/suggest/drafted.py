@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.token_healing import NO_HEALING, TokenHealing
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.belief import belief
 from calomel.suggest.completer import Draft
 from calomel.suggest.errands import Errands
-from calomel.suggest.half_word import NOTHING_OWED, HalfWord
 from calomel.suggest.stop import cut_at_stop
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ async def judge_drafts(
     drafts: Sequence[Draft],
     stop: Sequence[str],
     tokenizer: TextTokenizer,
-    half: HalfWord = NOTHING_OWED,
+    healing: TokenHealing = NO_HEALING,
 ) -> Drafted:
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
@@ -91,7 +91,7 @@ async def judge_drafts(
         drafts: likeliest first.
         stop: they end before the first of these.
         tokenizer: of the model.
-        half: what the model's own answer owes; drafts go on behind it, and are judged from its beginning on, too.
+        healing: what the model's own answer owes; drafts go on behind it, and are judged from its beginning on, too.
 
     Raises:
         EngineError: the engine refused or failed, or the deadline passed before anything was known.
@@ -99,10 +99,10 @@ async def judge_drafts(
     likely: list[tuple[Draft, tuple[int, ...], int]] = []
     for draft in drafts:
         text, _ = cut_at_stop(draft.text, stop)
-        ids, owed = half.given(text, tokenizer)
+        ids, owed = healing.given(text, tokenizer)
         if text:
             ids = ids[: owed + DRAFT_TOKENS]
-            likely.append((replace(draft, text=half.rest(tokenizer.decode(ids))), ids, owed))
+            likely.append((replace(draft, text=healing.rest(tokenizer.decode(ids))), ids, owed))
     asked = replace(filling, constraint=None, until=None)
     given = [replace(asked, given=ids) for _, ids, _ in likely]
     filled, *results = await errands.run([filling, *given])
@@ -111,16 +111,16 @@ async def judge_drafts(
     judged = [
         cut
         for (draft, ids, owed), result in zip(likely, results, strict=True)
-        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer, half, owed)).text.strip()
+        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer, healing, owed)).text.strip()
     ]
     rival = max((draft.expected for draft in judged), default=0.0)
-    text = half.rest(tokenizer.decode(filled.ids))
-    own = expected_characters(text, filled.log_probs[half.tokens(filled.ids, tokenizer) :])
+    text = healing.rest(tokenizer.decode(filled.ids))
+    own = expected_characters(text, filled.log_probs[healing.tokens(filled.ids, tokenizer) :])
     if not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, tuple(judged), None, None)
-    nothing, _ = half.given("", tokenizer)
+    nothing, _ = healing.given("", tokenizer)
     judged_own, keep = await errands.run([replace(asked, given=ids) for ids in (filled.ids, nothing)])
-    owed = half.tokens(filled.ids, tokenizer)
+    owed = healing.tokens(filled.ids, tokenizer)
     return Drafted(filled, tuple(judged), _whole(judged_own, owed), _whole(keep, len(nothing)))
 
 
@@ -129,14 +129,14 @@ def cut_draft(
     ids: Sequence[int],
     result: Result,
     tokenizer: TextTokenizer,
-    half: HalfWord = NOTHING_OWED,
+    healing: TokenHealing = NO_HEALING,
     owed: int = 0,
 ) -> JudgedDraft:
     """The beginning of a draft that is expected to save most characters; its ids are those behind the first `owed`."""
-    _, words, _ = tokenizer.encode_with_words(half.text + draft.text)
+    _, words, _ = tokenizer.encode_with_words(healing.text + draft.text)
     ends = [count for count in range(owed + 1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]
     beginnings = [
-        JudgedDraft(half.rest(tokenizer.decode(ids[:count])), draft.maker, result.log_probs[owed:count], None)
+        JudgedDraft(healing.rest(tokenizer.decode(ids[:count])), draft.maker, result.log_probs[owed:count], None)
         for count in ends
     ]
     whole = JudgedDraft(draft.text, draft.maker, result.log_probs[owed:], result.end_log_prob)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from calomel.suggest.stop import cut_at_stop
 
 if TYPE_CHECKING:
-    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.prompts.tokenizer import TextTokenizer
     from calomel.suggest.manner import Manner
 
 # How the tokens are read: as what fills a hole, as what becomes of a region, or as they are.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.prompts.parts import PromptParts
+from calomel.suggest.fitting import HoleText, hole_text
 
 if TYPE_CHECKING:
     from calomel.engine import Constraint, Priority, Result, SamplingParams
@@ -31,7 +32,6 @@ class FillRequest:
         policy: a reveal policy of the engine; None for the default.
         max_steps: denoising steps per canvas; None for the default.
         canvas_lengths: candidate canvas lengths; None for the default.
-        overlap: see `calomel.engine.Request`.
         max_context: tokens of prompt at most.
         priority: None for interactive.
         deadline: seconds from now after which what is known is the answer; None for no bound.
@@ -41,6 +41,8 @@ class FillRequest:
             with what is there of it. A checkpoint of our own alone, and not with a constraint.
         recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
             model's own; not with a temperature, penalties, a `policy` or a constraint.
+        fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
+            and not where more than one token is asked for.
     """
 
     prefix: str
@@ -52,7 +54,6 @@ class FillRequest:
     policy: str | None = None
     max_steps: int | None = None
     canvas_lengths: tuple[int, ...] | None = None
-    overlap: int = 0
     max_context: int = DEFAULT_CONTEXT
     priority: Priority | None = None
     min_tokens: int = 0
@@ -61,6 +62,16 @@ class FillRequest:
     constraint: Constraint | None = None
     whole_word: bool = True
     recall: bool = True
+    fitted: bool = False
+
+    @property
+    def hole(self) -> HoleText | None:
+        """The text around the hole, where the answer has to fit it."""
+        if not self.fitted or self.constraint is not None or self.min_tokens > 1:
+            return None
+        if self.parts is None:
+            return hole_text(self.prefix, self.suffix, self.path)
+        return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from calomel.prompts.context import ContextRenderer
-from calomel.prompts.fim import FimTokens
 from calomel.prompts.grammar import GrammarCompiler
+from calomel.prompts.own import ContextRenderer, FimTokens
 from calomel.prompts.parts import PromptParts
-from calomel.prompts.text_tokenizer import TextTokenizer
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.token_healing import NO_HEALING, TokenHealing
+from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
 from calomel.suggest.canvas_text import CanvasText, canvas_text
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
 from calomel.suggest.drafted import Drafted, judge_drafts
 from calomel.suggest.ending import Ending, Reading, ending, plain_ending
 from calomel.suggest.errands import Errands
 from calomel.suggest.fill import Fill, FillRequest
-from calomel.suggest.half_word import NOTHING_OWED, HalfWord, told
 from calomel.suggest.manner import Manner
 from calomel.suggest.rewriter import Rewriter
 from calomel.suggest.stop import cut_at_stop, settled
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, CanvasState, Request, Result
-    from calomel.engine.quantize import Quantization
-    from calomel.prompts.styles.renderer import PromptRenderer
-    from calomel.suggest.upstream.target import Upstream
+    from calomel.prompts.renderer import PromptRenderer
 
 
-# `calomel bench decoding`: what is sure from left to right fills more holes than what is sure anywhere, in five
+# What is sure from left to right fills more holes than what is sure anywhere, in five
 # forwards for three; sixteen steps take eight, and fill two more of 120 (docs/decisions/013).
 DEFAULT_POLICY: Final = "prefix:0.8"
 DEFAULT_MAX_STEPS: Final = 8
@@ -73,16 +69,16 @@ class Filler:
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
         began = time.monotonic()
-        prompt = self._prompt(request)
-        handle = self.engine.submit(self._request(request, prompt))
+        prompt, wanted = self._rendered(request)
+        handle = self.engine.submit(wanted)
         return self._finish(request, prompt, handle.result(), began)
 
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's request."""
         began = time.monotonic()
-        prompt = self._prompt(request)
-        handle = self.engine.submit(self._request(request, prompt))
-        return self._finish(request, prompt, await handle.wait(), began)
+        prompt, wanted = await asyncio.to_thread(self._rendered, request)
+        handle = self.engine.submit(wanted)
+        return await self._finished(request, prompt, await handle.wait(), began)
 
     async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
         """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests.
@@ -90,20 +86,19 @@ class Filler:
         A checkpoint without a causal mode judges nothing.
         """
         began = time.monotonic()
-        prompt = self._prompt(request)
-        wanted = self._request(request, prompt)
+        prompt, wanted = await asyncio.to_thread(self._rendered, request)
         if not self.engine.config.diffusion.verifiable:
             filled = await self.engine.submit(wanted).wait()
             kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
-            return self._finish(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
+            return await self._finished(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
         async with Errands(self.engine) as errands:
-            half = self._half_word(request)
-            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, half)
-        return self._finish(request, prompt, drafted.filled, began), drafted
+            healing = self._healing(request)
+            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, healing)
+        return await self._finished(request, prompt, drafted.filled, began), drafted
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
         """Asks for the likelihood of `text` in the hole; so many leading tokens say what is there already."""
-        ids, owed = self._half_word(request).given(text, self.tokenizer)
+        ids, owed = self._healing(request).given(text, self.tokenizer)
         asked = self._request(request, prompt or self._prompt(request))
         return replace(asked, given=ids, constraint=None, until=None), owed
 
@@ -113,10 +108,10 @@ class Filler:
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
-        sent, half = "", self._half_word(request)
+        sent, healing = "", self._healing(request)
         async with aclosing(self._watch(request)) as items:
             async for item in items:
-                text = item.text if isinstance(item, Fill) else self._settled(request, item, half)
+                text = item.text if isinstance(item, Fill) else await self._shown(request, item, healing)
                 if text.startswith(sent) and len(text) > len(sent):
                     yield text[len(sent) :]
                     sent = text
@@ -125,24 +120,24 @@ class Filler:
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
-        half = self._half_word(request)
+        healing = self._healing(request)
         async with aclosing(self._watch(request)) as items:
             async for item in items:
                 if isinstance(item, Fill):
                     yield item
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
-                    shown = half.rest(self.manner.renderer.shown(text.text))
+                    shown = healing.rest(self.manner.renderer.shown(text.text))
                     yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
     async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
         began = time.monotonic()
-        prompt = self._prompt(request)
-        handle = self.engine.submit(self._request(request, prompt, record=True))
+        prompt, wanted = await asyncio.to_thread(self._rendered, request, record=True)
+        handle = self.engine.submit(wanted)
         try:
             async for state in handle.astates():
                 yield state
-            yield self._finish(request, prompt, await handle.wait(), began)
+            yield await self._finished(request, prompt, await handle.wait(), began)
         finally:
             handle.cancel()
 
@@ -158,50 +153,54 @@ class Filler:
 
     def in_session(self, session: str, client: str = "") -> Self:
         """The same, its requests in the name of a session and of who asks; closing it does nothing."""
-        from calomel.engine.session import SessionEngine  # imports torch, which came with the engine
+        from calomel.engine.handle import SessionEngine  # imports torch, which came with the engine
 
         found = copy(self)
         found.engine = SessionEngine(self.engine, session, client)
         found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
         return found
 
+    def _rendered(self, request: FillRequest, *, record: bool = False) -> tuple[FimTokens, Request]:
+        """The prompt and the engine's request. Of a long context that takes longer than an event loop has."""
+        prompt = self._prompt(request)
+        return prompt, self._request(request, prompt, record=record)
+
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
         parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        owed = self._half_word(request)
+        owed = self._healing(request)
         if owed.text:
             parts = replace(parts, prefix=parts.prefix.removesuffix(owed.text))
         room = positions - request.max_tokens - owed.most_tokens
         return self.manner.renderer.render(parts, min(request.max_context, room))
 
-    def _half_word(self, request: FillRequest) -> HalfWord:
+    def _healing(self, request: FillRequest) -> TokenHealing:
         """What the answer owes: nothing, unless it is asked from a word's beginning on."""
         asked = request.whole_word and self.constrains and request.constraint is None
         fits = asked and isinstance(self.tokenizer, Tokenizer)
         if not fits or self.manner.ended is not None:
-            return NOTHING_OWED
+            return NO_HEALING
         prefix = request.prefix if request.parts is None else request.parts.prefix
-        return HalfWord.before(prefix, self.tokenizer, request.stop)
+        return TokenHealing.before(prefix, self.tokenizer, request.stop)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
         manner = self.manner
         longest = self.engine.config.diffusion.max_canvas
-        half = self._half_word(request)
+        healing = self._healing(request)
         least, constraint = request.min_tokens, request.constraint
-        if half.text:
+        if healing.text:
             # Which tokens spell the half word is the model's choice, so the walk counts those behind it. One more than
             # the answer may have tells an answer that was cut from one that ends there.
-            least, constraint = 0, half.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
-        usual = request.max_tokens + len(self.tokenizer.encode(half.text))
+            least, constraint = 0, healing.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
+        usual = request.max_tokens + len(self.tokenizer.encode(healing.text))
         lengths = request.canvas_lengths or manner.lengths(longest, usual)
         return Request(
             context=prompt.context,
-            max_new_tokens=request.max_tokens + half.most_tokens,
+            max_new_tokens=request.max_tokens + healing.most_tokens,
             min_new_tokens=least,
             canvas_lengths=lengths,
-            overlap=request.overlap,
             sampling=request.sampling or manner.sampling or SamplingParams(),
             policy=request.policy or manner.policy,
             max_steps=request.max_steps or (manner.max_steps if request.constraint is None else max(lengths)),
@@ -214,18 +213,29 @@ class Filler:
             suffix=prompt.suffix,
         )
 
+    async def _finished(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
+        """The same as `_finish`; what looks at the text around the hole does so in a thread of its own."""
+        if request.hole is None:
+            return self._finish(request, prompt, result, began)
+        return await asyncio.to_thread(self._finish, request, prompt, result, began)
+
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
-        half = self._half_word(request)
+        healing = self._healing(request)
         over = self.manner.ended is not None and self.manner.ended(result.ids)
         # What is there already is no news, however unlikely the model finds it.
-        owed = half.tokens(result.ids, self.tokenizer)
+        owed = healing.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
-        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(result.ids[: said.stop])), request.stop)
+        text, stopped = cut_at_stop(healing.rest(self.manner.renderer.read(result.ids[: said.stop])), request.stop)
         result = told(result, said)
-        kept = len(self.tokenizer.encode(text)) if stopped else len(result.ids)
+        hole, shorter = request.hole, stopped
+        if hole is not None:
+            ended = stopped or (not cut and (over or result.finish_reason == "stop"))
+            fits = hole.fitted(text, truncated=not ended)
+            text, shorter = fits, stopped or fits != text
+        kept = len(self.tokenizer.encode(text)) if shorter else len(result.ids)
         scores = list(result.log_probs[:kept])
-        if result.end_log_prob is not None and not stopped and not cut:
+        if result.end_log_prob is not None and not shorter and not cut:
             scores.append(result.end_log_prob)
         return Fill(
             text=text,
@@ -241,15 +251,20 @@ class Filler:
             trimmed=prompt.cut,
         )
 
-    def _settled(self, request: FillRequest, state: CanvasState, half: HalfWord) -> str:
+    async def _shown(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
+        """Of a growing answer what will not be taken back: of one that has to fit its hole whole lines."""
+        text, hole = self._settled(request, state, healing), request.hole
+        return text if hole is None else await asyncio.to_thread(hole.settled, text)
+
+    def _settled(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
         """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
         count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
         # A canvas has room for the end token too, so for one token more than the answer may have.
         ids = state.ids[:count]
-        ids = ids[: half.tokens(ids, self.tokenizer) + request.max_tokens]
+        ids = ids[: healing.tokens(ids, self.tokenizer) + request.max_tokens]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
-        text, stopped = cut_at_stop(half.rest(self.manner.renderer.read(ids, whole=False)), request.stop)
+        text, stopped = cut_at_stop(healing.rest(self.manner.renderer.read(ids, whole=False)), request.stop)
         return text if stopped else settled(text, request.stop)
 
 
@@ -265,50 +280,14 @@ def own_manner(renderer: PromptRenderer) -> Manner:
     return Manner(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
 
 
-def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
-    model: Path | None = None,
-    device: str = "cpu",
-    threads: int | None = None,
-    *,
-    cache_tokens: int | None = None,
-    spare_tokens: int | None = None,
-    dtype: str | None = None,
-    quantize: Quantization | None = None,
-    exact: bool = False,
-    upstream: Upstream | None = None,
-    replicas: int | None = None,
-) -> Filler:
-    """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
-
-    Args:
-        model: checkpoint folder.
-        device: `cpu`, `cuda` or `cuda:N`.
-        threads: of the engine; None for its own choice.
-        cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
-        spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
-        dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
-        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
-        upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
-        replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
-
-    Raises:
-        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
-            message names what.
-        UpstreamError: the upstream cannot be used.
-        ReplicasError: the replicas cannot be started.
-    """
-    from calomel.families.family import OpenOptions  # imports torch
-    from calomel.suggest.opening import open_folder
-    from calomel.weights import nano_path
-
-    options = OpenOptions(
-        device=device,
-        dtype=dtype,
-        threads=threads,
-        cache_tokens=cache_tokens,
-        spare_tokens=spare_tokens,
-        quantize=quantize,
-        exact=exact,
+def told(result: Result, said: slice) -> Result:
+    """A result of those of its tokens alone that say more than what was owed."""
+    if said.start == 0 and len(result.ids) <= said.stop:
+        return result
+    return replace(
+        result,
+        ids=result.ids[said],
+        log_probs=result.log_probs[said],
+        entropies=result.entropies[said],
+        flips=result.flips[said],
     )
-    return open_folder(model or nano_path(), options, upstream, replicas)

@@ -14,7 +14,7 @@ from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.surroundings import Surroundings
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.preferences import Aggressiveness
+from calomel.workspace.settings import Aggressiveness
 
 # The probability of being accepted that a suggestion must reach, where no calibrator says what the names come to.
 THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}

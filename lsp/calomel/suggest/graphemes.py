@@ -9,7 +9,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from calomel.prompts import differences
+from calomel.prompts import parts
 
 _JOINER: Final = "\u200d"
 _MARKS: Final = frozenset({"Mn", "Me", "Mc"})
@@ -33,7 +33,7 @@ def is_boundary(text: str, at: int) -> bool:
 
 def common_prefix(first: str, second: str) -> int:
     """Length of the longest common beginning that ends at a boundary of both."""
-    count = differences.common_prefix(first, second)
+    count = parts.common_prefix(first, second)
     while count and not (is_boundary(first, count) and is_boundary(second, count)):
         count -= 1
     return count
@@ -41,7 +41,7 @@ def common_prefix(first: str, second: str) -> int:
 
 def common_suffix(first: str, second: str) -> int:
     """Length of the longest common end that begins at a boundary of both."""
-    count = differences.common_prefix(first[::-1], second[::-1])
+    count = parts.common_prefix(first[::-1], second[::-1])
     while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
         count -= 1
     return count

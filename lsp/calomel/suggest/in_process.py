@@ -21,7 +21,7 @@ from calomel.suggest.fields import FieldError
 from calomel.suggest.wire import check_request
 
 if TYPE_CHECKING:
-    from calomel.engine.work import Work
+    from calomel.engine import Work
     from calomel.suggest.fill import Fill, FillRequest
 
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
@@ -110,14 +110,6 @@ class EngineCompleter:
         found: Work | None = getattr(getattr(self.filler, "engine", None), "work", None)
         return found
 
-    def speculate(self, *, wanted: bool) -> None:
-        """Whether second steps may be guessed; an engine without them does as ever."""
-        from calomel.engine.foresight import Foresight  # imports torch, which came with the engine
-
-        foresee = getattr(getattr(self.filler, "engine", None), "foresee", None)
-        if foresee is not None:
-            foresee(Foresight() if wanted else Foresight(rows=0))
-
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         """Answer one question. Raises CompleterError."""
         try:
@@ -145,8 +137,8 @@ def open_completer(folder: Path | None = None, device: str = "cpu", threads: int
 
     Raises what `calomel.suggest.filler.open_filler` raises.
     """
-    from calomel.suggest.filler import open_filler
     from calomel.suggest.model_info import describe
+    from calomel.suggest.opening import open_filler
 
     filler = open_filler(folder, device, threads)
     return EngineCompleter(filler, describe(folder))

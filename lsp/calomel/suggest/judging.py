@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import islice
 from typing import Final
 
-from calomel.selectivity.calibrator import Calibrator
-from calomel.selectivity.features import Subject
+from calomel.selectivity.calibrator import Calibrator, Subject
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.calibrators import calibrator_for
@@ -27,6 +26,7 @@ from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import TextEdit, apply
 from calomel.suggest.surroundings import surroundings
 from calomel.suggest.trigger import Trigger
+from calomel.workspace.languages import builtin_names
 
 _SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
 
@@ -99,7 +99,7 @@ class Judging:
             return SilenceReason.SECRET
         signals = self._signals(kind, question, proposed)
         likely = self.calibrator.probability(subject_of(kind, proposed.candidate, edits, signals))
-        proposal = _proposal(kind, question, proposed)
+        proposal = proposal_of(kind, question, proposed)
         refused = tuple(fired(proposal)) if self.watch is not None else tuple(islice(fired(proposal, QUICK), 1))
         verdict = self.gate.decide(proposed.candidate, replace(signals, likely=likely))
         if isinstance(verdict, Show) and not refused and self.watch is None:
@@ -163,15 +163,16 @@ def known_signals(signals: OutcomeSignals) -> dict[str, object]:
     return found
 
 
-def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
+def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
+    """What the filters look at."""
     text, edits = question.text, edits_of(proposed.edits)
 
-    def errors() -> tuple[int, int] | None:
+    def errors(behind: str) -> tuple[int, int] | None:
         if question.errors is None:
             return None
         start, end = edits[0].start, edits[-1].end
         inside = [TextEdit(a - start, b - start, new) for a, b, new in edits]
-        return question.errors(start, end, apply(text[start:end], inside))
+        return question.errors(start, end, apply(text[start:end], inside) + behind)
 
     return Proposal(
         kind=kind,
@@ -180,9 +181,11 @@ def _proposal(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
         cursor=question.situation.offset,
         language_id=question.situation.language_id,
         region=proposed.region,
-        # Whoever asks may want back what was deleted.
+        # Whoever asks may want back what was deleted, though no edit undone.
         recent=() if question.trigger is Trigger.EXPLICIT else tuple(question.recent),
-        edited=() if question.trigger is Trigger.EXPLICIT else tuple(question.edited),
+        edited=question.past.edited,
+        withdrawn=question.past.withdrawn,
+        builtins=builtin_names(question.situation.language_id, question.situation.path),
         masked=question.situation.text,
         mask=question.mask,
         cut_off=proposed.cut_off,

@@ -79,6 +79,10 @@ class Ledger:
         self.settle()
         return tuple(accepted)
 
+    def wants(self, uri: str, change: Change) -> bool:
+        """Whether a change does some of a visible suggestion: editors make an edit of several places one by one."""
+        return any(offer.is_nearer_by(change) for offer in self._open(uri))
+
     def shown(self, suggestion_id: str) -> None:
         """The editor displays it now."""
         offer = self._offers.get(suggestion_id)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams
-    from calomel.prompts.styles.renderer import PromptRenderer
+    from calomel.prompts.renderer import PromptRenderer
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,9 @@ class Model:
         reason = _REASONS.get(error.code, SilenceReason.FAILED)
         if reason in {SilenceReason.NO_MODEL, SilenceReason.LOADING}:
             self._info = None
-            self._error = (reason, str(error), self._clock())
+            # One that is loading is waited for at once.
+            since = self._clock() if reason is SilenceReason.NO_MODEL else float("-inf")
+            self._error = (reason, str(error), since)
         return reason
 
     async def aclose(self) -> None:

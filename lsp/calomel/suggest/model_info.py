@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Kind, ModelInfo
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
@@ -52,7 +52,8 @@ def describe(folder: Path | None) -> ModelInfo:
 def _positions(folder: Path) -> int:
     """Of another maker's checkpoint. Raises ValueError where its family is not known or its files are wrong."""
     from calomel.engine import CheckpointError  # these import torch
-    from calomel.families.table import find, read_config
+    from calomel.families.configuration import read_config
+    from calomel.families.table import find
 
     try:
         return find(folder).config(read_config(folder), folder).max_position_embeddings

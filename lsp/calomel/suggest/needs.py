@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from calomel.prompts.parts import PromptParts
 from calomel.workspace.documents import Document
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 
 class Built(Protocol):
@@ -61,6 +61,9 @@ class ErrorTest(Protocol):
 
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
         """Errors of the document, and with its characters from `start` to `end` replaced by `text`."""
+
+    async def parse(self, document: Document) -> None:
+        """Get ready for that; others have their turn meanwhile."""
 
 
 @runtime_checkable

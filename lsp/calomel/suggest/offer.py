@@ -88,7 +88,14 @@ class Offer:
         left = self.after(change)
         if left is None or size(left) >= size(self.edits):
             return False
-        return not left or (len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text))
+        return len(left) < len(self.edits) or (
+            len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text)
+        )
+
+    def is_nearer_by(self, change: Change) -> bool:
+        """Whether `change` leaves less of it to be done."""
+        left = self.after(change)
+        return left is not None and size(left) < size(self.edits)
 
 
 def size(edits: tuple[Planned, ...]) -> int:

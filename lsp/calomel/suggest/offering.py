@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calomel.selectivity.filters import OF_PAST, fired
+from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
 from calomel.suggest.completer import Kind
 from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between, rows_of
@@ -13,13 +15,16 @@ from calomel.suggest.offer import Offer
 from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.planned import Planned, edits_of
+from calomel.suggest.recent import past_of
 from calomel.suggest.replacement import may_replace
+from calomel.suggest.search import last_edits
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.suggestion import Suggestion, TextEdit, apply
 from calomel.suggest.trigger import Selected, Trigger
 from calomel.suggest.units import utf16_length
 from calomel.workspace.documents import Document
+from calomel.workspace.history import prompt_path
 
 
 def offered(
@@ -34,8 +39,17 @@ def offered(
     if not explicit and session.rejections.has(document.uri, text, chosen):
         return SilenceReason.REJECTED_BEFORE
     visible = session.ledger.visible(document.uri, entry.kind)
-    if visible is not None and not explicit and selected is None and not _gives_way(visible, chosen, text, cursor):
+    if (
+        visible is not None
+        and not explicit
+        and selected is None
+        and not _gives_way(visible, chosen, text, cursor)
+        and _against_past(session, document, cursor, entry.kind, visible.edits) is None
+    ):
         chosen = visible.edits
+    against = _against_past(session, document, cursor, entry.kind, chosen)
+    if against is not None:
+        return against
     delivered = edits_of(chosen)
     if selected is not None:
         around = _around(text, chosen, selected)
@@ -79,6 +93,18 @@ def offered(
         candidate=entry.candidate,
         truncated=entry.truncated,
     )
+
+
+def _against_past(
+    session: Session, document: Document, cursor: int, kind: Kind, edits: tuple[Planned, ...]
+) -> SilenceReason | None:
+    """Why an answer from before the last edits is none any more: it undoes one, or goes on with an undone one."""
+    past = past_of(document.text, last_edits(session, document.uri), prompt_path(document))
+    if kind != "edit" or not (past.edited or past.withdrawn):
+        return None
+    proposal = Proposal(kind, document.text, edits_of(edits), cursor, edited=past.edited, withdrawn=past.withdrawn)
+    refused = next(fired(proposal, OF_PAST), None)
+    return None if refused is None else SilenceReason(refused)
 
 
 def hold_back(

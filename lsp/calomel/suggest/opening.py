@@ -14,9 +14,58 @@ from calomel.suggest.recalling import RecallingFiller
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine
     from calomel.engine.config import Shape
+    from calomel.engine.quantize import Quantization
     from calomel.families.family import OpenOptions
-    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.prompts.tokenizer import TextTokenizer
     from calomel.suggest.upstream.target import Upstream
+
+
+def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
+    model: Path | None = None,
+    device: str = "cpu",
+    threads: int | None = None,
+    *,
+    cache_tokens: int | None = None,
+    spare_tokens: int | None = None,
+    dtype: str | None = None,
+    quantize: Quantization | None = None,
+    exact: bool = False,
+    upstream: Upstream | None = None,
+    replicas: int | None = None,
+) -> Filler:
+    """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
+
+    Args:
+        model: checkpoint folder.
+        device: `cpu`, `cuda` or `cuda:N`.
+        threads: of the engine; None for its own choice.
+        cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
+        spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
+        dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
+        quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
+        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
+        upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
+        replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
+
+    Raises:
+        CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
+            message names what.
+        UpstreamError: the upstream cannot be used.
+        ReplicasError: the replicas cannot be started.
+    """
+    from calomel.families.family import OpenOptions  # imports torch
+    from calomel.weights import nano_path
+
+    options = OpenOptions(
+        device=device,
+        dtype=dtype,
+        threads=threads,
+        cache_tokens=cache_tokens,
+        spare_tokens=spare_tokens,
+        quantize=quantize,
+        exact=exact,
+    )
+    return open_folder(model or nano_path(), options, upstream, replicas)
 
 
 def open_folder(
@@ -32,8 +81,9 @@ def open_folder(
         ReplicasError: the replicas cannot be started.
     """
     from calomel.engine import SamplingParams  # these import torch
+    from calomel.families.configuration import read_config
     from calomel.families.generation import generation_of
-    from calomel.families.table import find, read_config
+    from calomel.families.table import find
 
     family = find(folder)
     raw = read_config(folder)
@@ -42,17 +92,19 @@ def open_folder(
 
         own = Tokenizer.from_file(folder / "tokenizer.json")
         shape, worth = family.config(raw, folder), _worth(folder)
+        _check_tokens(folder, own, shape)
         engine = _engine(folder, options, (upstream, replicas), shape, own, ())
         filler = Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
         filler.constrains = upstream is None
         return filler
-    from calomel.prompts.styles.choose import open_published  # jinja2 takes its time
+    from calomel.prompts.published import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)
     diffusion = shape.diffusion
     generation = generation_of(family, raw, folder)
     # Before the weights: what is wrong with the small files is known at once.
     published = open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
+    _check_tokens(folder, published.tokenizer, shape)
     sampling = SamplingParams(temperature=generation.temperature, top_p=generation.top_p, top_k=generation.top_k)
     steps = generation.max_steps
     fill = Manner(published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended)
@@ -61,6 +113,28 @@ def open_folder(
     ends = [control[name] for name in family.prompts.ends if name in control]
     engine = _engine(folder, options, (upstream, replicas), shape, published.tokenizer, ends)
     return Filler(engine, published.tokenizer, fill, edits)
+
+
+def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
+    """Raise CheckpointError where tokenizer and `config.json` cannot be of one checkpoint."""
+    from calomel.engine import CheckpointError
+
+    rules = (
+        ("vocab_size", tokenizer.size, shape.vocab_size, tokenizer.size <= shape.vocab_size),
+        ("end_token_id", tokenizer.end, shape.diffusion.end_token_id, tokenizer.end == shape.diffusion.end_token_id),
+        (
+            "mask_token_id",
+            tokenizer.mask,
+            shape.diffusion.mask_token_id,
+            tokenizer.mask == shape.diffusion.mask_token_id,
+        ),
+    )
+    for name, has, said, fits in rules:
+        if not fits:
+            raise CheckpointError(
+                f"config.json in {folder} says {name} {said}, and its tokenizer has {has}: they are not of one "
+                "checkpoint; fetch both anew"
+            )
 
 
 def _worth(folder: Path) -> RecallWorth | None:

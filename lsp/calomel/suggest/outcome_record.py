@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
+from calomel.prompts.tokenizer import encodable
 from calomel.suggest.outcome import Outcome
 from calomel.suggest.outcome_signals import OutcomeSignals
 
@@ -22,6 +23,10 @@ _LONGEST_NAME: Final = 64
 # The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
 _EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
 _LONGEST_TEXT: Final = 4_000
+# Seconds from 1970 to the end of the year 9999.
+_LATEST: Final = 253_402_300_799
+# Up to here every whole number is a float, too.
+_LARGEST: Final = 2**53
 _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
 _SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
 _TAKES: Final = b'"accepted_length":'
@@ -135,16 +140,26 @@ def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
     if not isinstance(values, dict) or not {"time", "id", "outcome"} <= values.keys():
         raise ValueError("not an outcome")
     values.pop("format", None)
-    known, extra = {}, {}
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     for name, value in values.items():
         types = _TYPES.get(name)
         if types is None:
             extra[name] = value
-        elif type(value) in types:
-            known[name] = value
+        elif type(value) not in types or not _possible(name, value):
+            raise ValueError(f"{name} has a wrong type, or is nothing that was ever written")
         else:
-            raise ValueError(f"{name} has a wrong type")
+            known[name] = encodable(value) if isinstance(value, str) else value
     return OutcomeRecord(**known, extra=extra)
+
+
+def _possible(name: str, value: Any) -> bool:
+    """Whether a number, or each one among signals, is one that can be computed with; a time is one of the calendar."""
+    if isinstance(value, dict):
+        return all(_possible("", each) for each in value.values())
+    if isinstance(value, int | float):
+        return 0 <= value <= _LATEST if name == "time" else -_LARGEST <= value <= _LARGEST
+    return True
 
 
 # As JSON gives them: true is no number.

@@ -29,7 +29,7 @@ def forbidden(session: Session, document: Document, offset: int, trigger: Trigge
     ignored = _ignored(session, document)
     if ignored is not None:
         return ignored
-    if session.state(document.uri).cursors.several:
+    if session.state(document.uri).cursors.several_at(offset):
         return Silence.of(SilenceReason.MULTI_CURSOR)
     return None if trigger is Trigger.EXPLICIT else _in_text(session, document, offset)
 
@@ -42,7 +42,7 @@ def _ignored(session: Session, document: Document) -> Silence | None:
     verdict: PathVerdict = rules.allowed(session.workspace.file_of(document.uri), document.language_id)
     if verdict.allowed:
         verdict = session.state(document.uri).content_verdict(rules, document)
-    return None if verdict.allowed else Silence.of(SilenceReason.IGNORED_PATH, f"({verdict.reason})")
+    return None if verdict.allowed else Silence.kept(verdict.reason)
 
 
 def _in_text(session: Session, document: Document, offset: int) -> Silence | None:

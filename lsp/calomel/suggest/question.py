@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from calomel.prompts.parts import Hunk
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import Hunk, RegionBounds
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.needs import SyntaxErrors
+from calomel.suggest.recent import Past
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.situation import Situation
+from calomel.workspace.workspace import Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Question:
         situation: the same masked, with everything else a prompt is made of.
         trigger: what made the editor ask.
         recent: what the user did lately.
-        edited: what the last edits of this document did, however long ago.
+        past: what the last edits of this document did, however long ago, and which were taken back.
         since_edit: seconds since the last change.
         decisions: how many of the last suggestions were accepted, and how many rejected.
         max_tokens: of an answer.
@@ -47,4 +47,4 @@ class Question:
     making: tuple[Hunk, ...] = ()
     place: str = ""
     errors: SyntaxErrors | None = None
-    edited: Sequence[Recent] = ()
+    past: Past = field(default_factory=Past)

@@ -3,7 +3,7 @@
 Three logistic regressions on holes of known content: how likely a recalled text is right before the model has seen it,
 how likely with the likelihood that the model gives it, and how likely the model's own answer is right. The better a
 model, the less often it is outdone by repeating what stands elsewhere; one without the file recalls nothing.
-`calomel bench recall --fit` writes it.
+`calomel calibrate --recall` writes it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from calomel.storage import write_whole
 from calomel.suggest.recall import Recalled
 
 FILE: Final = "recall.json"
@@ -61,10 +62,7 @@ class RecallWorth:
 
     def write(self, folder: Path) -> None:
         """Write `recall.json` into `folder`, in one step."""
-        place = folder / FILE
-        said = json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n"
-        place.with_suffix(".part").write_text(said, encoding="utf-8")
-        place.with_suffix(".part").replace(place)
+        write_whole(folder / FILE, json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n")
 
 
 def read_worth(folder: Path) -> RecallWorth | None:

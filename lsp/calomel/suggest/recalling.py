@@ -7,20 +7,20 @@ around the hole that the model's own answer would hardly be the better one, ther
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from calomel.prompts.fim import FimTokens
+from calomel.prompts.own import FimTokens
 from calomel.prompts.parts import PromptParts
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.errands import Errands
 from calomel.suggest.fill import Fill, FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.half_word import told
+from calomel.suggest.filler import Filler, told
 from calomel.suggest.recall import Recalled, recall
 from calomel.suggest.recall_worth import RecallWorth
 from calomel.suggest.stop import cut_at_stop
@@ -74,7 +74,7 @@ class RecallingFiller(Filler):
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
         began = time.monotonic()
-        draft = self._draft(request)
+        draft = await self._recalled(request)
         if draft is None:
             return await super().afill(request)
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
@@ -83,7 +83,7 @@ class RecallingFiller(Filler):
         asked, owed = self._asked(request, draft, prompt)
         async with Errands(self.engine) as errands:
             judging, *handles = errands.send(asked)
-            own = [self._finish(request, prompt, await handle.wait(), began) for handle in handles]
+            own = [await self._finished(request, prompt, await handle.wait(), began) for handle in handles]
             try:
                 judged = _behind(await judging.wait(), owed)
             except DeadlineExceededError:
@@ -94,7 +94,7 @@ class RecallingFiller(Filler):
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
-        if self._draft(request) is None:
+        if await self._recalled(request) is None:
             async for piece in super().stream(request):
                 yield piece
             return
@@ -105,7 +105,7 @@ class RecallingFiller(Filler):
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the model's own answer behind every step, then the `Fill`, which may have a recalled text instead."""
-        draft = self._draft(request)
+        draft = await self._recalled(request)
         async with aclosing(super().canvases(request)) as items:
             async for item in items:
                 if isinstance(item, CanvasText) or draft is None:
@@ -117,6 +117,10 @@ class RecallingFiller(Filler):
                 own = None if draft.sure else item
                 yield self._better(draft, judged, own, prompt, time.monotonic() - item.seconds)
 
+    async def _recalled(self, request: FillRequest) -> _Draft | None:
+        """The same as `_draft`; what looks at the text around the hole does so in a thread of its own."""
+        return self._draft(request) if request.hole is None else await asyncio.to_thread(self._draft, request)
+
     def _draft(self, request: FillRequest) -> _Draft | None:
         """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
         told = request.policy is not None or _drawn(request.sampling) or request.constraint is not None
@@ -127,7 +131,8 @@ class RecallingFiller(Filler):
         found = recall(parts.prefix, parts.suffix, others)
         if found is None:
             return None
-        found = replace(found, text=cut_at_stop(found.text, request.stop)[0])
+        text, hole = cut_at_stop(found.text, request.stop)[0], request.hole
+        found = replace(found, text=text if hole is None else hole.fitted(text, truncated=False))
         tokens = len(self.tokenizer.encode(found.text))
         if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
             return None

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from calomel.prompts.parts import Hunk
+from calomel.selectivity.intent import words_changed
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.diff import minimal_edits
-from calomel.suggest.planned import Change, trimmed
-from calomel.suggest.standing import place_of
+from calomel.suggest.planned import Change
+from calomel.suggest.standing import course, plain
 
 _REMEMBERED: Final = 16
 _SECONDS: Final = 60.0
 # Longer texts are pastes and formatters: what they did is no wish of a moment.
 _LONGEST: Final = 2000
-# Edits of a history.
-_EDITS: Final = 16
 
 
 @dataclass(slots=True)
@@ -96,16 +98,76 @@ def _move(done: _Done, change: Change) -> bool:
     return change.start >= done.end
 
 
-def done_by(text: str, hunks: Sequence[Hunk]) -> tuple[Recent, ...]:
-    """What the last of `hunks`, edits of one file, did, oldest first; those that cannot be found in it are left out."""
-    found: list[Recent] = []
-    for hunk in hunks[-_EDITS:]:
-        at = place_of(text, hunk.start_line, hunk.after)
-        if at is None or len(hunk.before) > _LONGEST or len(hunk.after) > _LONGEST:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the last edits of a document did, word by word.
+
+    Attributes:
+        edited: what led to the text as it is, in its places, oldest first.
+        withdrawn: what was put in the place of what, in edits that were taken back and by none that stands.
+    """
+
+    edited: tuple[Recent, ...] = ()
+    withdrawn: frozenset[tuple[str, str]] = frozenset()
+
+
+@lru_cache(maxsize=8)
+def past_of(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Past:
+    """The past of a document; arguments as those of `calomel.suggest.standing.course`."""
+    found = course(text, hunks, path)
+    own = [hunk for hunk in found.standing if path is None or hunk.path == path]
+    withdrawn, stands = (
+        {(each.removed, each.inserted) for hunk in some for each in _changed(hunk)} for some in (found.withdrawn, own)
+    )
+    done: list[Recent] = []
+    for step in found.steps:
+        made = [
+            Recent(step.start + each.start, step.start + each.end, each.removed, each.inserted)
+            for each in _changed(step.hunk)
+        ]
+        # Each piece is told in places of the text behind the whole edit: the last one moves first.
+        done = [moved for each in done if (moved := _behind(each, made)) is not None] + made
+    # Where lines end in a text that has line ends of one character alone.
+    ends = [match.start() - before for before, match in enumerate(re.finditer("\r\n", text))]
+    if ends:
+        done = [
+            replace(each, start=each.start + bisect_left(ends, each.start), end=each.end + bisect_left(ends, each.end))
+            for each in done
+        ]
+    return Past(
+        tuple(done),
+        frozenset((gone.strip(), came.strip()) for gone, came in withdrawn - stands if gone.strip() != came.strip()),
+    )
+
+
+def _behind(done: Recent, made: Sequence[Recent]) -> Recent | None:
+    """An older edit in places of the text behind newer ones; None when they changed a part of what it wrote.
+
+    One that changed just that is gone on with: what stood there at first is what it would be turned back to.
+    """
+    start, end = done.start, done.end
+    for each in made:
+        if start < end and each.start == start and len(each.removed) == end - start:
+            end, done = each.end, replace(done, inserted=each.inserted)
             continue
-        for edit in minimal_edits(hunk.before, 0, len(hunk.before), hunk.after):
-            start, _, inserted, removed = trimmed(edit)
-            found.append(Recent(at + start, at + start + len(inserted), removed, inserted))
-            # Those behind it in the same hunk have been moved by it.
-            at += len(inserted) - len(removed)
+        before = each.start + len(each.removed)
+        if before <= start and (start < end or before < start or not each.inserted):
+            by = len(each.inserted) - len(each.removed)
+            start, end = start + by, end + by
+        elif each.start < end:
+            return None
+    return replace(done, start=start, end=end)
+
+
+@lru_cache(maxsize=256)
+def _changed(hunk: Hunk) -> tuple[Recent, ...]:
+    """What an edit changed, in places of its text afterwards."""
+    before, after = plain(hunk.before), plain(hunk.after)
+    if max(len(before), len(after)) > _LONGEST:
+        return ()
+    found: list[Recent] = []
+    by = 0
+    for start, end, new in words_changed(before, [each.edit for each in minimal_edits(before, 0, len(before), after)]):
+        found.append(Recent(start + by, start + by + len(new), before[start:end], new))
+        by += len(new) - (end - start)
     return tuple(found)

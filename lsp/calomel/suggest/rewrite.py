@@ -8,7 +8,7 @@ from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.suggest.checks.blank import changes_only_space
 from calomel.suggest.completer import Candidate
 from calomel.suggest.diff import minimal_edits
-from calomel.suggest.line_ends import with_line_ends_of
+from calomel.suggest.line_ends import with_line_ends_like
 from calomel.suggest.planned import Planned
 from calomel.suggest.silence import SilenceReason
 
@@ -45,7 +45,7 @@ def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple
         end: where it ends.
     """
     old = text[start:end]
-    new = with_line_ends_of(candidate.text, text)
+    new = with_line_ends_like(candidate.text, old, text)
     if old.endswith(("\n", "\r")) and new and not new.endswith(("\n", "\r")):
         new += "\r\n" if old.endswith("\r\n") else old[-1]
     if new == old:

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from calomel.prompts.parts import EditRegion, Hunk
-from calomel.prompts.styles.renderer import PromptRenderer
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.renderer import PromptRenderer
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.completer import CANVAS, SEEDED, VERIFIED, Candidate, CompleteAnswer, CompleteRequest, Timings
 from calomel.suggest.ending import Patience, ending
 from calomel.suggest.errands import Errands

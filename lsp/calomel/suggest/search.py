@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from calomel.prompts.parts import Hunk
-from calomel.prompts.region import region_around
+from calomel.prompts.parts import Hunk, region_around
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.propose import drafts
@@ -18,8 +17,7 @@ from calomel.suggest.question import Question
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.trigger import Diagnostic
-from calomel.workspace.episode import prompt_path
-from calomel.workspace.history import Origin
+from calomel.workspace.history import Origin, prompt_path
 
 # Places elsewhere in the file that one question looks at.
 _PLACES: Final = 2
@@ -126,4 +124,4 @@ def _path(session: Session, uri: str) -> str | None:
 
 def _undone(session: Session, uri: str) -> bool:
     """Whether the user has just taken something back: whatever was being done is not to be gone on with."""
-    return any(edit.origin is Origin.UNDO for edit in session.workspace.history.recent_edits(uri, 1))
+    return session.workspace.history.latest(uri) is Origin.UNDO

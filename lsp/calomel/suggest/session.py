@@ -21,7 +21,7 @@ from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggestion import Answer
 from calomel.suggest.switches import Switches
 from calomel.workspace.longest_match import LongestMatch
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
 

@@ -41,12 +41,14 @@ class SilenceReason(StrEnum):
     WRONG_REGION = "wrong_region"
     PROMPT_MARKER = "prompt_marker"
     REVERTS_EDIT = "reverts_edit"
+    RESUMES_UNDONE = "resumes_undone"
     REINSERTS_DELETED = "reinserts_deleted"
     DELETES_TYPED = "deletes_typed"
     REPEATS_ABOVE = "repeats_above"
     REPEATS_BELOW = "repeats_below"
     REPEATS_ITSELF = "repeats_itself"
     UNBALANCED = "unbalanced"
+    UNKNOWN_NAME = "unknown_name"
     UNPARSABLE = "unparsable"
     EMPTY_COMMENT = "empty_comment"
     PATH_LINE = "path_line"
@@ -94,12 +96,14 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.WRONG_REGION: "The suggestion changes other lines than those it was asked for.",
     SilenceReason.PROMPT_MARKER: "The suggestion contains marks of a prompt, which are no part of any file.",
     SilenceReason.REVERTS_EDIT: "The suggestion undoes what was just changed.",
+    SilenceReason.RESUMES_UNDONE: "The suggestion goes on with an edit that was taken back.",
     SilenceReason.REINSERTS_DELETED: "The suggestion brings back what was just deleted.",
     SilenceReason.DELETES_TYPED: "The suggestion deletes what was just written.",
     SilenceReason.REPEATS_ABOVE: "The suggestion repeats the lines above it.",
     SilenceReason.REPEATS_BELOW: "The suggestion repeats the lines below it.",
     SilenceReason.REPEATS_ITSELF: "The suggestion says the same thing over and over.",
     SilenceReason.UNBALANCED: "The suggestion leaves a bracket or a quote without its counterpart.",
+    SilenceReason.UNKNOWN_NAME: "The suggestion uses a name that the file does not have.",
     SilenceReason.UNPARSABLE: "The suggestion makes a syntax error.",
     SilenceReason.EMPTY_COMMENT: "The suggestion is a comment without words.",
     SilenceReason.PATH_LINE: "The suggestion names the file instead of going on with it.",
@@ -108,6 +112,16 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.DISAGREES_WITH_SELECTED: "The suggestion does not continue the selected completion item.",
     SilenceReason.STALE: "The document changed in a way that the suggestion no longer fits.",
     SilenceReason.CLOSED: "The session is ending.",
+}
+
+
+# Where no rule of anybody's keeps a file from models, but what it is: by the verdict's reason.
+_UNFIT: Final = {
+    "too_large": "This file is larger than 1 MB, which no model reads.",
+    "generated": "This file was made by a program, so no model sees it.",
+    "minified": "This file is minified, so no model sees it.",
+    "binary": "This file is no text, so no model sees it.",
+    "unreadable": "This file cannot be read, so no model sees it.",
 }
 
 
@@ -131,3 +145,9 @@ class Silence:
     def of(cls, reason: SilenceReason, detail: str = "", *, waited: float = 0.0, asked: bool = False) -> Self:
         """The silence of `reason`, with its sentence and, if there is one, a second sentence of detail."""
         return cls(reason, f"{reason.message} {detail}".strip(), waited, asked)
+
+    @classmethod
+    def kept(cls, reason: str) -> Self:
+        """The silence in a file that no model sees, for the `reason` of `calomel.workspace.privacy.Verdict`."""
+        why = _UNFIT.get(reason.partition(":")[0], SilenceReason.IGNORED_PATH.message)
+        return cls(SilenceReason.IGNORED_PATH, why if reason in _UNFIT else f"{why} ({reason})")

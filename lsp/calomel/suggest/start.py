@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from typing import Final
 
 from calomel.suggest.completer import CompleterError
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
+
+LOG: Final = logging.getLogger(__name__)
 
 # The server publishes its address before it loads the model; what takes longer than this hangs.
 START_SECONDS: Final = 60.0
@@ -91,8 +94,10 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
     # The user's settings for a server of his own (its address, its token, who may come in) are not for this one.
     command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
     command += ["--port", "0", "--device", wish.device]
-    # One person's contexts; a server of a team keeps more.
-    command += ["--cache-tokens", str(_CACHE_TOKENS)]
+    if wish.device.startswith("cuda"):
+        # One person's contexts; a server of a team keeps more. A CPU's usual number is one person's, and is what
+        # `calomel doctor` counts.
+        command += ["--cache-tokens", str(_CACHE_TOKENS)]
     command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
     if wish.model is not None:
         command += ["--model", str(wish.model)]
@@ -114,9 +119,14 @@ def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _open_log(path: Path) -> Iterator[int]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """The log, or nothing where it cannot be written: a server without a log is better than none."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        LOG.warning("the model's server has no log: %s cannot be written (%s)", path, error.strerror)
+        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
         if os.fstat(descriptor).st_size > _LOG_BYTES:
             os.ftruncate(descriptor, 0)

@@ -31,14 +31,14 @@ from calomel.suggest.suggestion import Answer, apply
 from calomel.suggest.switches import Switches
 from calomel.suggest.trigger import Diagnostic, Selected, Trigger
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Origin
-from calomel.workspace.preferences import SuggestSettings
+from calomel.workspace.history import Listener, Origin
+from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
 
 LOG: Final = logging.getLogger(__name__)
 
 
-class Suggester:
+class Suggester(Listener):
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace."""
 
     def __init__(  # noqa: PLR0913 (what one session needs of the house, and what tests put in their place)
@@ -243,16 +243,14 @@ class Suggester:
         run = session.flight.running
         if run is not None and run.owner.uri == uri:
             run.changes.append(change)
-        session.state(uri).changed(document.version, change)
+        by_keys = origin is Origin.TYPED and not session.ledger.wants(uri, change)
+        session.state(uri).changed(document.version, change, by_keys=by_keys)
         session.cache.changed(uri, change)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             session.cache.closed(uri, "edit")  # what followed from an edit that is gone
         session.rejections.changed(uri, change)
         for offer in session.ledger.changed(uri, change, origin):
             self._was_accepted(offer)
-
-    def saved(self, document: Document) -> None:
-        """Nothing follows from it."""
 
     def closed(self, document: Document) -> None:
         """A document was closed."""
@@ -261,6 +259,10 @@ class Suggester:
         session.cache.closed(document.uri)
         session.rejections.closed(document.uri)
         session.states.pop(document.uri, None)
+
+    def withdrawn(self) -> None:
+        """Some answer may have been made of what no model may see any more; nobody knows which."""
+        self._session.cache.clear()
 
     def is_acceptance(self, document: Document, change: TextChange) -> bool:
         """Whether a change takes a visible suggestion, or whole words of it, in one go; asked before `changed`."""
@@ -276,6 +278,8 @@ class Suggester:
         session.tally.requests += 1
         session.ledger.settle()
         session.ledger.held_back.settle()
+        # Before anything that is kept is looked at.
+        session.workspace.look_again()
         answer: Answer
         if self._is_closed:
             answer = Silence.of(SilenceReason.CLOSED)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, get_args
 
-from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts, RegionBounds
 from calomel.suggest.completer import (
     CANVAS,
     PROTOCOL_VERSION,

@@ -1,21 +1,19 @@
-"""Places of other files that may help at a cursor, found in the index."""
+"""Places of other files that may help at a cursor, found in the index; overlapping ones become one."""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final, Literal
 
 import numpy as np
 
-from calomel.workspace.analysis import kind_name
-from calomel.workspace.bm25 import search
-from calomel.workspace.identifiers import WORD
-from calomel.workspace.index import Defined, Index, Place
-from calomel.workspace.node_kinds import CONTAINERS
-from calomel.workspace.segment import Found
-from calomel.workspace.words import count_numbers, words_in
+from calomel.workspace.index import Defined, Index, Place, search
+from calomel.workspace.languages import CONTAINERS
+from calomel.workspace.segment import Found, count_numbers, kind_name, words_in
+from calomel.workspace.syntax import WORD
 
 Source = Literal["definition", "usage", "import", "recent", "similar"]
 
@@ -81,7 +79,7 @@ class Question:
 
     Attributes:
         path: of the cursor's own file, of which nothing is wanted; None for none.
-        family: of its language (`calomel.workspace.analysis.family_of`).
+        family: of its language (`calomel.workspace.segment.family_of`).
         names: identifiers near the cursor, the nearest first.
         imported: files that it imports, in its order.
         nearby: the text around the cursor.
@@ -148,7 +146,7 @@ def _extent(place: Place, found: Found) -> tuple[int, int]:
         return found.line, found.end
     end = found.line + _BEGINNING
     if kind_name(found.kind) in CONTAINERS:
-        starts = place.segment.starts(place.number)
+        starts = place.file.starts
         inner = starts[(starts > max(found.body, found.line + _BEGINNING // 2)) & (starts <= end)]
         end = int(inner[-1]) if len(inner) else end
     return found.line, max(end, min(found.body, found.line + _WHOLE))
@@ -175,7 +173,7 @@ def _usages(index: Index, question: Question, defined: dict[str, list[Defined]])
             if line is None:
                 continue
             shown += 1
-            start, end = snap(place.segment.starts(place.number), line - _AROUND_USAGE, line + _AROUND_USAGE + 1)
+            start, end = snap(place.file.starts, line - _AROUND_USAGE, line + _AROUND_USAGE + 1)
             part = _NEXT_NAME**rank / (1 + 0.1 * len(used))
             yield Candidate(place.file.path, start, min(end, place.file.lines), "usage", weigh("usage", part), name)
 
@@ -231,3 +229,63 @@ def snap(starts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]], st
     before = lines[(lines <= max(0, start)) & (lines >= start - _SNAP)]
     behind = lines[(lines >= end) & (lines <= end + _SNAP)]
     return (int(before[-1]) if len(before) else max(0, start)), (int(behind[0]) if len(behind) else end)
+
+
+# Lines between two passages that are shown rather than left out: less than what a second header costs.
+_GAP: Final = 3
+_LONGEST: Final = 80
+# What a second reason adds to the best one.
+_SECOND: Final = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """One passage with all that speaks for it; `parts` are what it was made of, the strongest first."""
+
+    best: Candidate
+    start: int
+    end: int
+    score: float
+    parts: tuple[Candidate, ...]
+
+
+def merge(candidates: Iterable[Candidate]) -> list[Merged]:
+    """Passages that do not overlap, the best first; the order does not depend on that of the candidates."""
+    ordered = sorted(
+        candidates, key=lambda each: (each.path, each.start, each.end, -each.score, each.source, each.word)
+    )
+    merged: list[Merged] = []
+    for _, group in groupby(ordered, key=lambda each: each.path):
+        merged += _merge_file(list(group))
+    merged.sort(key=lambda each: (-each.score, each.best.path, each.start))
+    return merged
+
+
+def _merge_file(candidates: Sequence[Candidate]) -> list[Merged]:
+    runs: list[list[Candidate]] = []
+    end = -1
+    for each in candidates:
+        overlaps = bool(runs) and each.start < end
+        touches = bool(runs) and each.start <= end + _GAP and max(end, each.end) - runs[-1][0].start <= _LONGEST
+        if overlaps or touches:
+            runs[-1].append(each)
+            end = max(end, each.end)
+        else:
+            runs.append([each])
+            end = each.end
+    return [_one(run) for run in runs]
+
+
+def _one(run: Sequence[Candidate]) -> Merged:
+    if len(run) == 1:
+        return Merged(run[0], run[0].start, run[0].end, run[0].score, (run[0],))
+    parts = tuple(sorted(run, key=lambda each: (-each.score, each.start, each.end)))
+    best = parts[0]
+    start, end = min(each.start for each in run), max(each.end for each in run)
+    if end - start > _LONGEST:
+        # Around the strongest reason.
+        start = max(start, min(best.start, end - _LONGEST))
+        end = max(best.end, min(end, start + _LONGEST))
+    # The same source found twice at one place is one reason.
+    others = {each.source: each.score for each in reversed(parts[1:]) if each.source != best.source}
+    return Merged(best, start, end, best.score + _SECOND * sum(others.values()), parts)

@@ -1,19 +1,30 @@
-"""The definitions in a syntax tree: functions, classes, types, and the names of a file's top."""
+"""What a syntax tree says about a file: its definitions, and where it can be cut."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from typing import Final
 
 from tree_sitter import Language, Node, Query, QueryCursor, QueryError, Tree
 
-from calomel.workspace.languages import Grammar, load
-from calomel.workspace.node_kinds import CALLABLE_VALUES, DEFINITIONS, PLACES, VARIABLES, WITH_BODY_ONLY, is_comment
-from calomel.workspace.scope import OutlineItem, Scope
+from calomel.prompts.parts import split_lines
+from calomel.workspace.languages import (
+    CALLABLE_VALUES,
+    CONTAINERS,
+    VARIABLES,
+    WITH_BODY_ONLY,
+    Grammar,
+    is_comment,
+    load,
+)
 
 # Generated tables can hold more; nobody reads them.
 _MOST: Final = 5_000
+# Bytes of two for each character.
+_SLICE: Final = 60_000
 # What belongs to the definition that it encloses.
 _WRAPPERS: Final = frozenset({
     "const_declaration", "decorated_definition", "export_statement", "lexical_declaration", "template_declaration",
@@ -27,19 +38,22 @@ LONGEST_SIGNATURE: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """One definition.
+    """A definition: what a file defines, and what encloses a place.
 
     Attributes:
-        kind, name: as in `Scope`.
-        start, end: offsets of the whole, with decorators.
+        kind: "function", "class", "module" …; "block" where only the indentation is known.
+        name: of what is defined; empty when it has none.
+        signature: the lines that introduce the body, without the body; no line end behind the last one.
+        start, end: offsets of the whole, with decorators, in code points.
         head, body: offsets of the signature's start and of the body's; `body` is `end` without a body.
-        start_line, end_line: of the whole.
-        body_line: first line behind the signature.
+        start_line, end_line: the first and the last line of the whole.
+        body_line: the first line behind the signature; beyond `end_line` when there is no body.
         depth: how many definitions enclose it.
     """
 
     kind: str
     name: str
+    signature: str
     start: int
     end: int
     head: int
@@ -47,46 +61,57 @@ class Definition:
     start_line: int
     end_line: int
     body_line: int
-    depth: int
+    depth: int = 0
 
-    def signature(self, text: str) -> str:
-        """What introduces the body."""
-        return text[self.head : min(self.body, self.head + LONGEST_SIGNATURE)].rstrip()
 
-    def scope(self, text: str) -> Scope:
-        """As a scope of `text`."""
-        return Scope(self.kind, self.name, self.signature(text), self.start, self.end)
+@dataclass(frozen=True, slots=True)
+class _Queries:
+    """For definitions that may stand anywhere, and for those at the top of a file."""
 
-    def item(self, text: str) -> OutlineItem:
-        """As an item of the outline of `text`."""
-        return OutlineItem(
-            self.kind, self.name, self.signature(text), self.start_line, self.end_line, self.body_line, self.depth
-        )
+    anywhere: Query
+    top: Query | None
 
 
 def definitions_in(tree: Tree, grammar: Grammar, text: str) -> tuple[Definition, ...]:
     """All definitions in the order of the file, outer before inner. `text` is what the tree was parsed from."""
-    query = _query(grammar)
-    if query is None:
+    queries = _queries(grammar)
+    if queries is None:
         return ()
-    nodes = QueryCursor(query).captures(tree.root_node).get("d", [])
-    nodes.sort(key=lambda node: (node.start_byte, -node.end_byte))
     found: list[Definition] = []
     ends: list[int] = []
-    for node in nodes[:_MOST]:
+    for node in islice(_captured(tree.root_node, queries), _MOST):
         definition = definition_at(node, grammar, text)
         if definition is None:
             continue
         while ends and ends[-1] <= definition.start:
             ends.pop()
-        found.append(_nested(definition, len(ends)))
+        found.append(replace(definition, depth=len(ends)))
         ends.append(definition.end)
     return tuple(found)
 
 
+def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
+    """The nodes of the queries in the order of the file, outer before inner.
+
+    Asked for a slice of the text at a time: nothing else of the program runs while a query does.
+    """
+    for start in range(root.start_byte, root.end_byte, _SLICE):
+        found: dict[int, Node] = {}
+        for query, depth in ((queries.anywhere, None), (queries.top, 1)):
+            if query is not None:
+                cursor = QueryCursor(query)
+                cursor.set_byte_range(start, min(start + _SLICE, root.end_byte))
+                if depth is not None:
+                    cursor.set_max_start_depth(depth)
+                found |= {node.id: node for node in cursor.captures(root).get("d", [])}
+        nodes = sorted(found.values(), key=lambda node: (node.start_byte, -node.end_byte))
+        # What began before has been found before.
+        yield from (node for node in nodes if node.start_byte >= start)
+
+
 def enclosing(tree: Tree, grammar: Grammar, text: str, offset: int) -> tuple[Definition, ...]:
     """The definitions around the character at `offset`, the innermost last."""
-    kinds = DEFINITIONS[grammar.name]
+    kinds = grammar.definitions
     cursor = tree.root_node.walk()
     found: list[Definition] = []
     while cursor.goto_first_child_for_byte(2 * offset) is not None:
@@ -96,7 +121,7 @@ def enclosing(tree: Tree, grammar: Grammar, text: str, offset: int) -> tuple[Def
         if node.type in kinds:
             definition = definition_at(node, grammar, text)
             if definition is not None and (definition.body < definition.end or node.type not in VARIABLES):
-                found.append(_nested(definition, len(found)))
+                found.append(replace(definition, depth=len(found)))
     return tuple(found)
 
 
@@ -108,7 +133,7 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
     body = _body(node)
     if node.type in WITH_BODY_ONLY and body is None:
         return None
-    kind = DEFINITIONS[grammar.name][node.type]
+    kind = grammar.definitions[node.type]
     if kind == "variable" and body is not None:
         kind = "class" if body.type.startswith("class") else "function"
     whole = _whole(node)
@@ -116,18 +141,18 @@ def definition_at(node: Node, grammar: Grammar, text: str) -> Definition | None:
     first_line, whole_line = node.start_point.row, whole.start_point.row
     start, end = whole.start_byte // 2, whole.end_byte // 2
     head = start if whole_line == first_line else node.start_byte // 2
-    signature = text[head : head_end // 2].rstrip()
+    body_start = head_end // 2
     return Definition(
         kind=kind,
         name=text[name.start_byte // 2 : name.end_byte // 2],
+        signature=text[head : min(body_start, head + LONGEST_SIGNATURE)].rstrip(),
         start=start,
         end=end,
         head=head,
-        body=head_end // 2,
+        body=body_start,
         start_line=whole_line,
         end_line=whole.end_point.row - (whole.end_point.column == 0 and end > start),
-        body_line=first_line + signature.count("\n") + 1,
-        depth=0,
+        body_line=first_line + text[head:body_start].rstrip().count("\n") + 1,
     )
 
 
@@ -142,30 +167,22 @@ def in_error(tree: Tree, offset: int) -> bool:
 
 
 @cache
-def _query(grammar: Grammar) -> Query | None:
+def _queries(grammar: Grammar) -> _Queries | None:
     language = load(grammar)
-    kinds = [] if language is None else [kind for kind in DEFINITIONS[grammar.name] if _known(language, kind)]
+    kinds = [] if language is None else [kind for kind in grammar.definitions if _known(language, kind)]
     if language is None or not kinds:
         return None
     anywhere = [f"({kind}) @d" for kind in kinds if kind not in VARIABLES]
+    top = "\n".join(grammar.top_places)
     try:
-        return Query(language, "\n".join([*anywhere, *PLACES.get(grammar.name, ())]))
+        return _Queries(Query(language, "\n".join([*anywhere, *grammar.places])), Query(language, top) if top else None)
     except QueryError:
-        return Query(language, "\n".join(anywhere))
+        return _Queries(Query(language, "\n".join(anywhere)), None)
 
 
 def _known(language: Language, kind: str) -> bool:
     # A newer wheel of a grammar may have renamed a node: its definitions are lost then, and nothing else.
     return language.id_for_node_kind(kind, True) is not None
-
-
-def _nested(definition: Definition, depth: int) -> Definition:
-    if depth == 0:
-        return definition
-    return Definition(
-        definition.kind, definition.name, definition.start, definition.end, definition.head, definition.body,
-        definition.start_line, definition.end_line, definition.body_line, depth,
-    )  # fmt: skip
 
 
 def _name(node: Node) -> Node | None:
@@ -224,3 +241,69 @@ def _whole(node: Node) -> Node:
 
 def _templated(node: Node) -> bool:
     return node.type == "template_declaration"
+
+
+# Where the syntax offers no cut for so many lines, empty lines do.
+_LONG: Final = 60
+_DEEPEST: Final = 4
+# A block begins with little indentation.
+_SHALLOW: Final = 8
+# Written above a definition, and part of it.
+_ATTACHED: Final = frozenset({"attribute_item", "annotation", "decorator", "inner_attribute_item"})
+
+
+def block_starts(tree: Tree, grammar: Grammar, text: str) -> tuple[int, ...]:
+    """Lines at which an excerpt may begin well, ascending; the first is 0."""
+    kinds = grammar.definitions
+    starts = {0, *_starts(tree.root_node, kinds, 0)}
+    ordered = sorted(starts)
+    last = text.count("\n")
+    gaps = [(one, other) for one, other in zip(ordered, [*ordered[1:], last], strict=True) if other - one > _LONG]
+    if not gaps:
+        return tuple(ordered)
+    by_lines = block_starts_by_lines(text)
+    return tuple(sorted(starts.union(line for line in by_lines if any(a < line < b for a, b in gaps))))
+
+
+def block_starts_by_lines(text: str) -> tuple[int, ...]:
+    """Lines behind an empty line with little indentation, and the first line."""
+    found, empty = [0], False
+    for number, line in enumerate(split_lines(text)):
+        bare = line.lstrip(" \t")
+        if not bare or bare[0] in "\r\n":
+            empty = True
+            continue
+        if empty and bare[0] not in ")]}" and len(line) - len(bare) <= _SHALLOW and number:
+            found.append(number)
+        empty = False
+    return tuple(found)
+
+
+def _starts(parent: Node, kinds: Mapping[str, str], depth: int) -> Iterator[int]:
+    """The first lines of the blocks among the children of a node, and of those among their members."""
+    before, single, attached = -2, False, -1
+    for node in parent.named_children:
+        first, last = node.start_point.row, node.end_point.row
+        kind = node.type
+        if is_comment(kind) or kind in _ATTACHED:
+            attached = first if attached < 0 or first > before + 1 else attached
+            before = last
+            continue
+        start = attached if attached >= 0 and first <= before + 1 else first
+        simple = first == last
+        if not (simple and single and start <= before + 1):
+            yield start
+        if depth < _DEEPEST and not simple:
+            body = _members(node, kinds)
+            if body is not None:
+                yield from _starts(body, kinds, depth + 1)
+        before, single, attached = last, simple, -1
+
+
+def _members(node: Node, kinds: Mapping[str, str]) -> Node | None:
+    """The body of a definition with members, below what wraps it."""
+    inside: list[Node] = node.named_children if node.named_child_count <= _DEEPEST else []
+    for inner in (node, *inside):
+        if kinds.get(inner.type) in CONTAINERS:
+            return inner.child_by_field_name("body")
+    return None

@@ -2,12 +2,79 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
-from calomel.prompts.differences import common_prefix, split_lines
-from calomel.workspace.lines import Lines
-from calomel.workspace.position import Encoding, Position, column, units
+from calomel.prompts.parts import common_prefix, split_lines
+
+
+class Encoding(StrEnum):
+    """The unit in which a client counts characters (LSP 3.17, PositionEncodingKind)."""
+
+    UTF8 = "utf-8"
+    UTF16 = "utf-16"
+    UTF32 = "utf-32"
+
+
+class Position(NamedTuple):
+    """A place in a document; `character` counts units of an `Encoding`."""
+
+    line: int
+    character: int
+
+
+_LAST_BMP: Final = 0xFFFF
+
+
+def units(text: str, encoding: Encoding) -> int:
+    """How many units of `encoding` the text has. A lone surrogate counts as one character."""
+    if encoding is Encoding.UTF32 or text.isascii():
+        return len(text)
+    if encoding is Encoding.UTF16:
+        return len(text) + sum(ord(character) > _LAST_BMP for character in text)
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def column(line: str, character: int, encoding: Encoding) -> int:
+    """The column, in code points, of the unit `character` in `line` (without line end).
+
+    Beyond the end of the line it is the end, as the specification says; inside of a character it is its start.
+    """
+    if character <= 0:
+        return 0
+    if encoding is Encoding.UTF32 or line.isascii():
+        return min(character, len(line))
+    seen = 0
+    for index, each in enumerate(line):
+        seen += units(each, encoding)
+        if seen > character:
+            return index
+    return len(line)
+
+
+def file_of(uri: str) -> Path | None:
+    """The file that a `file:` uri names; None for untitled documents and other schemes."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file" or parts.netloc not in {"", "localhost"}:
+        return None
+    path = unquote(parts.path)
+    return Path(path) if path and "\0" not in path else None
+
+
+def prompt_name(uri: str, folders: Sequence[Path]) -> str | None:
+    """The path within the innermost folder that holds it, with forward slashes; else the file's name."""
+    path = file_of(uri)
+    if path is None:
+        name = unquote(urlsplit(uri).path).rpartition("/")[2]
+        return name or None
+    inside = [path.relative_to(folder) for folder in folders if path.is_relative_to(folder)]
+    return min((each.as_posix() for each in inside), key=len) if inside else path.name
 
 
 class ResyncNeeded(Exception):  # noqa: N818 (a state of the connection, as the door sees it)
@@ -80,56 +147,64 @@ class Document:
         self.version = version
         self.encoding = encoding
         self.revision = 0
-        self._lines = Lines(text)
+        self._lines = split_lines(text)
+        # Where each line starts, and the end of the text; None after a change.
+        self._starts: list[int] | None = None
         self._text: str | None = text
 
     @property
     def text(self) -> str:
         """The whole text; joined when it is first asked for after a change."""
         if self._text is None:
-            self._text = self._lines.text()
+            self._text = "".join(self._lines)
         return self._text
 
     def __len__(self) -> int:
-        return self._lines.characters
+        return self._line_starts()[-1]
 
     @property
     def line_count(self) -> int:
         """Lines, of which the last one has no line end and may be empty."""
-        return self._lines.count
+        return len(self._lines)
 
     def line(self, number: int) -> str:
         """The line `number` with its line end. Raises IndexError outside."""
+        if number < 0:
+            raise IndexError(number)
         return self._lines[number]
 
     def lines(self, start: int, end: int) -> list[str]:
         """The lines from `start` up to `end`, as far as they exist."""
-        return self._lines.slice(start, end)
+        return self._lines[max(0, start) : max(0, end)]
 
     def line_start(self, number: int) -> int:
         """Where the line `number` starts; the end of the text for a line beyond it."""
-        return self._lines.start(number) if number < self._lines.count else len(self)
+        return self._line_starts()[min(number, len(self._lines))]
 
     def line_of(self, offset: int) -> int:
-        """The line that `offset` lies in."""
-        return self._lines.line_of(offset)
+        """The line that `offset` lies in; the last one for the end of the text and beyond."""
+        return max(0, bisect_right(self._line_starts(), offset, hi=len(self._lines)) - 1)
+
+    def _line_starts(self) -> list[int]:
+        if self._starts is None:
+            self._starts = list(accumulate(map(len, self._lines), initial=0))
+        return self._starts
 
     def offset_at(self, position: Position, encoding: Encoding | None = None) -> int:
         """The offset of a position; beyond the end of a line or of the text it is that end."""
         line, inside = self.place_at(position, encoding)
-        return self._lines.start(line) + inside
+        return self.line_start(line) + inside
 
     def position_at(self, offset: int, encoding: Encoding | None = None) -> Position:
         """The position of an offset."""
         offset = max(0, min(offset, len(self)))
-        number = self._lines.line_of(offset)
-        inside = offset - self._lines.start(number)
+        number, inside = self._place(offset)
         return Position(number, units(self._lines[number][:inside], encoding or self.encoding))
 
     def place_at(self, position: Position, encoding: Encoding | None = None) -> tuple[int, int]:
         """Line and column, in code points, of a position; clamped as in `offset_at`."""
-        if position.line >= self._lines.count:
-            last = self._lines.count - 1
+        if position.line >= len(self._lines):
+            last = len(self._lines) - 1
             return last, len(self._lines[last])
         number = max(0, position.line)
         return number, column(_bare(self._lines[number]), position.character, encoding or self.encoding)
@@ -142,7 +217,7 @@ class Document:
         done = self._replace_all(change.text) if isinstance(change, FullChange) else self._replace_range(change)
         if done is not None:
             self.revision += 1
-            self._text = None
+            self._text = self._starts = None
         return done
 
     def _replace_range(self, change: RangeChange) -> TextChange | None:
@@ -159,17 +234,17 @@ class Document:
         return self._replace(self._place(start), self._place(end), text[prefix : len(text) - suffix])
 
     def _place(self, offset: int) -> tuple[int, int]:
-        line = self._lines.line_of(offset)
-        return line, offset - self._lines.start(line)
+        line = self.line_of(offset)
+        return line, offset - self.line_start(line)
 
     def _replace(self, start: tuple[int, int], end: tuple[int, int], text: str) -> TextChange | None:
         (first, head), (last, tail) = start, end
-        old = self._lines.slice(first, last + 1)
+        old = self._lines[first : last + 1]
         before, after = old[0][:head], old[-1][tail:]
         removed = old[0][head:tail] if first == last else "".join([old[0][head:], *old[1:-1], old[-1][:tail]])
         if removed == text:
             return None
-        offset = self._lines.start(first) + head
+        offset = self.line_start(first) + head
         self._put(first, last + 1, before + text + after)
         return TextChange(offset, offset + len(removed), text, removed, first, last, head, tail)
 
@@ -178,16 +253,16 @@ class Document:
         if first > 0 and text.startswith("\n") and self._lines[first - 1].endswith("\r"):
             first -= 1
             text = self._lines[first] + text
-        if end < self._lines.count:
+        if end < len(self._lines):
             following = self._lines[end]
             # Without a line end of its own, or with half of one, the text runs into the next line.
             if not text.endswith("\n") and (not text.endswith("\r") or following.startswith("\n")):
                 text += following
                 end += 1
         lines = split_lines(text)
-        if end < self._lines.count:
+        if end < len(self._lines):
             lines.pop()
-        self._lines.replace(first, end, lines)
+        self._lines[first:end] = lines
 
 
 class Documents:

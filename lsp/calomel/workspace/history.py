@@ -2,33 +2,156 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
-from calomel.prompts.differences import SIZE_LIMIT
-from calomel.prompts.parts import Hunk
-from calomel.workspace.change_log import ChangeLog, EditRecord, Origin
+from calomel.prompts.parts import SIZE_LIMIT, Hunk, text_hunks
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.episode import Episode, prompt_path, text_before
 
-__all__ = ["EditRecord", "History", "LargeChange", "Origin"]
+# A change that takes back more than this many others is no undo but a rewrite.
+_UNDO_DEPTH: Final = 64
+
+
+class Origin(StrEnum):
+    """Where a change came from."""
+
+    TYPED = "typed"
+    PREDICTED = "predicted"
+    UNDO = "undo"
+    REDO = "redo"
+    EXTERNAL = "external"
+
+
+class Listener:
+    """Told of everything that happens to documents that a model may see, after it has happened.
+
+    A document that comes to be kept from models is closed for it, and is opened once it may be seen again.
+    """
+
+    def opened(self, document: Document) -> None:
+        """The document was opened, or its text was replaced by the editor's."""
+
+    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
+        """One change was made; the document holds the text after it."""
+
+    def saved(self, document: Document) -> None:
+        """The document was written to its file."""
+
+    def closed(self, document: Document) -> None:
+        """The document is not open any more."""
+
+    def withdrawn(self) -> None:
+        """Something may be seen no more, or the rules have changed: what may have been made of it goes."""
+
+
+class _Steps:
+    """The latest changes of one document, for the recognition of undo and redo.
+
+    Attributes:
+        latest: what the last change was recognised as.
+    """
+
+    def __init__(self) -> None:
+        self.latest: Origin | None = None
+        self._done: deque[TextChange] = deque(maxlen=_UNDO_DEPTH)
+        self._undone: deque[TextChange] = deque(maxlen=_UNDO_DEPTH)
+
+    def add(self, change: TextChange, origin: Origin) -> Origin:
+        """UNDO or REDO when the change takes back the latest ones or brings an undone one back; else `origin`.
+
+        A deleted single character is a correction, not an undo: people type it.
+        """
+        if origin is Origin.TYPED and (change.inserted or len(change.removed) > 1):
+            if self._undone and _inverse(change, self._undone[-1]):
+                origin = Origin.REDO
+            elif self._takes_back(change):
+                origin = Origin.UNDO
+        self._done.append(change)
+        if origin is Origin.UNDO:
+            self._undone.append(change)
+        elif origin is Origin.REDO:
+            self._undone.pop()
+        else:
+            self._undone.clear()
+        self.latest = origin
+        return origin
+
+    def _takes_back(self, change: TextChange) -> bool:
+        """Whether some of the latest changes, played backwards, turn what is removed into what is inserted."""
+        text, start = change.removed, change.start
+        for step in reversed(self._done):
+            low, high = step.start - start, step.start - start + len(step.inserted)
+            if low < 0 or high > len(text) or text[low:high] != step.inserted:
+                return False
+            text = text[:low] + step.removed + text[high:]
+            if text == change.inserted:
+                return True
+        return False
+
+
+def _inverse(one: TextChange, other: TextChange) -> bool:
+    return one.start == other.start and one.inserted == other.removed and one.removed == other.inserted
+
+
+# As the best open client groups them: neighbours are at most so many lines from the latest change.
+LINE_SPAN: Final = 8
+# A pause after which two edits are two, even in one place.
+PAUSE_SECONDS: Final = 1.0
+
+
+class Episode:
+    """One edit, open until another one begins. It holds whole texts, which Python shares rather than copies.
+
+    A pause remembers the text of that moment, so that reading can tell two edits apart that storing did not.
+    """
+
+    def __init__(self, document: Document, change: TextChange, *, predicted: bool, now: float) -> None:
+        self.uri = document.uri
+        self.path = prompt_path(document)
+        self.predicted = predicted
+        self._base = text_before(document, change)
+        self._paused: str | None = None
+        self._updated = now
+        self._latest = change.start_line
+
+    def takes(self, document: Document, change: TextChange, *, predicted: bool) -> bool:
+        """Whether the change belongs to this edit."""
+        near = change.start_line <= self._latest + LINE_SPAN and change.end_line >= self._latest - LINE_SPAN
+        return document.uri == self.uri and predicted == self.predicted and near
+
+    def add(self, document: Document, change: TextChange, now: float) -> None:
+        """Take in a change; the document holds the text after it."""
+        if now - self._updated >= PAUSE_SECONDS:
+            self._paused = text_before(document, change)
+        self._updated = now
+        self._latest = change.start_line + change.inserted.count("\n")
+
+    def hunks(self, text: str) -> tuple[Hunk, ...]:
+        """What the edit did until the document had `text`, split where the person paused."""
+        states = [self._base, text] if self._paused is None else [self._base, self._paused, text]
+        return tuple(
+            hunk for old, new in pairwise(states) for hunk in text_hunks(self.path, old, new, predicted=self.predicted)
+        )
+
+
+def prompt_path(document: Document) -> str:
+    """How prompts name a document: its path, else the last part of its uri."""
+    return document.path or document.uri.rpartition("/")[2] or document.uri
+
+
+def text_before(document: Document, change: TextChange) -> str:
+    """The document's text before its latest change."""
+    text = document.text
+    return text[: change.start] + change.removed + text[change.start + len(change.inserted) :]
+
 
 # A model reads the last few; more than these only cost memory and context.
 MAX_HUNKS: Final = 48
 MAX_CHARACTERS: Final = 32_768
 # What is left when the bound is reached: after one long hop the front of the prompt stands still for long.
 _KEPT_SHARE: Final = 0.5
-_MAX_LARGE: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class LargeChange:
-    """What is known of a change that was too large to keep: how many lines went and came, and when."""
-
-    path: str
-    removed_lines: int
-    inserted_lines: int
-    at: float
 
 
 class History:
@@ -46,21 +169,17 @@ class History:
         self._open: Episode | None = None
         # The document of the open edit.
         self._document: Document | None = None
-        self._logs: dict[str, ChangeLog] = {}
-        self.large: list[LargeChange] = []
+        self._steps: dict[str, _Steps] = {}
         # Counts the hops of the stream's beginning: whoever keeps a copy of the stream starts anew when it grows.
         self.hops = 0
 
     def record(self, document: Document, change: TextChange, origin: Origin, now: float) -> Origin:
         """Note a change; the document holds the text after it. Returns what the change was recognised as."""
-        log = self._logs.setdefault(document.uri, ChangeLog())
         if max(len(change.inserted), len(change.removed)) > SIZE_LIMIT:
             origin = Origin.EXTERNAL
-        origin = log.classify(change, origin)
-        log.add(change, origin, now)
+        origin = self._steps.setdefault(document.uri, _Steps()).add(change, origin)
         if origin is Origin.EXTERNAL:
             self._settle_before(document, change)
-            self._note_large(document, change, now)
             return origin
         predicted = origin is Origin.PREDICTED
         if self._open is not None and self._open.takes(document, change, predicted=predicted):
@@ -96,7 +215,7 @@ class History:
         """Nothing of a document may be told any more, whatever was given out before."""
         if self._open is not None and self._open.uri == uri:
             self._open = None
-        self._logs.pop(uri, None)
+        self._steps.pop(uri, None)
         if uri in self._uris:
             kept = [(hunk, of) for hunk, of in zip(self._stream, self._uris, strict=True) if of != uri]
             self._stream, self._uris = [hunk for hunk, _ in kept], [of for _, of in kept]
@@ -107,11 +226,12 @@ class History:
         """A document was closed; its settled edits stay."""
         if self._open is not None and self._open.uri == document.uri:
             self.settle()
-        self._logs.pop(document.uri, None)
+        self._steps.pop(document.uri, None)
 
-    def recent_edits(self, uri: str, limit: int = 16) -> tuple[EditRecord, ...]:
-        """The latest changes of a document, newest first, where they are in the current text."""
-        return tuple(self._logs.get(uri, ChangeLog()))[:limit]
+    def latest(self, uri: str) -> Origin | None:
+        """What the latest change of a document was recognised as; None when it has none."""
+        steps = self._steps.get(uri)
+        return None if steps is None else steps.latest
 
     def _settle_before(self, document: Document, change: TextChange) -> None:
         """Settle the open edit as it was before `change`, which is not part of it."""
@@ -135,11 +255,6 @@ class History:
             self._characters -= _size(self._stream.pop(0))
             del self._uris[0]
         self.hops += 1
-
-    def _note_large(self, document: Document, change: TextChange, now: float) -> None:
-        lines = change.removed.count("\n"), change.inserted.count("\n")
-        self.large.append(LargeChange(prompt_path(document), *lines, now))
-        del self.large[:-_MAX_LARGE]
 
 
 def _size(hunk: Hunk) -> int:

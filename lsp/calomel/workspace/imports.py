@@ -42,7 +42,7 @@ class Import:
 
 
 def imports_in(text: str, family: str) -> tuple[Import, ...]:
-    """What a program of a family of languages (`calomel.workspace.analysis.family_of`) imports, in its order."""
+    """What a program of a family of languages (`calomel.workspace.segment.family_of`) imports, in its order."""
     reader = _READERS.get(family)
     found: dict[Import, None] = {}
     for each in () if reader is None else reader(text[:_HEAD]):

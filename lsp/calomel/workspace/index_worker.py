@@ -3,25 +3,23 @@
 It runs apart, with low priority, so that reading thousands of files takes no time from the process that answers the
 editor. It keeps nothing between two requests, and ends when the one who started it does.
 
-A request is a line of JSON, `{"id": 1, "files": [["/abs/path", "name", null], ...]}`, where a text in the place of null
-counts instead of the disk. An answer is two lengths (4 bytes each, little endian), a header in JSON
-(`{"id", "skipped": {path: reason}, "files", "sizes"}`) and the arrays of a segment.
+A request is a list of `SourceFile`s, an answer what `answer` returns; they travel over the socket that is its standard
+input.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import struct
+import subprocess
 import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Final
 
-from calomel.workspace.analysis import Analysis, analyse
-from calomel.workspace.ignore import content_refusal
-from calomel.workspace.segment import SourceFile, build_segment
+from calomel.workspace.privacy import content_refusal
+from calomel.workspace.segment import Analysis, Segment, SourceFile, analyse, build_segment
 
-FRAME: Final = struct.Struct("<II")
 # Behind the editor and its language servers, before jobs that run for days.
 _NICE: Final = 10
 LONGEST_FILE: Final = 512_000
@@ -43,12 +41,11 @@ def read_source(path: str) -> tuple[str | None, str]:
     return text, ""
 
 
-def answer(request: dict[str, Any]) -> tuple[bytes, bytes]:
-    """Header and arrays for one request."""
+def answer(files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
+    """What is made of some files, and path → reason of those that are left out."""
     read: list[tuple[SourceFile, Analysis]] = []
     skipped: dict[str, str] = {}
-    for each in request["files"]:
-        file = SourceFile(*each)
+    for file in files:
         text, reason = read_source(file.path) if file.text is None else (file.text, "")
         if text is not None:
             reason = content_refusal(text) or ""
@@ -56,28 +53,75 @@ def answer(request: dict[str, Any]) -> tuple[bytes, bytes]:
             skipped[file.path] = reason
             continue
         read.append((file._replace(text=None), analyse(text.replace("\r\n", "\n").replace("\r", "\n"), file.path)))
-    header, arrays = build_segment(read).to_bytes()
-    return json.dumps({"id": request["id"], "skipped": skipped}).encode()[:-1] + b", " + header[1:], arrays
-
-
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
-    for line in requests:
-        header, arrays = answer(json.loads(line))
-        answers.write(FRAME.pack(len(header), len(arrays)))
-        answers.write(header)
-        answers.write(arrays)
-        answers.flush()
+    return build_segment(read), skipped
 
 
 def main() -> None:
-    """Serve on the standard streams, behind everybody else."""
+    """Answer requests until there are no more, behind everybody else."""
     os.nice(_NICE)
+    asker = Connection(sys.stdin.fileno())
     try:
-        serve(sys.stdin.buffer, sys.stdout.buffer)
-    except (BrokenPipeError, KeyboardInterrupt):
+        while True:
+            asker.send(answer(asker.recv()))
+    except (EOFError, OSError, KeyboardInterrupt):
         # The one who asked is gone; nothing is lost.
         os._exit(0)
+
+
+# `-P`: a folder that the user works in must not be able to replace our modules.
+COMMAND: Final = (sys.executable, "-P", "-m", "calomel.workspace.index_worker")
+# It only reads files; threads of a numerical library would take the processor from others.
+_ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+class WorkerDied(Exception):  # noqa: N818 (an event)
+    """The worker process ended. The message says how."""
+
+
+class IndexProcess:
+    """One worker. Not for several threads, but for `kill`, which any may call and which ends a waiting `read`."""
+
+    def __init__(self, command: Sequence[str] = COMMAND) -> None:
+        self._worker, theirs = Pipe()
+        try:
+            # A new process, not a fork: this one has threads.
+            self._process = subprocess.Popen(  # noqa: S603 (our own module)
+                command,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, **_ONE_THREAD},
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._worker.close()
+            raise WorkerDied(str(error)) from error
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def read(self, files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
+        """Let the worker read files: what it made of them, and path → reason of those that it left out."""
+        try:
+            self._worker.send(files)
+            segment, skipped = self._worker.recv()
+        except (OSError, EOFError) as error:
+            raise WorkerDied(str(error) or type(error).__name__) from error
+        return segment, skipped
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+
+    def close(self) -> str:
+        """End the process, let go of the socket to it, and say how it ended."""
+        self.kill()
+        self._worker.close()
+        code = self._process.wait()
+        return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from calomel.workspace.index import Index
-from calomel.workspace.index_process import COMMAND, IndexProcess, WorkerDied
+from calomel.workspace.index_worker import COMMAND, IndexProcess, WorkerDied
+from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import SourceFile
-from calomel.workspace.source_files import Permission, Seen, see, walk
+from calomel.workspace.source_files import Seen, see, walk
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -45,19 +46,17 @@ class Indexer:
     def __init__(
         self,
         index: Index,
-        permission: Permission | None = None,
+        permission: Privacy | None = None,
         message: Message | None = None,
         *,
         command: Sequence[str] = COMMAND,
         most_files: int = MOST_FILES,
-        most_characters: int = MOST_CHARACTERS,
     ) -> None:
         self._index = index
         self._permission = permission
         self._say = message or (lambda _text: None)
         self._command = command
         self._most_files = most_files
-        self._most_characters = most_characters
         self._folders: tuple[Path, ...] = ()
         self._progress: Progress | None = None
         self._wake = threading.Condition()
@@ -72,7 +71,6 @@ class Indexer:
         self._batches: deque[list[SourceFile]] = deque()
         self._stamps: dict[str, tuple[int, int]] = {}
         self._deaths = 0
-        self._number = 0
         self._read = 0
         self._found = 0
         self._ready = False
@@ -88,11 +86,6 @@ class Indexer:
     def ready(self) -> bool:
         """Whether everything has been read once; what changes later makes no difference."""
         return self._ready
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        """Files read, and files to be read, since the folders were last walked through."""
-        return self._read, self._found
 
     @property
     def worker_pid(self) -> int | None:
@@ -221,10 +214,10 @@ class Indexer:
         for folder in self._folders:
             for seen in walk(folder, self._folders, self._permission, breathe):
                 characters += seen.size
-                if len(found) >= self._most_files or characters > self._most_characters:
+                if len(found) >= self._most_files or characters > MOST_CHARACTERS:
                     self._say(
                         f"Only the first {len(found)} files of the workspace are used for suggestions: it has more "
-                        f"than {self._most_files} files or {self._most_characters // 1_000_000} MB of source code."
+                        f"than {self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
                     )
                     break
                 found[seen.file.path] = seen
@@ -301,11 +294,10 @@ class Indexer:
             self._batches.append(files)
 
     def _read_batch(self, batch: list[SourceFile]) -> None:
-        self._number += 1
         try:
             if self._process is None:
                 self._process = IndexProcess(self._command)
-            segment, skipped = self._process.read(self._number, batch)
+            segment, skipped = self._process.read(batch)
         except WorkerDied as error:
             self._after_death(batch, str(error))
             return

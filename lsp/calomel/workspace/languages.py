@@ -1,14 +1,46 @@
-"""Which grammar reads a document or a file. A grammar is imported when it is first used, and only then."""
+"""Which grammar reads a document or a file, and what matters here is called in it; the tables are `languages.toml`.
+
+A grammar is imported when it is first used, and only then.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
+import builtins
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib import import_module
-from pathlib import PurePath
-from typing import Final
+from pathlib import Path, PurePath
+from typing import Any, Final
 
 from tree_sitter import Language, Parser
+
+TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("languages.toml").read_text("utf-8"))
+
+# Variables count where the whole file sees them, and where they hold a function or a class.
+VARIABLES: Final = frozenset({"assignment", "variable_declarator", "const_spec", "var_spec"})
+# A mere mention has the same kind of node as the definition, without a body.
+WITH_BODY_ONLY: Final = frozenset({"enum_specifier", "struct_specifier", "union_specifier", "class_specifier"})
+# Their members are blocks of their own.
+CONTAINERS: Final = frozenset({"class", "interface", "struct", "impl", "trait", "module", "enum", "union"})
+# Values that make a variable a function or a class, wherever it stands.
+CALLABLE_VALUES: Final = frozenset({"arrow_function", "function_expression", "generator_function", "class"})
+# Words that grammars give a name of its own, as if they were identifiers.
+CONSTANTS: Final = frozenset(TABLES["words"]["constants"].split())
+COMMON_KEYWORDS: Final = CONSTANTS.union(TABLES["words"]["keywords"].split())
+
+_INTERPOLATION: Final = ("interpolation", "substitution", "expansion")
+# Parts of strings are recognised by name; these have one of their own.
+_STRINGS: Final = frozenset({
+    "attribute_value", "char_literal", "character_literal", "heredoc_body", "heredoc_content", "regex", "rune_literal",
+})  # fmt: skip
+# Several strings, and code between them.
+_GROUPS: Final = frozenset({"chained_string", "concatenated_string", "string_array"})
+# A word of a grammar's own; what it holds shorter or longer than this is no keyword.
+_LONGEST_KEYWORD: Final = 20
+_LOOKED_AT: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +48,16 @@ class Grammar:
     """One grammar, and what it reads.
 
     Attributes:
-        name: ours, the key of `calomel.workspace.node_kinds`.
+        name: ours, the key in `languages.toml`.
         module, function: of the wheel that carries it.
         ids: the language ids of the protocol, and Neovim's file types where they differ.
         suffixes: of file names, with the dot.
         indented: whether indentation says where a block ends.
+        definitions: kind of a node → kind of the definition.
+        places: queries of the variables that count.
+        top_places: the same at the top of a file alone.
+        misplaced: kinds of nodes that the language has no place for at the top of a file.
+        builtins: names that the language has without an import.
     """
 
     name: str
@@ -29,45 +66,39 @@ class Grammar:
     suffixes: tuple[str, ...]
     function: str = "language"
     indented: bool = False
+    definitions: Mapping[str, str] = field(default_factory=dict, compare=False)
+    places: tuple[str, ...] = ()
+    top_places: tuple[str, ...] = ()
+    misplaced: frozenset[str] = frozenset()
+    builtins: frozenset[str] = frozenset()
 
 
-GRAMMARS: Final = (
-    Grammar("python", "tree_sitter_python", ("python",), (".py", ".pyi", ".pyw"), indented=True),
-    Grammar(
-        "javascript",
-        "tree_sitter_javascript",
-        ("javascript", "javascriptreact", "javascript.jsx"),
-        (".js", ".jsx", ".mjs", ".cjs"),
-    ),
-    Grammar(
-        "typescript",
-        "tree_sitter_typescript",
-        ("typescript",),
-        (".ts", ".mts", ".cts"),
-        function="language_typescript",
-    ),
-    Grammar("tsx", "tree_sitter_typescript", ("typescriptreact", "typescript.tsx"), (".tsx",), function="language_tsx"),
-    Grammar("go", "tree_sitter_go", ("go",), (".go",)),
-    Grammar("rust", "tree_sitter_rust", ("rust",), (".rs",)),
-    Grammar("java", "tree_sitter_java", ("java",), (".java",)),
-    Grammar("c", "tree_sitter_c", ("c",), (".c", ".h")),
-    Grammar(
-        "cpp",
-        "tree_sitter_cpp",
-        ("cpp", "c++", "cuda-cpp", "cuda"),
-        (".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".cu", ".cuh"),
-    ),
-    Grammar("c_sharp", "tree_sitter_c_sharp", ("csharp", "cs"), (".cs",)),
-    Grammar("ruby", "tree_sitter_ruby", ("ruby",), (".rb", ".rake")),
-    Grammar("bash", "tree_sitter_bash", ("shellscript", "sh", "bash", "zsh"), (".sh", ".bash")),
-    Grammar("json", "tree_sitter_json", ("json", "jsonc"), (".json",)),
-    Grammar("html", "tree_sitter_html", ("html",), (".html", ".htm")),
-    Grammar("css", "tree_sitter_css", ("css",), (".css",)),
-)
+def _grammars(tables: Mapping[str, Any]) -> tuple[Grammar, ...]:
+    found: dict[str, Grammar] = {}
+    for name, table in tables.items():
+        like = found.get(table.get("like", ""), Grammar(name, "", (), ()))
+        kinds = {node: kind for kind, nodes in table.get("definitions", {}).items() for node in nodes.split()}
+        misplaced = table.get("misplaced", "").replace("statements", TABLES["words"]["statements"]).split()
+        own = dir(builtins) if name == "python" else ()
+        found[name] = Grammar(
+            name,
+            table["module"],
+            tuple(table["ids"]),
+            tuple(table["suffixes"]),
+            table.get("function", "language"),
+            table.get("indented", False),
+            {**like.definitions, **kinds},
+            tuple(table.get("places", like.places)),
+            tuple(table.get("top_places", like.top_places)),
+            like.misplaced.union(misplaced),
+            like.builtins.union(table.get("builtins", "").split(), own),
+        )
+    return tuple(found.values())
+
+
+GRAMMARS: Final = _grammars(TABLES["grammar"])
 _BY_ID: Final = {language_id: grammar for grammar in GRAMMARS for language_id in grammar.ids}
 _BY_SUFFIX: Final = {suffix: grammar for grammar in GRAMMARS for suffix in grammar.suffixes}
-# A word of a grammar's own; what it holds shorter or longer than this is no keyword.
-_LONGEST_KEYWORD: Final = 20
 
 
 def grammar_of(language_id: str | None, path: str | None = None) -> Grammar | None:
@@ -78,6 +109,21 @@ def grammar_of(language_id: str | None, path: str | None = None) -> Grammar | No
     return found
 
 
+def language_by_look(text: str) -> Grammar | None:
+    """The grammar of a text without a name, as its last lines look; None where they look like nothing or like two."""
+    seen = sorted((len(look.findall(text[-_LOOKED_AT:])), name) for name, look in _looks().items())
+    (second, _), (first, name) = seen[-2:]
+    return _BY_ID[name] if first > second else None
+
+
+@cache
+def _looks() -> dict[str, re.Pattern[str]]:
+    return {
+        name: re.compile(rf"^[ \t]*(?:{'|'.join(table['heads'])})|{'|'.join(table['marks'])}", re.MULTILINE)
+        for name, table in TABLES["looks"].items()
+    }
+
+
 @cache
 def load(grammar: Grammar) -> Language | None:
     """The grammar itself, imported on the first call; None when its wheel is absent or does not fit this library."""
@@ -85,6 +131,12 @@ def load(grammar: Grammar) -> Language | None:
         return Language(getattr(import_module(grammar.module), grammar.function)())
     except (ImportError, AttributeError, ValueError):
         return None
+
+
+def parser_for(grammar: Grammar) -> Parser | None:
+    """A new parser; None when the grammar cannot be had."""
+    language = load(grammar)
+    return None if language is None else Parser(language)
 
 
 @cache
@@ -99,28 +151,26 @@ def keywords(grammar: Grammar | None) -> frozenset[str]:
         if not language.node_kind_is_named(number)
     )
     own = {kind for kind in kinds if kind is not None and kind.isidentifier() and len(kind) <= _LONGEST_KEYWORD}
-    return frozenset(own | CONSTANTS)
+    return CONSTANTS.union(own)
 
 
-def parser_for(grammar: Grammar) -> Parser | None:
-    """A new parser; None when the grammar cannot be had."""
-    language = load(grammar)
-    return None if language is None else Parser(language)
+@lru_cache(maxsize=64)
+def builtin_names(language_id: str, path: str | None) -> frozenset[str] | None:
+    """The names that a language has without an import, its keywords among them; None where they are not known."""
+    grammar = grammar_of(language_id, path)
+    return None if grammar is None or not grammar.builtins else grammar.builtins | keywords(grammar)
 
 
-# Words that grammars give a name of its own, as if they were identifiers.
-CONSTANTS: Final = frozenset({
-    "True", "False", "None", "true", "false", "null", "nil", "undefined", "NULL", "nullptr",
-    "self", "cls", "this", "super", "_",
-})  # fmt: skip
-COMMON_KEYWORDS: Final = CONSTANTS | frozenset({
-    "abstract", "and", "as", "assert", "async", "await", "begin", "bool", "boolean", "break", "by", "case", "catch",
-    "char", "class", "const", "continue", "def", "default", "defer", "delete", "do", "double", "elif", "else", "elsif",
-    "end", "enum", "except", "export", "extends", "extern", "final", "finally", "float", "fn", "for", "from", "func",
-    "function", "global", "goto", "if", "impl", "implements", "import", "in", "include", "inline", "instanceof", "int",
-    "interface", "is", "lambda", "let", "local", "long", "loop", "match", "mod", "module", "mut", "namespace", "new",
-    "not", "or", "override", "package", "pass", "private", "protected", "pub", "public", "raise", "range", "ref",
-    "require", "return", "select", "short", "signed", "sizeof", "static", "string", "struct", "switch", "template",
-    "then", "throw", "throws", "trait", "try", "type", "typedef", "typename", "typeof", "unless", "unsafe", "unsigned",
-    "until", "use", "using", "val", "var", "virtual", "void", "volatile", "when", "where", "while", "with", "yield",
-})  # fmt: skip
+def is_comment(kind: str) -> bool:
+    """Whether a node of this kind is a comment, in any of the grammars."""
+    return "comment" in kind
+
+
+def is_string(kind: str) -> bool:
+    """Whether a node of this kind is a string or a part of one, in any of the grammars."""
+    return kind in _STRINGS or ("string" in kind and kind not in _GROUPS and not is_interpolation(kind))
+
+
+def is_interpolation(kind: str) -> bool:
+    """Whether a node of this kind is code within a string."""
+    return kind.endswith(_INTERPOLATION)

@@ -7,13 +7,39 @@ byte of the tree is twice an offset of the text. A lone CR becomes LF, so that b
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Callable
 from typing import Final
 
-from tree_sitter import Parser, Tree
+from tree_sitter import Parser, Point, Tree
 
-from calomel.workspace.clock import Clock
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.parser_input import ParserInput
+
+# Bytes at a time. What is kept is a view of the buffer for each length that a last piece may have.
+_PIECE: Final = 1 << 14
+
+
+class ParserInput(threading.local):
+    """Hands out the text piece by piece; every thread has a buffer of its own."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._buffer = memoryview(bytearray(_PIECE))
+        self._views: dict[int, memoryview] = {_PIECE: self._buffer}
+
+    def take(self, data: bytes) -> None:
+        """Read from `data` from now on; nothing lets go of what was read before."""
+        self._data = data
+
+    def __call__(self, at: int, _point: Point) -> memoryview:
+        """The bytes from `at` on, valid until the next call."""
+        size = max(0, min(_PIECE, len(self._data) - at))
+        view = self._views.get(size)
+        if view is None:
+            view = self._views[size] = self._buffer[:size]
+        view[:] = self._data[at : at + size]
+        return view
+
 
 # Beyond this a tree costs more memory and time than a suggestion is worth: about 30,000 lines.
 LONGEST_TEXT: Final = 1_000_000
@@ -40,7 +66,9 @@ def _stand_in(found: re.Match[str]) -> str:
     return "\u0101" if character.isalnum() else "\ufffd"
 
 
-def parse_within(parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Clock) -> Tree | None:
+def parse_within(
+    parser: Parser, data: bytes, old: Tree | None, deadline: float, clock: Callable[[], float]
+) -> Tree | None:
     """The tree of `data`; None when the deadline came first: the same call again goes on where it was."""
     _INPUT.take(data)
 
@@ -60,7 +88,7 @@ def parse_within(parser: Parser, data: bytes, old: Tree | None, deadline: float,
 class LazyTree:
     """The tree of one document."""
 
-    def __init__(self, parser: Parser, clock: Clock) -> None:
+    def __init__(self, parser: Parser, clock: Callable[[], float]) -> None:
         self._parser = parser
         self._clock = clock
         # The last finished tree, moved along with every edit since.
@@ -71,7 +99,7 @@ class LazyTree:
         self._since: list[Edit] = []
 
     @classmethod
-    def beginning_with(cls, tree: Tree, parser: Parser, clock: Clock) -> LazyTree:
+    def beginning_with(cls, tree: Tree, parser: Parser, clock: Callable[[], float]) -> LazyTree:
         """A tree that is there already and will be changed here."""
         made = cls(parser, clock)
         made._tree, made._fresh = tree, True

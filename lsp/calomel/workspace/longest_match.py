@@ -16,7 +16,7 @@ from sys import intern
 from typing import Final
 
 from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Origin
+from calomel.workspace.history import Listener, Origin
 
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _KEY: Final = 3
@@ -65,7 +65,7 @@ class Match:
     count: int
 
 
-class LongestMatch:
+class LongestMatch(Listener):
     """A listener of the workspace. Used from one thread."""
 
     def __init__(self, positions: int = POSITIONS) -> None:
@@ -122,9 +122,6 @@ class LongestMatch:
                 self._add(line, only=_KEY - covered)
                 covered += len(line.tokens) + 1
         self._read_on(document.uri)
-
-    def saved(self, document: Document) -> None:
-        """Nothing changes by saving."""
 
     def closed(self, document: Document) -> None:
         """The document is let go."""

@@ -3,19 +3,218 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from calomel.workspace import secrets
-from calomel.workspace.gitignore import GitIgnore
-from calomel.workspace.ignore import MAX_BYTES, SNIFFED_BYTES, UserPatterns, content_refusal, generated_by_name
-from calomel.workspace.preferences import PrivacySettings
-from calomel.workspace.secret_files import SECRET_LANGUAGES, is_sample, secret_pattern
+from pathspec import GitIgnoreSpec, RegexPattern
 
+from calomel.workspace import secrets
+from calomel.workspace.secret_shapes import TABLES
+from calomel.workspace.settings import PrivacySettings
+
+_State = tuple[int, int, int] | None
+# Patterns in the order of their file, each with whether it ignores what it matches.
+_Rules = tuple[tuple[re.Pattern[str], bool], ...]
+# A file of patterns: how deep its folder lies below the repository's, what tells whether it changed, what it says.
+_Level = tuple[int, _State, _Rules]
+# Of a .gitignore, in bytes.
+_LARGEST: Final = 1_000_000
+_DEEPEST: Final = 64
 _KEPT_CONTENTS: Final = 20_000
+# About 30,000 lines: whoever reads such a file does so with a program.
+MAX_BYTES: Final = 1_000_000
+# What is looked at of a file on disk.
+SNIFFED_BYTES: Final = 8_192
+# Means of a line that no person wrote (the largest open next-edit client stops at 240).
+_LONG_MEAN: Final = 240
+# The sentence is Go's, the first word Phabricator's; both are in wide use. Near the top, where tools put them.
+_MARKED: Final = re.compile(
+    r"@generated\b|<auto-?generated|"
+    r"(?:code|file|is|was|been)[ \t]+(?:automatically |auto-?)?generated\b.{0,80}\b(?:do not|don't) (?:edit|modify)|"
+    r"(?:do not|don't) (?:edit|modify).{0,80}\b(?:automatically |auto-?)generated",
+    re.IGNORECASE | re.DOTALL,
+)
+_HEAD: Final = 1_000
+
+
+class GitIgnore:
+    """Answers as `git check-ignore` does for files that are not tracked. May be asked from several threads.
+
+    Every .gitignore from the root of the repository down counts, and is read again when it changes. Patterns above a
+    workspace folder count inside of it, too, but cannot ignore the folder as a whole: whoever opens a folder wants to
+    work in it.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[Path, tuple[_State, _Rules]] = {}
+        # How often a file of patterns was found to be another one than before.
+        self.changes = 0
+        self._roots: dict[tuple[Path, Path | None], Path | None] = {}
+        self._folders: dict[Path, tuple[tuple[_State, ...], bool]] = {}
+
+    def ignores(self, path: Path, folder: Path | None) -> bool:
+        """Whether git would ignore the file.
+
+        Args:
+            path: absolute; need not be there.
+            folder: of the workspace, in which it lies.
+        """
+        root = self._root(path.parent, folder)
+        if root is None:
+            return False
+        parts = path.relative_to(root).parts
+        # A later one decides over an earlier one.
+        levels = [self._level(0, _users_own()), self._level(0, root / ".git" / "info" / "exclude")]
+        levels += [self._level(depth, root.joinpath(*parts[:depth], ".gitignore")) for depth in range(len(parts))]
+        if not any(rules for _, _, rules in levels):
+            return False
+        opened = 0 if folder is None or not folder.is_relative_to(root) else len(folder.relative_to(root).parts)
+        states = tuple(state for _, state, _ in levels)
+        known = self._folders.get(path.parent)
+        if known is None or known[0] != states:
+            known = (states, any(_excluded(parts[:d], levels, "/") for d in range(opened + 1, len(parts))))
+            self._folders[path.parent] = known
+        return known[1] or _excluded(parts, levels, "")
+
+    def _root(self, place: Path, folder: Path | None) -> Path | None:
+        """The root of the repository; without one, the workspace folder."""
+        if (place, folder) not in self._roots:
+            above = [place, *place.parents][:_DEEPEST]
+            self._roots[place, folder] = next((each for each in above if (each / ".git").exists()), folder)
+        return self._roots[place, folder]
+
+    def _level(self, depth: int, file: Path) -> _Level:
+        try:
+            found = os.stat(file)  # noqa: PTH116 - asked for every level of every file
+            state: _State = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except (OSError, ValueError):
+            state = None
+        known = self._files.get(file)
+        if known is None or known[0] != state:
+            self.changes += known is not None
+            known = (state, _read(file) if state is not None and state[1] <= _LARGEST else ())
+            self._files[file] = known
+        return depth, *known
+
+
+def _excluded(parts: tuple[str, ...], levels: list[_Level], end: str) -> bool:
+    """Whether patterns match the file or folder itself; the last one that says something decides."""
+    for depth, _, rules in reversed(levels):
+        entry = "/".join(parts[depth:]) + end
+        for pattern, ignored in reversed(rules) if depth < len(parts) else ():
+            if pattern.search(entry):
+                return ignored
+    return False
+
+
+def _users_own() -> Path:
+    """Where git looks for the patterns of a user who configured no other place."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")  # noqa: PTH111, PTH118
+    return Path(base, "git", "ignore")
+
+
+def _read(file: Path) -> _Rules:
+    try:
+        if not file.is_file():
+            return ()
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ()
+    spec = GitIgnoreSpec.from_lines(filter(is_pattern, lines))
+    return tuple(
+        (_of_itself(each.regex.pattern), each.include)
+        for each in spec.patterns
+        if isinstance(each, RegexPattern) and each.regex is not None and each.include is not None
+    )
+
+
+def _of_itself(pattern: str) -> re.Pattern[str]:
+    """The library's expression, which holds for whatever is below a folder, too, for the file or `folder/` alone.
+
+    Whether a folder is ignored decides over what is in it; git asks for one after the other, and so do we.
+    """
+    pattern = pattern.replace("(?P<ps_d>/)", r"(?P<ps_d>/)\Z")
+    return re.compile(pattern + "." if pattern.endswith("/") else pattern, re.DOTALL)
+
+
+def is_pattern(line: str) -> bool:
+    """Whether the line can be read; git takes a broken one for one that matches nothing."""
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except (ValueError, re.error):
+        return False
+    return True
+
+
+class _Names:
+    """Patterns as of fnmatch, of names or of some folders and a name; case does not matter."""
+
+    def __init__(self, patterns: str) -> None:
+        self._patterns = patterns.split()
+        each = (f"({translate(pattern).replace('.*', '[^/]*')})" for pattern in self._patterns)
+        self._any = re.compile("|".join(each))
+
+    def find(self, name: str) -> str | None:
+        """The first pattern that matches; None when none does."""
+        found = self._any.fullmatch(name.lower())
+        return None if found is None or found.lastindex is None else self._patterns[found.lastindex - 1]
+
+
+_SECRET: Final = _Names(TABLES["secret_files"]["names"])
+_SAMPLES: Final = _Names(TABLES["secret_files"]["samples"])
+_SECRET_FOLDERS: Final = frozenset(TABLES["secret_files"]["folders"].split())
+_SECRET_LANGUAGES: Final = frozenset(TABLES["secret_files"]["languages"].split())
+_GENERATED: Final = _Names(TABLES["worthless"]["generated"])
+_GENERATED_FOLDERS: Final = frozenset(TABLES["worthless"]["generated_folders"].split())
+_BINARY: Final = _Names(TABLES["worthless"]["binary"])
+
+
+@lru_cache(maxsize=4096)
+def secret_pattern(path: Path) -> str | None:
+    """By which pattern the file holds secrets, told by its name alone; None when it does not."""
+    folder = next((part for part in path.parts[:-1] if part.lower() in _SECRET_FOLDERS), None)
+    if folder is not None:
+        return f"{folder.lower()}/"
+    # Of the folders above, the two closest may belong to a pattern.
+    names = ("/".join(path.parts[-count:]) for count in range(1, min(3, len(path.parts)) + 1))
+    return None if _SAMPLES.find(path.name) else next(filter(None, map(_SECRET.find, names)), None)
+
+
+def generated_by_name(path: Path, folder: Path | None) -> str | None:
+    """Why a file is not worth reading by its name, such as `generated:*.lock`; None when it is.
+
+    Args:
+        path: absolute.
+        folder: of the workspace, in which it lies: only what is below it counts.
+    """
+    below = path.parts[:-1] if folder is None else path.relative_to(folder).parts[:-1]
+    place = next((part for part in below if part in _GENERATED_FOLDERS), None)
+    if place is not None:
+        return f"generated:{place}/"
+    pattern = _GENERATED.find(path.name)
+    if pattern is not None:
+        return f"generated:{pattern}"
+    pattern = _BINARY.find(path.name)
+    return None if pattern is None else f"binary:{pattern}"
+
+
+def content_refusal(text: str) -> str | None:
+    """Why a text is not worth reading: `too_large`, `binary`, `generated` or `minified`; None when it is."""
+    if len(text) > MAX_BYTES:
+        return "too_large"
+    head = text[:_HEAD]
+    if "\0" in head:
+        return "binary"
+    if _MARKED.search(head):
+        return "generated"
+    lines = text.count("\n") + 1
+    return "minified" if len(text) > _LONG_MEAN * 4 and len(text) / lines > _LONG_MEAN else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +238,22 @@ class Privacy:
     """The rules of one user for some folders. May be asked from several threads."""
 
     def __init__(self, folders: Sequence[Path] = (), settings: PrivacySettings | None = None) -> None:
-        self._settings = settings or PrivacySettings()
-        # The innermost folder that holds a file is the one that its patterns are about.
-        self._folders = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
-        self._patterns = UserPatterns(self._settings.ignore)
         self._git = GitIgnore()
         self._contents: dict[Path, tuple[tuple[int, int], str | None]] = {}
+        self.update(folders, settings or PrivacySettings())
+
+    def update(self, folders: Sequence[Path], settings: PrivacySettings) -> None:
+        """Other folders or settings, from the next question on."""
+        # The innermost folder that holds a file is the one that its patterns are about.
+        ordered = sorted((folder.absolute() for folder in folders), key=lambda folder: -len(folder.parts))
+        patterns = [pattern for pattern in settings.ignore if is_pattern(pattern)]
+        # All at once: another thread must not see the folders of before with the patterns of now.
+        self._rules = (settings, ordered, patterns, GitIgnoreSpec.from_lines(patterns))
+
+    @property
+    def changes(self) -> int:
+        """How often files of patterns were found to have changed, such as a .gitignore."""
+        return self._git.changes
 
     def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
         """Whether a model may see a file: judged by its name, that of what it links to, and what is in it.
@@ -54,7 +263,7 @@ class Privacy:
             language_id: what the editor calls it.
         """
         if path is None:
-            return _refused("secret_file:dotenv") if language_id in SECRET_LANGUAGES else _ALLOWED
+            return _refused("secret_file:dotenv") if language_id in _SECRET_LANGUAGES else _ALLOWED
         path = path.absolute()
         try:
             target = Path(os.path.realpath(path))
@@ -74,25 +283,26 @@ class Privacy:
 
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced by `*`, line ends kept; the same object without any."""
-        return secrets.mask(text) if self._settings.mask_secrets else text
+        return secrets.masked(text, self.spans(text))
 
-    def spans(self, text: str) -> list[secrets.Span]:
+    def spans(self, text: str) -> tuple[secrets.Span, ...]:
         """The secrets in the text, as (start, end, kind), ascending and apart."""
-        return secrets.spans(text) if self._settings.mask_secrets else []
+        return secrets.spans(text) if self._rules[0].mask_secrets else ()
 
     def _by_name(self, path: Path, language_id: str | None) -> tuple[str | None, bool]:
         """Why not, and whether the user lets it in whatever our rules say."""
-        folder = next((folder for folder in self._folders if path.is_relative_to(folder)), None)
-        name = path.relative_to(folder or path.anchor).as_posix()
-        users = self._patterns.find(name)
-        if users is not None:
-            return (f"excluded:{users.pattern}" if users.excluded else None), not users.excluded
+        settings, folders, patterns, spec = self._rules
+        folder = next((folder for folder in folders if path.is_relative_to(folder)), None)
+        # A later pattern of the user's decides over an earlier one, and `!` lets in again what any rule keeps.
+        said = spec.check_file(path.relative_to(folder or path.anchor).as_posix())
+        if said.include is not None and said.index is not None:
+            return (f"excluded:{patterns[said.index]}" if said.include else None), not said.include
         pattern = secret_pattern(path)
-        if pattern is None and language_id in SECRET_LANGUAGES and not is_sample(path):
+        if pattern is None and language_id in _SECRET_LANGUAGES and not _SAMPLES.find(path.name):
             pattern = language_id
         if pattern is not None:
             return f"secret_file:{pattern}", False
-        if self._settings.gitignore and self._git.ignores(path, folder):
+        if settings.gitignore and self._git.ignores(path, folder):
             return "gitignored", False
         return generated_by_name(path, folder), False
 

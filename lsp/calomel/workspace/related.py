@@ -9,30 +9,227 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.analysis import family_of
-from calomel.workspace.answer import Answer, RankedExcerpt, Taken, in_order, keys
-from calomel.workspace.candidates import Candidate, Question, from_index, snap, weigh
-from calomel.workspace.clock import Clock
-from calomel.workspace.documents import Document, TextChange
-from calomel.workspace.history import Origin
+from calomel.workspace.candidates import Candidate, Merged, Question, Source, from_index, merge, snap, weigh
+from calomel.workspace.definitions import Definition
+from calomel.workspace.documents import Document, TextChange, file_of
+from calomel.workspace.history import Listener, Origin
 from calomel.workspace.imports import imports_in, resolve
 from calomel.workspace.index import Index
 from calomel.workspace.indexer import Indexer
 from calomel.workspace.languages import grammar_of
-from calomel.workspace.merge import Merged, merge
-from calomel.workspace.paths import file_of
-from calomel.workspace.recent import RecentPlaces
-from calomel.workspace.shelf import Passage, Shelf
-from calomel.workspace.source_files import Permission, is_source
+from calomel.workspace.privacy import Privacy
+from calomel.workspace.segment import family_of
+from calomel.workspace.source_files import Watch, is_source
 from calomel.workspace.syntax import SyntaxTrees
-from calomel.workspace.watch import Watch
 
-__all__ = ["RankedExcerpt", "Related"]
+_MOST: Final = 24
+# Closer than this it is the same place.
+_SAME: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RecentPlace:
+    """Some lines of a document.
+
+    Attributes:
+        uri: of the document.
+        start, end: lines, `end` excluded.
+        edited: something was changed here.
+    """
+
+    uri: str
+    start: int
+    end: int
+    edited: bool
+
+
+class RecentPlaces:
+    """A short list that follows the edits."""
+
+    def __init__(self) -> None:
+        self._places: list[RecentPlace] = []
+        # Counts, for each document, the places that were new.
+        self._news: dict[str, int] = {}
+
+    def add(self, uri: str, start: int, end: int, *, edited: bool) -> None:
+        """The user looks at these lines, or edits them."""
+        for at, place in enumerate(self._places):
+            if place.uri == uri and start <= place.end + _SAME and end >= place.start - _SAME:
+                was_edited = place.edited or edited
+                self._places.insert(0, RecentPlace(uri, start, end, was_edited))
+                del self._places[at + 1]
+                return
+        self._places.insert(0, RecentPlace(uri, start, end, edited))
+        self._news[uri] = self._news.get(uri, 0) + 1
+        del self._places[_MOST:]
+
+    def shift(self, uri: str, change: TextChange) -> None:
+        """Lines above a place were added or removed."""
+        lines = _line_ends(change.inserted) - (change.end_line - change.start_line)
+        if lines == 0:
+            return
+        for at, place in enumerate(self._places):
+            if place.uri == uri and place.start > change.start_line:
+                start = max(change.start_line, place.start + lines)
+                self._places[at] = replace(place, start=start, end=max(start + 1, place.end + lines))
+
+    def others(self, uri: str) -> tuple[RecentPlace, ...]:
+        """The places of other documents, the newest first."""
+        return tuple(place for place in self._places if place.uri != uri)
+
+    def news_of_others(self, uri: str) -> int:
+        """Grows when the user comes to a new place of another document."""
+        return sum(count for each, count in self._news.items() if each != uri)
+
+
+def _line_ends(text: str) -> int:
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+# How far a passage is looked for when lines were added or removed above it.
+_REACH: Final = 300
+# A passage of which so many lines are still there is still the passage.
+_STILL: Final = 0.6
+_TELLING: Final = 8
+
+
+class Passage(NamedTuple):
+    """Lines of a file as they are now; `name` is that of prompts."""
+
+    name: str
+    start: int
+    lines: list[str]
+
+
+def _found_again(document: Document, start: int, lines: list[str]) -> int | None:
+    """Where the lines stand in the document now."""
+    if _alike(document.lines(start, start + len(lines)), lines):
+        return start
+    telling = next((at for at, line in enumerate(lines) if len(line.strip()) >= _TELLING), None)
+    if telling is None:
+        return None
+    wanted = lines[telling].rstrip()
+    first = max(0, start + telling - _REACH)
+    around = document.lines(first, start + telling + _REACH)
+    places = [first + at - telling for at, line in enumerate(around) if line.rstrip() == wanted]
+    for at in sorted(places, key=lambda place: abs(place - start)):
+        if at >= 0 and _alike(document.lines(at, at + len(lines)), lines):
+            return at
+    return None
+
+
+def _alike(found: list[str], wanted: list[str]) -> bool:
+    same = sum(one.rstrip() == other.rstrip() for one, other in zip(found, wanted, strict=False))
+    return same >= _STILL * len(wanted)
+
+
+# The cursor may go so far within its function, and outside of any, before other code matters.
+_WITHIN: Final = 60
+_OUTSIDE: Final = 30
+# Between two functions, or while a statement that is being typed hides its function from the parser.
+_BESIDE: Final = 3
+# While the index grows, and after that, an answer is as old as this before a better one may come.
+_WHILE_GROWING: Final = 5.0
+_SETTLED: Final = 30.0
+# An answer that ran out of time is tried again.
+_UNFINISHED: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankedExcerpt:
+    """An excerpt, and why it is there.
+
+    Attributes:
+        excerpt: of another file than the cursor's.
+        source: what led to it; of several the strongest.
+        score: comparable within one answer alone; higher is better.
+    """
+
+    excerpt: Excerpt
+    source: Source
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What of the index an excerpt was made of: it is stale once these lines are others."""
+
+    path: str
+    start: int
+    lines: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Answer:
+    """One answer, and the state it was made in.
+
+    Attributes:
+        scopes: kinds and names around the cursor.
+        line: of the cursor; follows edits above it.
+        elsewhere: of other documents, what the user did there.
+        whole: everything was asked within the time.
+    """
+
+    excerpts: tuple[RankedExcerpt, ...]
+    taken: tuple[Taken, ...]
+    scopes: tuple[tuple[str, str], ...]
+    line: int
+    time: float
+    generation: int
+    complete: bool
+    elsewhere: tuple[int, int]
+    limit: int
+    whole: bool
+
+    def stands(self, scopes: tuple[tuple[str, str], ...], line: int) -> bool:
+        """Whether the cursor is still where the answer was made for."""
+        distance = abs(line - self.line)
+        if distance <= _BESIDE:
+            return True
+        return scopes == self.scopes and distance <= (_WITHIN if scopes else _OUTSIDE)
+
+    def is_current(self, index: Index, now: float, elsewhere: tuple[int, int], *, complete: bool) -> bool:
+        """Whether the files are still what they were, as far as it matters."""
+        age = now - self.time
+        if elsewhere != self.elsewhere or (not self.whole and age >= _UNFINISHED):
+            return False
+        if self.complete != complete and complete:
+            return False
+        if self.generation == index.generation:
+            return True
+        if age >= (_SETTLED if complete else _WHILE_GROWING):
+            return False
+        # That something else has changed is looked at when the answer has become old.
+        return all(_unchanged(index, each) for each in self.taken)
+
+
+def _unchanged(index: Index, taken: Taken) -> bool:
+    place = index.place(taken.path)
+    if place is None:
+        return False
+    lines = place.segment.lines(place.number, taken.start, taken.start + len(taken.lines))
+    return tuple(lines) == taken.lines
+
+
+def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
+    """What identifies the scopes while the text in and above them changes."""
+    return tuple((scope.kind, scope.name) for scope in scopes if scope.kind != "block")
+
+
+def in_order(found: Sequence[RankedExcerpt], before: Answer | None) -> tuple[RankedExcerpt, ...]:
+    """The best last; but those of the answer before stay in front, in their order, since the model has read them."""
+    ranked = sorted(found, key=lambda each: (each.score, each.excerpt.path, each.excerpt.start_line))
+    if before is None:
+        return tuple(ranked)
+    known = {each.excerpt: at for at, each in enumerate(before.excerpts)}
+    stayed = sorted((each for each in ranked if each.excerpt in known), key=lambda each: known[each.excerpt])
+    return (*stayed, *(each for each in ranked if each.excerpt not in known))
+
 
 # Around the cursor: what similar code is looked for with.
 _NEARBY: Final = 20
@@ -44,15 +241,15 @@ _ONLY_VIEWED: Final = 0.8
 _LIMIT: Final = 32
 
 
-class Related:
+class Related(Listener):
     """A listener of the workspace that knows the code around it. Used from one thread; reads files in another."""
 
     def __init__(
         self,
         syntax: SyntaxTrees,
-        privacy: Permission | None = None,
+        privacy: Privacy | None = None,
         *,
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
         message: Callable[[str], None] | None = None,
         watch: bool = True,
     ) -> None:
@@ -62,7 +259,7 @@ class Related:
         self._privacy = privacy
         self._clock = clock
         self._indexer = Indexer(self.index, privacy, message)
-        self._watch = Watch(self._files_changed, privacy, message) if watch else None
+        self._watch = Watch(self.refresh, privacy, message) if watch else None
         self._recent = RecentPlaces()
         # Open documents that may be shown, by absolute path, or by uri where they have none.
         self._documents: dict[str, Document] = {}
@@ -70,7 +267,6 @@ class Related:
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
         self._answers: dict[str, Answer] = {}
-        self._shelf = Shelf(self.index, self._documents)
 
     @property
     def ready(self) -> bool:
@@ -78,19 +274,9 @@ class Related:
         return self._indexer.ready
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """Files read, and files found so far."""
-        return self._indexer.progress
-
-    @property
     def restarts(self) -> int:
         """How often the reading began anew because of a mistake."""
         return self._indexer.restarts
-
-    @property
-    def worker_pid(self) -> int | None:
-        """Of the process that reads the files."""
-        return self._indexer.worker_pid
 
     def start(
         self,
@@ -149,8 +335,10 @@ class Related:
         return answer.excerpts
 
     def refresh(self, paths: Sequence[Path]) -> None:
-        """The editor says that these files were created, changed or deleted."""
-        self._files_changed(paths)
+        """These files were created, changed or deleted."""
+        if any(path.name == ".gitignore" for path in paths):
+            self._indexer.rescan()
+        self._indexer.refresh(paths)
 
     def opened(self, document: Document) -> None:
         """The document was opened."""
@@ -184,6 +372,11 @@ class Related:
         self._answers.pop(document.uri, None)
         self._documents.pop(_key(document.uri), None)
         self._back_to_disk(document)
+
+    def withdrawn(self) -> None:
+        """Files may be excluded now that were read before: all are looked at again."""
+        self._answers.clear()
+        self._indexer.rescan()
 
     def _find(
         self, document: Document, offset: int, limit: int, late: Callable[[], bool]
@@ -249,16 +442,33 @@ class Related:
             if each.path not in self._documents:
                 yield each
                 continue
-            passage = self._shelf.read(each.path, each.start, each.end, live=False)
+            passage = self._passage(each.path, each.start, each.end, live=False)
             if passage is not None:
                 yield replace(each, start=passage.start, end=passage.start + len(passage.lines))
 
     def _read(self, merged: Merged) -> Passage | None:
         best = merged.best
-        passage = self._shelf.read(best.path, merged.start, merged.end, live=True)
+        passage = self._passage(best.path, merged.start, merged.end, live=True)
         if passage is not None and best.word and not any(best.word in line for line in passage.lines):
             return None
         return passage
+
+    def _passage(self, path: str, start: int, end: int, *, live: bool) -> Passage | None:
+        """Some lines. `live`: the numbers are those of the open document, if it is open; else those of the index."""
+        document = self._documents.get(path)
+        if document is not None and live:
+            name = document.path or path.rpartition("/")[2]
+            return Passage(name, start, document.lines(start, end)) if start < document.line_count else None
+        place = self.index.place(path)
+        if place is None:
+            return None
+        lines = place.segment.lines(place.number, start, end)
+        if not lines:
+            return None
+        if document is None:
+            return Passage(place.file.name, start, lines)
+        at = _found_again(document, start, lines)
+        return None if at is None else Passage(place.file.name, at, document.lines(at, at + len(lines)))
 
     def _elsewhere(self, uri: str) -> tuple[int, int]:
         """What the user did in other documents, as numbers that only grow."""
@@ -284,11 +494,6 @@ class Related:
             self._indexer.release(path)
         else:
             self._indexer.refresh((path,))
-
-    def _files_changed(self, paths: Sequence[Path]) -> None:
-        if any(path.name == ".gitignore" for path in paths):
-            self._indexer.rescan()
-        self._indexer.refresh(paths)
 
 
 def _key(uri: str) -> str:

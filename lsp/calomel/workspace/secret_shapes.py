@@ -7,21 +7,72 @@ is being typed is recognised before it is whole: as soon as what follows the pre
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
 
-from calomel.workspace.randomness import looks_random
+# What a reader takes for one word or number: `getHTTPResponse2` has four.
+_PIECE: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+# Mean length of these pieces. Random letters and digits of base 62 have 2.2, of hexadecimal 2.1, of lower-case base 36
+# 2.5; names in the standard library of Python have more than 5.
+_LONGEST_PIECES: Final = 3.0
+# The 180 pairs of letters that make 84 % of all pairs in the 12,939 words of Python's standard library; of random
+# letters they make 27 %.
+_TABLE: Final = (
+    "abacadagaialamanaparasataybabebiblbobucacechcickclcocrctcudadedidodrdsdueaecedeeefegelemeneperesetevexfafefffi"
+    "flfofrgegigrhahehihoiaibicidieifigiliminioipirisitivizkelaldlelilllolsltlymamemimompnancndnenfngninonsntobocod"
+    "olomonoooporosotouowpapepiplpoppprptqurarcrdrerirmrorrrsrtrysascseshsisospssstsutatctethtitltotptrtstttutyubue"
+    "ulumunupurusutvaveviwawixtypze"
+)
+_PAIRS: Final = frozenset(_TABLE[at : at + 2] for at in range(0, len(_TABLE), 2))
+# Above the one there are words, however short their pieces; below the other there are none, however long.
+_SURELY_WORDS: Final = 0.7
+_PERHAPS_WORDS: Final = 0.55
+_FEWEST_PAIRS: Final = 8
+_LETTERS: Final = re.compile(r"[a-z]{2,}")
+_HEX_RUN: Final = re.compile(r"[0-9a-f]{24,}|[0-9A-F]{24,}")
+_ENOUGH: Final = 256
+
+
+def looks_random(text: str) -> bool:
+    """Whether ASCII letters and digits follow each other as no names do; short texts may look so by accident."""
+    text = text[:_ENOUGH]
+    pieces = _PIECE.findall(text)
+    if len(pieces) < 2:  # noqa: PLR2004 - one word or one number
+        return False
+    digits, lower, upper = any(map(str.isdigit, pieces)), any(map(_has_lower, pieces)), any(map(_has_upper, pieces))
+    if digits + lower + upper < 2:  # noqa: PLR2004 - of one kind
+        return False
+    if _HEX_RUN.search(text):
+        return True
+    pairs = [a + b for run in _LETTERS.findall(text.lower()) for a, b in pairwise(run)]
+    wordlike = sum(map(_PAIRS.__contains__, pairs)) / len(pairs) if len(pairs) >= _FEWEST_PAIRS else None
+    if sum(map(len, pieces)) <= _LONGEST_PIECES * len(pieces):
+        return wordlike is None or wordlike < _SURELY_WORDS
+    return digits and wordlike is not None and wordlike < _PERHAPS_WORDS
+
+
+def _has_lower(text: str) -> bool:
+    return text[-1].islower()
+
+
+def _has_upper(text: str) -> bool:
+    return text[0].isupper()
+
 
 Found = tuple[int, int, str]
 
-_ALNUM: Final = r"[A-Za-z0-9]"
 _URLSAFE: Final = r"[A-Za-z0-9_-]"
-_UPPER: Final = r"[A-Z0-9]"
-_HEX: Final = r"[0-9a-f]"
 # No known secret is longer; a match is bounded so that a line of a megabyte costs what its length says.
 _LONGEST: Final = 4096
-_LONG_WORD: Final = re.compile(r"[A-Za-z0-9_./+-]{8,}")
+_LONG_WORD: Final = re.compile(r"[A-Za-z0-9_./+:~-]{8,}")
+# A word of small letters alone is a name.
+_NOTABLE: Final = re.compile(r"[A-Z0-9]")
+# Between two parts of a text in quotes: `"ghp_" + "…"`.
+JOINT: Final = re.compile(r"""["'`][ \t]{0,16}[+.&|]{0,2}[ \t]{0,16}[brf]?["'`]""")
 _WORD: Final = re.compile(r"[A-Za-z0-9_]")
 # Of these few characters nothing was ever generated: `xxxxxxxx`, `00000000`, a row of asterisks.
 _FEWEST_DISTINCT: Final = 4
@@ -48,60 +99,25 @@ class Shape:
     early: int
 
 
-def _shapes(kind: str, literals: str, characters: str, full: int, early: int) -> Iterator[Shape]:
-    body = re.compile(f"{characters}{{1,{_LONGEST}}}")
-    return (Shape(kind, literal, body, full, early) for literal in literals.split())
+def _shapes(tables: Mapping[str, Any]) -> Iterator[Shape]:
+    for kind, rows in tables.items():
+        for literals, characters, full, early in rows:
+            body = re.compile(f"{characters}{{1,{_LONGEST}}}")
+            yield from (Shape(kind, literal, body, full, early) for literal in literals.split())
 
 
-SHAPES: Final[tuple[Shape, ...]] = (
-    *_shapes("aws_access_key", "AKIA", _UPPER, 4, 0),
-    *_shapes("aws_access_key", "ASIA ABIA ACCA", _UPPER, 16, 6),
-    *_shapes("github_token", "ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, 36, 5),
-    *_shapes("github_token", "github_pat_", r"[A-Za-z0-9_]", 22, 5),
-    *_shapes("gitlab_token", "glpat- gldt- glrt- glcbt- glptt- glft- glimt- glagent- glsoat- gloas-", _URLSAFE, 20, 5),
-    *_shapes("slack_token", "xoxb- xoxp- xoxa- xoxo- xoxr- xoxs- xoxe- xoxc- xoxd- xapp-", _URLSAFE, 12, 4),
-    *_shapes("slack_webhook", "hooks.slack.com/services/", r"[A-Za-z0-9/]", 12, 4),
-    *_shapes("discord_webhook", "discord.com/api/webhooks/", r"[A-Za-z0-9/_-]", 40, 20),
-    *_shapes("anthropic_key", "sk-ant-", _URLSAFE, 20, 5),
-    *_shapes("openai_key", "sk-proj- sk-svcacct- sk-admin- sk-or-v1-", _URLSAFE, 20, 5),
-    *_shapes("openai_key", "sk-", _ALNUM, 32, 10),
-    *_shapes("google_key", "AIza", _URLSAFE, 35, 5),
-    *_shapes("google_token", "ya29.", _URLSAFE, 20, 6),
-    *_shapes("google_secret", "GOCSPX-", _URLSAFE, 20, 4),
-    *_shapes("stripe_key", "sk_live_ sk_test_ rk_live_ rk_test_", _ALNUM, 16, 4),
-    *_shapes("webhook_secret", "whsec_", r"[A-Za-z0-9+/=]", 24, 8),
-    *_shapes("npm_token", "npm_", _ALNUM, 36, 8),
-    *_shapes("pypi_token", "pypi-Ag", _URLSAFE, 4, 1),
-    *_shapes("pypi_token", "pypi-", _URLSAFE, 50, 12),
-    *_shapes("sendgrid_key", "SG.", r"[A-Za-z0-9_.-]", 60, 12),
-    *_shapes("twilio_key", "SK AC", _HEX, 32, 0),
-    *_shapes("huggingface_token", "hf_", _ALNUM, 34, 10),
-    *_shapes("digitalocean_token", "dop_v1_ doo_v1_ dor_v1_", _HEX, 32, 5),
-    *_shapes("databricks_token", "dapi", _HEX, 32, 16),
-    *_shapes("square_token", "sq0atp- sq0csp- sq0idp-", _URLSAFE, 20, 5),
-    *_shapes("shopify_token", "shpat_ shpca_ shppa_ shpss_", _HEX, 32, 5),
-    *_shapes("grafana_token", "glsa_ glc_", r"[A-Za-z0-9_+/=]", 32, 8),
-    *_shapes("vault_token", "hvs. hvb. hvr.", _URLSAFE, 20, 6),
-    *_shapes("age_key", "AGE-SECRET-KEY-1", _UPPER, 20, 4),
-    *_shapes("sentry_token", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=]", 32, 6),
-    *_shapes("new_relic_key", "NRAK- NRJS- NRII-", _ALNUM, 19, 5),
-    *_shapes("docker_token", "dckr_pat_ dckr_oat_", _URLSAFE, 20, 5),
-    *_shapes("atlassian_token", "ATATT3 ATBB ATCTT3", r"[A-Za-z0-9_=-]", 24, 8),
-    *_shapes("doppler_token", "dp.pt. dp.st. dp.sa. dp.ct.", r"[A-Za-z0-9_.-]", 40, 8),
-    *_shapes("linear_key", "lin_api_ lin_oauth_", _ALNUM, 32, 6),
-    *_shapes("notion_token", "ntn_", _ALNUM, 40, 8),
-    *_shapes("postman_key", "PMAK-", r"[A-Za-z0-9-]", 32, 6),
-    *_shapes("rubygems_key", "rubygems_", _HEX, 48, 12),
-    *_shapes("supabase_key", "sbp_", _HEX, 40, 10),
-    *_shapes("planetscale_key", "pscale_tkn_ pscale_pw_ pscale_oauth_", _URLSAFE, 20, 5),
-    *_shapes("tailscale_key", "tskey-", r"[A-Za-z0-9-]", 20, 10),
-    *_shapes("groq_key", "gsk_", _ALNUM, 48, 10),
-    *_shapes("perplexity_key", "pplx-", _ALNUM, 40, 10),
-    *_shapes("replicate_token", "r8_", _ALNUM, 37, 10),
-    *_shapes("figma_token", "figd_", _URLSAFE, 20, 6),
-    *_shapes("netlify_token", "nfp_", _ALNUM, 36, 8),
-    *_shapes("mailgun_key", "key-", _HEX, 32, 24),
-    *_shapes("pulumi_token", "pul-", _HEX, 40, 16),
+# What no model may see: shapes of secrets, and names of files and services.
+TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("privacy.toml").read_text("utf-8"))
+SHAPES: Final = tuple(_shapes(TABLES["shapes"]))
+
+# Tokens whose telling part stands in their middle. What is in front of it is bounded, and does not begin within a word.
+_MIDDLES: Final = (
+    ("telegram_token", ":AA", re.compile(r"(?<!\w)\d{8,10}:AA[\w-]{32,34}(?![\w-])")),
+    ("mailchimp_key", "-us", re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{32}-us\d{1,2}(?![0-9A-Za-z])")),
+    ("azure_secret", "Q~", re.compile(r"(?<![\w.~-])[\w.~-]{3}\dQ~[\w.~-]{31,40}(?![\w.~-])")),
+    ("terraform_token", ".atlasv1.", re.compile(r"(?<!\w)[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,80}")),
+    ("airtable_token", "pat", re.compile(r"(?<!\w)pat[A-Za-z0-9]{14}\.[0-9a-f]{64}(?!\w)")),
+    ("discord_token", ".", re.compile(r"(?<![\w-])[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,45}(?![\w-])")),
 )
 
 # Header, payload, signature; the first two are JSON objects. While it is typed, the header alone is long enough.
@@ -110,6 +126,8 @@ _JWT: Final = re.compile(rf"eyJ{_URLSAFE}{{12,{_LONGEST}}}(?:\.{_URLSAFE}{{0,{_L
 _URL: Final = re.compile(
     r"""://[^\s/:@"'`<>(){}\\]{0,256}:(?P<secret>(?![{$<%*])[^\s/@"'`<>\\{}]{1,256})@(?=[\w.\[$%{<-])"""
 )
+_SAID: Final = r"""(?P<secret>(?![$<{%])[^\s"'`$]{4,200})"""
+_PAIR: Final = re.compile(rf"[ \t]{{0,16}}[\"'][^\"'\n]{{1,100}}[\"'],[ \t]{{0,16}}[\"']{_SAID}[\"']")
 # What HTTP headers, signed addresses, command lines and SQL put in front of a credential.
 _PHRASES: Final = {
     "bearer ": re.compile(r"[ \t]*(?P<secret>[A-Za-z0-9+/_=.~-]{8,4096})"),
@@ -117,17 +135,28 @@ _PHRASES: Final = {
     "sig=": re.compile(r"(?P<secret>[A-Za-z0-9+/_=%-]{20,4096})"),
     "signature=": re.compile(r"(?P<secret>[A-Za-z0-9+/_=%-]{20,4096})"),
     " -u ": re.compile(r"""[ \t]*["']?[^\s:"'/]{1,64}:(?P<secret>[^\s"'/$]{4,200})"""),
-    "identified by ": re.compile(r"""[ \t]*["'](?P<secret>[^\s"']{4,200})"""),
+    "identified by ": re.compile(rf"[ \t]*[\"']{_SAID}"),
+    # Commands and calls that take a password without naming it.
+    "mysql": re.compile(rf"[^\n|;&]{{0,200}}?[ \t]-p[\"']?{_SAID}"),
+    "mariadb": re.compile(rf"[^\n|;&]{{0,200}}?[ \t]-p[\"']?{_SAID}"),
+    "sshpass": re.compile(rf"[ \t]{{1,16}}-p[ \t]{{0,16}}[\"']?{_SAID}"),
+    "redis-cli": re.compile(rf"[^\n|;&]{{0,200}}?[ \t](?:-a|--pass)[ \t]{{1,16}}[\"']?{_SAID}"),
+    " login ": re.compile(rf"[^\n|;&]{{0,200}}?[ \t]-p[ \t]{{1,16}}[\"']?{_SAID}"),
+    " pass:": re.compile(_SAID),
+    ".login(": re.compile(rf"[^\n,()]{{1,100}},[ \t]{{0,16}}[\"']{_SAID}[\"']"),
+    "auth=(": _PAIR,
+    "auth(": _PAIR,
 }
 
 
-_PASSWORDS: Final = {" -u ", "identified by "}
+_RANDOM: Final = {"bearer ", "basic ", "sig=", "signature="}
 
 
 def find_shapes(text: str) -> Iterator[Found]:
     """Everything in `text` that has a known shape, as (start, end, kind); in any order, may overlap."""
-    # Every shape is a long word, and there are far fewer different long words than there is text.
-    words = "\n".join(set(_LONG_WORD.findall(text)))
+    # Every shape is in a long word, and there are far fewer different long words than there is text. A text that is put
+    # together of several in quotes is one word.
+    words = "\n".join(filter(_NOTABLE.search, set(_LONG_WORD.findall(JOINT.sub("", text)))))
     for shape in SHAPES:
         if shape.literal not in words:
             continue
@@ -137,6 +166,9 @@ def find_shapes(text: str) -> Iterator[Found]:
             if is_secret:
                 yield at, end, shape.kind
             at = text.find(shape.literal, end)
+    for kind, literal, pattern in _MIDDLES:
+        if literal in words and pattern.search(words):
+            yield from ((*found.span(), kind) for found in pattern.finditer(text))
     if "eyJ" in text:
         yield from ((*found.span(), "jwt") for found in _JWT.finditer(text) if not _goes_on_from(text, found.start()))
     if "://" in text:
@@ -149,7 +181,7 @@ def find_phrases(text: str, lower: str) -> Iterator[Found]:
         at, patience = lower.find(phrase), Patience()
         while at >= 0:
             found = pattern.match(text, at + len(phrase))
-            if found and (looks_random(found["secret"]) or (phrase in _PASSWORDS and not found["secret"].isalpha())):
+            if found and (looks_random(found["secret"]) or not (phrase in _RANDOM or found["secret"].isalpha())):
                 yield (*found.span("secret"), "credential")
             at = lower.find(phrase, patience.next(at + len(phrase), found.end() if found else 0))
 
@@ -175,7 +207,8 @@ def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
     behind = at + len(shape.literal)
     if _goes_on_from(text, at):
         return at + 1, False
-    found = shape.body.match(text, behind)
+    joint = JOINT.match(text, behind)
+    found = shape.body.match(text, joint.end() if joint else behind)
     if found is None:
         return behind, False
     body = found[0]

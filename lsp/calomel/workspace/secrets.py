@@ -6,20 +6,170 @@ together, and blocks that go over lines are put together from what their lines m
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from itertools import accumulate
 from typing import Final
 
-from calomel.workspace.secret_blocks import SHORTEST_MARKED, Mark, find_blocks, mark
 from calomel.workspace.secret_shapes import find_phrases, find_shapes
-from calomel.workspace.secret_values import find_values
+from calomel.workspace.secret_values import find_below, find_values
+
+_BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+# A line of base64 as programs write it: 64 characters in PEM, 70 in OpenSSH, 76 in MIME; in code with quotes around it,
+# in comments behind their sign.
+_EDGES: Final = r"[ \t]*+(?:[#*>|+/-]+[ \t]*+)?[\"'`(]*+"
+_REST: Final = r"(?:\\[nr])*+[\"'`)]*+[ \t]*+[+,;.\\]*+[ \t]*+\r?"
+_BODY: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/]{{48,}}={{0,2}}){_REST}")
+_INSIDE: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/=]+){_REST}")
+_BETWEEN: Final = re.compile(rf"{_EDGES}(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):.*)?{_REST}")
+_HEX: Final = re.compile(r"[0-9a-fA-F]+")
+# Two lines of one length may be two hashes; three are a block.
+_FEWEST_LINES: Final = 3
+_LONGEST_BLOCK: Final = 400
+# `-----END PRIVATE KEY-----` has 25 characters.
+SHORTEST_MARKED: Final = 25
+
+
+class Mark(Enum):
+    """What one line may be of a block."""
+
+    BEGIN = "begin"
+    END = "end"
+    BOTH = "both"
+    BODY = "body"
+    # Of what stands below the line, and is none of a private key's.
+    KEY = "key"
+    PASSWORD = "password"  # noqa: S105 (a kind, no value)
+    PHRASE = "phrase"
+
+
+def mark(line: str) -> Mark | None:
+    """What the line may be of a block, seen alone."""
+    if "-----" in line:
+        begins, ends = _BEGIN.search(line), _END.search(line)
+        if begins and ends and ends.start() > begins.start():
+            return Mark.BOTH
+        if begins or ends:
+            return Mark.BEGIN if begins else Mark.END
+    if _is_body(line):
+        return Mark.BODY
+    return None
+
+
+def find_blocks(lines: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> list[tuple[int, int, int]]:
+    """The parts of lines that belong to private keys, as (line, start, end).
+
+    Args:
+        lines: of the text, without their ends.
+        marks: of the lines that have one, ascending.
+    """
+    found: list[tuple[int, int, int]] = []
+    bodies: list[int] = []
+    done = -1
+    for number, kind in marks:
+        if kind is Mark.BODY:
+            bodies.append(number)
+        if number <= done:
+            continue
+        if kind is Mark.BOTH:
+            found += _within(lines[number], number)
+        elif kind is Mark.BEGIN:
+            begin = _BEGIN.search(lines[number])
+            start = 0 if begin is None else begin.start()
+            found.append((number, start, len(lines[number].rstrip("\r"))))
+            done = _down(lines, number + 1, found)
+        elif kind is Mark.END:
+            _up(lines, number, done, found)
+    return found + _runs(lines, bodies)
+
+
+def _within(line: str, number: int) -> list[tuple[int, int, int]]:
+    found = []
+    begin = _BEGIN.search(line)
+    while begin is not None:
+        end = _END.search(line, begin.end())
+        stop = len(line) if end is None else end.end()
+        found.append((number, begin.start(), stop))
+        begin = _BEGIN.search(line, stop)
+    return found
+
+
+def _down(lines: Sequence[str], first: int, found: list[tuple[int, int, int]]) -> int:
+    """Add what follows the line that begins a block; the last line of it."""
+    for number in range(first, min(len(lines), first + _LONGEST_BLOCK)):
+        line = lines[number]
+        end = _END.search(line)
+        if end is not None:
+            found.append((number, _indent(line), end.end()))
+            return number
+        inside = _INSIDE.fullmatch(line)
+        if inside is not None:
+            found.append((number, *inside.span("secret")))
+        elif not _BETWEEN.fullmatch(line):
+            return number - 1
+    return min(len(lines), first + _LONGEST_BLOCK) - 1
+
+
+def _up(lines: Sequence[str], last: int, done: int, found: list[tuple[int, int, int]]) -> None:
+    """Add the line that ends a block whose beginning is not there, and what stands above it."""
+    end = _END.search(lines[last])
+    found.append((last, 0, len(lines[last]) if end is None else end.end()))
+    for number in range(last - 1, max(done, last - _LONGEST_BLOCK), -1):
+        inside = _INSIDE.fullmatch(lines[number])
+        if inside is None or _BEGIN.search(lines[number]):
+            return
+        found.append((number, *inside.span("secret")))
+
+
+def _runs(lines: Sequence[str], bodies: Sequence[int]) -> list[tuple[int, int, int]]:
+    """The middle of a block that lost both ends: some full lines, and the shorter one below them."""
+    found: list[tuple[int, int, int]] = []
+    run: list[int] = []
+    for number in [*bodies, -2]:
+        if run and (number != run[-1] + 1 or _width(lines[number]) > _width(lines[run[0]])):
+            if len(run) >= _FEWEST_LINES:
+                found += [(each, *_secret(lines[each])) for each in run]
+                below = run[-1] + 1
+                inside = _INSIDE.fullmatch(lines[below]) if below < len(lines) else None
+                if inside is not None:
+                    found.append((below, *inside.span("secret")))
+            run = []
+        if number >= 0:
+            run.append(number)
+    return found
+
+
+def _is_body(line: str) -> bool:
+    found = _BODY.fullmatch(line)
+    if found is None:
+        return False
+    body = found["secret"]
+    return not _HEX.fullmatch(body) and not body.isalpha() and not body.islower() and not body.isupper()
+
+
+def _secret(line: str) -> tuple[int, int]:
+    found = _BODY.fullmatch(line)
+    return (0, len(line)) if found is None else found.span("secret")
+
+
+def _width(line: str) -> int:
+    start, end = _secret(line)
+    return end - start
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
 
 Span = tuple[int, int, str]
 # What is known about a line: its own secrets, and what it may be of a block.
 _Known = tuple[tuple[Span, ...], Mark | None]
 
+_ANNOUNCED: Final = frozenset({Mark.KEY, Mark.PASSWORD, Mark.PHRASE})
 _CLEAN: Final[_Known] = ((), None)
 _MASK: Final = "*"
 # About ten large files; a line is kept once however often it occurs.
@@ -27,7 +177,9 @@ _KEPT_LINES: Final = 40_000
 # A line beyond this is no source code, and would fill the memory.
 _LONGEST_KEPT: Final = 2_000
 # Looked at in one go: a search in more would hold up the other threads for too long.
-_PIECE: Final = 65_536
+_PIECE: Final = 24_576
+# Split into lines in one go, for the same reason.
+_CHUNK: Final = 262_144
 # No secret is longer, with what announces it.
 _OVERLAP: Final = 6_144
 # The same text is asked for several times between two keystrokes.
@@ -36,39 +188,43 @@ _KEPT_CHARACTERS: Final = 2_000_000
 
 
 class SecretFinder:
-    """Finds secrets, and remembers what it has seen. May be used from several threads."""
+    """Finds secrets, and remembers what it has seen. May be used from several threads.
 
-    def __init__(self) -> None:
+    Args:
+        pause: called behind each piece of a long text, to let the other threads have their turn.
+    """
+
+    def __init__(self, pause: Callable[[], None] | None = None) -> None:
+        self._pause = pause or (lambda: None)
         self._lines: dict[str, _Known] = {}
-        self._texts: OrderedDict[str, tuple[tuple[Span, ...], str]] = OrderedDict()
+        self._texts: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
 
     def spans(self, text: str) -> tuple[Span, ...]:
         """The secrets in `text` as (start, end, kind), ascending and apart; none goes over a line end."""
-        return self._answer(text)[0]
+        spans = self._texts.get(text)
+        if spans is None:
+            spans = self._find(text)
+            if len(text) <= _KEPT_CHARACTERS // _KEPT_TEXTS:
+                self._texts[text] = spans
+                while len(self._texts) > _KEPT_TEXTS:
+                    try:
+                        self._texts.popitem(last=False)
+                    except KeyError:  # another thread was faster
+                        break
+        return spans
 
     def mask(self, text: str) -> str:
         """The text with every character of a secret replaced; the very same object when there is none."""
-        return self._answer(text)[1]
-
-    def _answer(self, text: str) -> tuple[tuple[Span, ...], str]:
-        kept = self._texts.get(text)
-        if kept is not None:
-            return kept
-        spans = self._find(text)
-        answer = spans, masked(text, spans)
-        if len(text) <= _KEPT_CHARACTERS // _KEPT_TEXTS:
-            self._texts[text] = answer
-            while len(self._texts) > _KEPT_TEXTS:
-                try:
-                    self._texts.popitem(last=False)
-                except KeyError:  # another thread was faster
-                    break
-        return answer
+        return masked(text, self.spans(text))
 
     def _find(self, text: str) -> tuple[Span, ...]:
-        lines = (text.replace("\r", "\n") if "\r" in text else text).split("\n")
-        known = self._known(lines)
-        if known is None:
+        lines: list[str] = []
+        known: list[tuple[int, _Known]] = []
+        for chunk in _chunks(text.replace("\r", "\n") if "\r" in text else text):
+            part = chunk.split("\n")
+            known += [(len(lines) + number, each) for number, each in self._known(part)]
+            lines += part
+        if not known:
             return ()
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         found = [
@@ -78,32 +234,32 @@ class SecretFinder:
         ]
         marks = [(number, at) for number, (_, at) in known if at is not None]
         if marks:
-            found += [
-                (starts[n] + start, starts[n] + end, "private_key") for n, start, end in find_blocks(lines, marks)
-            ]
+            announced = [(number, at.value) for number, at in marks if at in _ANNOUNCED]
+            for kind, parts in (("private_key", find_blocks(lines, marks)), ("key", find_below(lines, announced))):
+                found += [(starts[number] + start, starts[number] + end, kind) for number, start, end in parts]
         return joined(found)
 
-    def _known(self, lines: list[str]) -> list[tuple[int, _Known]] | None:
-        """What is known about those lines that are not clean; None when all of them are."""
+    def _known(self, lines: list[str]) -> list[tuple[int, _Known]]:
+        """What is known about those lines that are not clean."""
         cache = self._lines
         each = list(map(cache.get, lines))
         if each.count(_CLEAN) == len(each):
-            return None
+            return []
         notable = [(number, known) for number, known in enumerate(each) if known is not _CLEAN]
-        learned = learn({lines[number] for number, known in notable if known is None})
+        learned = learn({lines[number] for number, known in notable if known is None}, self._pause)
         if len(cache) + len(learned) > _KEPT_LINES:
             cache.clear()
         cache.update((line, known) for line, known in learned.items() if len(line) <= _LONGEST_KEPT)
         whole = ((number, learned[lines[number]] if known is None else known) for number, known in notable)
-        return [(number, known) for number, known in whole if known is not _CLEAN] or None
+        return [(number, known) for number, known in whole if known is not _CLEAN]
 
 
 _FINDER: Final = SecretFinder()
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> tuple[Span, ...]:
     """The secrets in `text`, ascending and apart; what is known about its lines is kept for the next time."""
-    return list(_FINDER.spans(text))
+    return _FINDER.spans(text)
 
 
 def mask(text: str) -> str:
@@ -135,31 +291,49 @@ def joined(found: list[Span]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def learn(lines: Iterable[str]) -> dict[str, _Known]:
-    """What is to be known about lines, each seen alone."""
+def learn(lines: Iterable[str], pause: Callable[[], None] = lambda: None) -> dict[str, _Known]:
+    """What is to be known about lines, each seen alone; `pause` is called behind every piece but the last."""
     known: dict[str, _Known] = {}
     batch: list[str] = []
     size = 0
     for line in lines:
         if len(line) > _PIECE:
-            known[line] = _learn_long(line)
+            known[line] = _learn_long(line, pause)
             continue
         if size + len(line) > _PIECE:
             known.update(_learn(batch))
             batch, size = [], 0
+            pause()
         batch.append(line)
         size += len(line)
     return known | _learn(batch)
 
 
-def _learn_long(line: str) -> _Known:
+def _learn_long(line: str, pause: Callable[[], None]) -> _Known:
     """As `learn`, for one line in pieces: an edge may cut a secret, which the next piece has whole."""
     found: list[Span] = []
     for start in range(0, len(line), _PIECE - _OVERLAP):
         piece = line[start : start + _PIECE]
-        own, _ = _learn([piece])[piece]
+        own, at = _learn([piece])[piece]
+        blocks = () if at is None else find_blocks([piece], [(0, at)])
         found += [(start + first, start + end, kind) for first, end, kind in own]
-    return joined(found), mark(line)
+        found += [(start + first, start + end, "private_key") for _, first, end in blocks]
+        pause()
+    # Where such a line ends, nothing goes on.
+    return joined(found), None
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """The text in parts that end where a line does, without that line end."""
+    at = 0
+    while len(text) - at > _CHUNK:
+        end = text.rfind("\n", at, at + _CHUNK)
+        end = text.find("\n", at + _CHUNK) if end < 0 else end
+        if end < 0:
+            break
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
 
 
 def _learn(lines: list[str]) -> dict[str, _Known]:
@@ -168,13 +342,17 @@ def _learn(lines: list[str]) -> dict[str, _Known]:
     lower = text.replace("\u0130", "I").lower()  # the only letter whose lower case has another length
     found = [*find_shapes(text), *find_phrases(text, lower), *find_values(text, lower)]
     own: dict[int, list[Span]] = {}
+    announced: dict[int, Mark] = {}
     if found:
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         for start, end, kind in found:
             number = bisect_right(starts, start) - 1
-            own.setdefault(number, []).append((start - starts[number], end - starts[number], kind))
-    for number, spans in own.items():
-        known[lines[number]] = (joined(spans), None)
+            if start == end:
+                announced[number] = Mark(kind)
+            else:
+                own.setdefault(number, []).append((start - starts[number], end - starts[number], kind))
+    for number in own.keys() | announced.keys():
+        known[lines[number]] = (joined(own.get(number, [])), announced.get(number))
     for line in lines:
         if len(line) >= SHORTEST_MARKED and (at := mark(line)):
             known[line] = (known[line][0], at)

@@ -1,36 +1,169 @@
 """A part of the index: some files, their chunks with an inverted index, their definitions, their text compressed.
 
-A segment is made once, in the worker, and travels as one block of bytes. What it holds are numbers in arrays, so that
-reading it costs the reader nothing and a hundred thousand chunks cost megabytes, not gigabytes.
+A segment is made once, in the worker. What it holds are numbers in arrays, so that reading it costs the reader nothing
+and a hundred thousand chunks cost megabytes, not gigabytes.
 """
 
 from __future__ import annotations
 
-import json
+import re
+import time
 from array import array
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
-from zlib import compress, decompress
+from zlib import compress, crc32, decompress
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calomel.workspace.analysis import Analysis, family_of, kind_number
-from calomel.workspace.words import word_number
+from calomel.prompts.parts import split_lines
+from calomel.workspace.definitions import Definition, block_starts, block_starts_by_lines, definitions_in
+from calomel.workspace.documents import Document
+from calomel.workspace.indentation import outline_by_lines
+from calomel.workspace.languages import COMMON_KEYWORDS, Grammar, grammar_of, parser_for
+from calomel.workspace.lazy_tree import parse_within, parser_text
+
+_WORD: Final = re.compile(r"[^\W\d]\w+")
+# fooBar, FOOBar, foo_bar and foo2bar are two words each.
+_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+")
+_SHORTEST_PART: Final = 3
+# Longer ones are data, such as encoded keys.
+_LONGEST_WORD: Final = 64
+
+
+def word_number(word: str) -> int:
+    """The number of a word, the same in every process; two of 200,000 words share one by chance about five times."""
+    return crc32(word.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=1 << 16)
+def numbers_of(word: str) -> tuple[int, ...]:
+    """The numbers of a word and of its parts in small letters; none of a keyword."""
+    if word in COMMON_KEYWORDS or len(word) > _LONGEST_WORD:
+        return ()
+    parts = {part.lower() for part in _PART.findall(word) if len(part) >= _SHORTEST_PART}
+    return tuple(word_number(each) for each in sorted({word, *(parts - COMMON_KEYWORDS)}))
+
+
+def words_in(text: str) -> Counter[str]:
+    """How often each word of at least two characters occurs."""
+    return Counter(_WORD.findall(text))
+
+
+def count_numbers(words: Mapping[str, int] | Iterable[str]) -> dict[int, int]:
+    """How often the numbers of some words occur."""
+    counted = words if isinstance(words, Mapping) else dict.fromkeys(words, 1)
+    found: dict[int, int] = {}
+    for word, count in counted.items():
+        for number in numbers_of(word):
+            found[number] = found.get(number, 0) + count
+    return found
+
+
+# Long enough to hold a function, short enough to be about one thing (Zed's retrieval uses the same).
+CHUNK_LINES: Final = 40
+_SHORTEST_CHUNK: Final = 15
+# A file that takes longer is read by its lines.
+_PARSE_SECONDS: Final = 2.0
+_KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "module", "trait", "type", "variable")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some lines of a file.
+
+    Attributes:
+        line, end: first line, and the one behind the last.
+        words: how often the number of each word occurs.
+    """
+
+    line: int
+    end: int
+    words: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One file.
+
+    Attributes:
+        lines: with their line ends.
+        starts: lines at which an excerpt may begin well.
+    """
+
+    lines: list[str]
+    starts: tuple[int, ...]
+    chunks: tuple[Chunk, ...]
+    definitions: tuple[Definition, ...]
+
+
+def analyse(text: str, path: str) -> Analysis:
+    """Read a file's text; `path` tells its language."""
+    starts, definitions = _structure(text, path)
+    lines = _whole_lines(text)
+    return Analysis(lines, starts, _chunks(lines, starts), definitions)
+
+
+def _whole_lines(text: str) -> list[str]:
+    """Lines with their ends, without the empty one behind the last end."""
+    lines = split_lines(text)
+    return lines if lines[-1] else lines[:-1]
+
+
+def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition, ...]]:
+    grammar = grammar_of(None, path)
+    parser = None if grammar is None else parser_for(grammar)
+    if grammar is not None and parser is not None:
+        deadline = time.monotonic() + _PARSE_SECONDS
+        tree = parse_within(parser, parser_text(text), None, deadline, time.monotonic)
+        if tree is not None:
+            return block_starts(tree, grammar, text), definitions_in(tree, grammar, text)
+    return block_starts_by_lines(text), outline_by_lines(Document("", "", None, text))
+
+
+def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
+    """Runs of at most `CHUNK_LINES` lines that begin at good places where there are some."""
+    found = []
+    line, at = 0, 0
+    while line < len(lines):
+        end = min(line + CHUNK_LINES, len(lines))
+        while at < len(starts) and starts[at] <= end:
+            at += 1
+        if end < len(lines) and at > 0 and starts[at - 1] >= line + _SHORTEST_CHUNK:
+            end = starts[at - 1]
+        found.append(Chunk(line, end, count_numbers(words_in("".join(lines[line:end])))))
+        line = end
+    return tuple(found)
+
+
+def kind_number(kind: str) -> int:
+    """A kind of definition as the index keeps it."""
+    return _KINDS.index(kind) if kind in _KINDS else 0
+
+
+def kind_name(number: int) -> str:
+    """The kind of a number; "other" for those that nobody asks for."""
+    return _KINDS[number]
+
+
+def family_of(path: str) -> str:
+    """The language of a file, with those in one that call each other."""
+    grammar: Grammar | None = grammar_of(None, path)
+    name = path.rpartition(".")[2] if grammar is None else grammar.name
+    return {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}.get(name, name)
+
 
 Numbers = NDArray[Any]
-# Text is unpacked in pieces of about this many characters: 20 microseconds each.
-_PIECE: Final = 6_000
-_KEPT: Final = 32
-_ARRAYS: Final = {
-    "chunk_file": "<u4", "chunk_line": "<u4", "chunk_end": "<u4", "chunk_words": "<u4",
-    "term": "<u4", "term_at": "<u4", "post_chunk": "<u4", "post_count": "<u1",
-    "def_name": "<u4", "def_file": "<u4", "def_line": "<u4", "def_end": "<u4", "def_body": "<u4",
-    "def_kind": "<u1", "def_depth": "<u1",
-    "start_line": "<u4", "start_at": "<u4",
-    "piece_line": "<u4", "piece_at": "<u4", "piece_of": "<u4", "text": "<u1",
-}  # fmt: skip
+# Unpacked texts: one question after another is about the same code.
+_KEPT: Final = 16
+# A row for each definition, in the order of names, files and lines.
+_DEFINITIONS: Final = np.dtype([
+    ("name", "<u4"), ("file", "<u4"), ("line", "<u4"), ("end", "<u4"), ("body", "<u4"), ("kind", "<u1"),
+    ("depth", "<u1"),
+])  # fmt: skip
 
 
 class SourceFile(NamedTuple):
@@ -47,26 +180,30 @@ class SourceFile(NamedTuple):
     text: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class IndexedFile:
     """A file in a segment.
 
     Attributes:
         path, name: as in `SourceFile`.
-        lines, characters: its size.
+        lines: how many it has.
         family: languages that call each other have one.
+        text: compressed.
+        starts: lines at which an excerpt may begin well, ascending.
     """
 
     path: str
     name: str
     lines: int
-    characters: int
     family: str
+    text: bytes
+    starts: Numbers
 
 
 class Found(NamedTuple):
-    """A definition in a file of a segment; lines as in `calomel.workspace.analysis.Named`."""
+    """A definition in a file of a segment; `line` is its first, `end` behind its last, `body` behind its signature."""
 
+    name: int
     file: int
     line: int
     end: int
@@ -76,44 +213,40 @@ class Found(NamedTuple):
 
 
 class Segment:
-    """Arrays over some files. Nothing changes but `alive`: files that have a newer version elsewhere, or are gone."""
+    """Arrays over some files. Nothing changes but `alive`: files that have a newer version elsewhere, or are gone.
 
-    def __init__(self, files: tuple[IndexedFile, ...], arrays: dict[str, Numbers]) -> None:
+    `arrays` has a column for each chunk's "chunk_file", "chunk_line", "chunk_end" and "chunk_words", and the inverted
+    index: the words in "term", of which each has its chunks in "post_chunk" and its counts in "post_count", from its
+    "term_at" to the next one's.
+    """
+
+    def __init__(self, files: tuple[IndexedFile, ...], arrays: dict[str, Numbers], definitions: Numbers) -> None:
         self.files = files
         self.arrays = arrays
         self.alive: NDArray[np.bool_] = np.ones(len(files), dtype=np.bool_)
-        # Unpacked text: one question after another is about the same code.
-        self._pieces: dict[int, list[str]] = {}
         self.words = int(arrays["chunk_words"].sum())
+        self._definitions = definitions
+        self._names = np.ascontiguousarray(definitions["name"])
+        self._lines: dict[int, list[str]] = {}
 
     @property
     def chunks(self) -> int:
         """How many chunks there are."""
         return len(self.arrays["chunk_file"])
 
-    @property
-    def memory(self) -> int:
-        """Bytes of the arrays."""
-        return sum(array.nbytes for array in self.arrays.values())
-
     def defined(self, numbers: Numbers) -> tuple[Numbers, Numbers]:
         """For each number of a name, the first of its definitions and the one behind the last."""
-        names = self.arrays["def_name"]
-        return names.searchsorted(numbers), names.searchsorted(numbers, side="right")
+        return self._names.searchsorted(numbers), self._names.searchsorted(numbers, side="right")
 
     def definitions(self, first: int, end: int, within: Sequence[int] | None = None) -> list[Found]:
         """Definitions by their places in `defined`, in the order of files and lines; only those `within` some files."""
-        if within is None:
-            columns = (self.arrays[name][first:end].tolist() for name in _DEFINITION)
-            return [Found(*row) for row in zip(*columns, strict=True)]
-        at = np.flatnonzero(np.isin(self.arrays["def_file"][first:end], within)) + first
-        return [Found(*(int(self.arrays[name][each]) for name in _DEFINITION)) for each in at.tolist()]
+        rows = self._definitions[first:end]
+        return [Found(*row) for row in (rows if within is None else rows[np.isin(rows["file"], within)]).tolist()]
 
     def definitions_of(self, file: int) -> list[Found]:
         """What a file defines, in the order of lines."""
-        at = np.flatnonzero(self.arrays["def_file"] == file)
-        columns = (self.arrays[name][at].tolist() for name in _DEFINITION)
-        return sorted((Found(*row) for row in zip(*columns, strict=True)), key=lambda found: (found.line, -found.end))
+        rows = self._definitions[self._definitions["file"] == file].tolist()
+        return sorted((Found(*row) for row in rows), key=lambda found: (found.line, -found.end))
 
     def postings(self, number: int) -> Numbers:
         """The chunks that hold a word, ascending."""
@@ -125,139 +258,55 @@ class Segment:
         first, end = self.arrays["term_at"][at : at + 2].tolist()
         return self.arrays["post_chunk"][first:end]
 
-    def starts(self, file: int) -> Numbers:
-        """The file's lines at which an excerpt may begin well, ascending."""
-        first, end = self.arrays["start_at"][file : file + 2].tolist()
-        return self.arrays["start_line"][first:end]
-
     def lines(self, file: int, start: int, end: int) -> list[str]:
         """Lines of a file from `start` up to `end`, as they were when it was read."""
-        first, last = self.arrays["piece_of"][file : file + 2].tolist()
-        starts = self.arrays["piece_line"][first:last]
-        at = max(0, int(starts.searchsorted(np.uint32(start), side="right")) - 1)
-        until = int(starts.searchsorted(np.uint32(end)))
-        if at >= until:
-            return []
-        begin = int(starts[at])
-        lines = [line for number in range(first + at, first + until) for line in self._piece(number)]
-        return lines[start - begin : end - begin]
-
-    def _piece(self, number: int) -> list[str]:
-        known = self._pieces.get(number)
+        known = self._lines.get(file)
         if known is None:
-            first, end = self.arrays["piece_at"][number : number + 2].tolist()
-            text = decompress(self.arrays["text"][first:end].tobytes()).decode("utf-8", "surrogatepass")
-            known = _lines(text)
-            if len(self._pieces) >= _KEPT:
-                self._pieces.clear()
-            self._pieces[number] = known
-        return known
-
-    def to_bytes(self) -> tuple[bytes, bytes]:
-        """A header in JSON, and the arrays one behind another."""
-        files = [[each.path, each.name, each.lines, each.characters, each.family] for each in self.files]
-        sizes = [len(self.arrays[name]) for name in _ARRAYS]
-        header = json.dumps({"files": files, "sizes": sizes}, ensure_ascii=True).encode()
-        return header, b"".join(self.arrays[name].tobytes() for name in _ARRAYS)
-
-    @classmethod
-    def from_bytes(cls, header: dict[str, Any], data: bytes) -> Segment:
-        """The inverse; the arrays look into `data`."""
-        arrays: dict[str, Numbers] = {}
-        at = 0
-        for (name, kind), size in zip(_ARRAYS.items(), header["sizes"], strict=True):
-            arrays[name] = np.frombuffer(data, dtype=kind, count=size, offset=at)
-            at += arrays[name].nbytes
-        return cls(tuple(IndexedFile(*each) for each in header["files"]), arrays)
-
-
-_DEFINITION: Final = ("def_file", "def_line", "def_end", "def_body", "def_kind", "def_depth")
-
-
-def _lines(text: str) -> list[str]:
-    """Lines with their ends, which the worker has made LF everywhere."""
-    found = text.split("\n")
-    last = found.pop()
-    lines = [line + "\n" for line in found]
-    return [*lines, last] if last else lines
-
-
-class _Columns:
-    """Lists that become the arrays."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, list[int]] = {name: [] for name in _ARRAYS if name != "text"}
-        self.text = bytearray()
-        self.definitions: list[tuple[int, ...]] = []
-        # Number of the word, chunk, count; columns, since rows of Python's take twenty times as much.
-        self.postings = (array("I"), array("I"), array("I"))
-
-    def add(self, number: int, analysis: Analysis) -> None:
-        of = self.of
-        of["start_at"].append(len(of["start_line"]))
-        of["start_line"] += analysis.starts
-        for chunk in analysis.chunks:
-            chunk_number = len(of["chunk_file"])
-            of["chunk_file"].append(number)
-            of["chunk_line"].append(chunk.line)
-            of["chunk_end"].append(chunk.end)
-            of["chunk_words"].append(sum(chunk.words.values()))
-            words, chunks, counts = self.postings
-            words.extend(chunk.words)
-            chunks.extend([chunk_number] * len(chunk.words))
-            counts.extend(chunk.words.values())
-        for found in analysis.definitions:
-            self.definitions.append((
-                word_number(found.name), number, found.line, found.end, found.body, kind_number(found.kind),
-                min(found.depth, 255),
-            ))  # fmt: skip
-        self._add_text(analysis.lines)
-
-    def _add_text(self, lines: list[str]) -> None:
-        self.of["piece_of"].append(len(self.of["piece_line"]))
-        first, size = 0, 0
-        for number, line in enumerate(lines):
-            size += len(line)
-            if size >= _PIECE or number == len(lines) - 1:
-                self.of["piece_line"].append(first)
-                self.of["piece_at"].append(len(self.text))
-                piece = "".join(lines[first : number + 1])
-                self.text += compress(piece.encode("utf-8", "surrogatepass"), 1)
-                first, size = number + 1, 0
-
-    def arrays(self) -> dict[str, Numbers]:
-        of = self.of
-        of["start_at"].append(len(of["start_line"]))
-        of["piece_of"].append(len(of["piece_line"]))
-        of["piece_at"].append(len(self.text))
-        names = ("def_name", *_DEFINITION)
-        for row in sorted(self.definitions):
-            for name, value in zip(names, row, strict=True):
-                of[name].append(value)
-        arrays = {name: np.array(values, dtype=_ARRAYS[name]) for name, values in of.items()}
-        arrays |= self._inverted()
-        arrays["text"] = np.frombuffer(bytes(self.text), dtype="<u1")
-        return arrays
-
-    def _inverted(self) -> dict[str, Numbers]:
-        words, chunks, counts = (np.array(column, dtype="<u4") for column in self.postings)
-        # Chunks were added in their order, which a stable sort keeps within a word.
-        order = np.argsort(words, kind="stable")
-        terms, first = np.unique(words[order], return_index=True)
-        return {
-            "term": terms,
-            "term_at": np.append(first, len(words)).astype("<u4"),
-            "post_chunk": chunks[order],
-            "post_count": np.minimum(counts[order], 255).astype("<u1"),
-        }
+            known = _whole_lines(decompress(self.files[file].text).decode("utf-8", "surrogatepass"))
+            if len(self._lines) >= _KEPT:
+                self._lines.clear()
+            self._lines[file] = known
+        return known[start:end]
 
 
 def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
     """The segment of some files."""
-    columns = _Columns()
-    indexed = []
+    indexed: list[IndexedFile] = []
+    chunks: list[tuple[int, ...]] = []
+    definitions: list[tuple[int, ...]] = []
+    # Number of the word, chunk, count; columns, since rows of Python's take twenty times as much.
+    words, places, counts = array("I"), array("I"), array("I")
     for number, (file, analysis) in enumerate(files):
-        columns.add(number, analysis)
-        characters = sum(map(len, analysis.lines))
-        indexed.append(IndexedFile(file.path, file.name, len(analysis.lines), characters, family_of(file.path)))
-    return Segment(tuple(indexed), columns.arrays())
+        text = compress("".join(analysis.lines).encode("utf-8", "surrogatepass"), 1)
+        starts = np.array(analysis.starts, dtype="<u4")
+        indexed.append(
+            IndexedFile(file.path, file.name, len(analysis.lines), family_of(file.path), text, starts),
+        )
+        for chunk in analysis.chunks:
+            words.extend(chunk.words)
+            places.extend([len(chunks)] * len(chunk.words))
+            counts.extend(chunk.words.values())
+            chunks.append((number, chunk.line, chunk.end, sum(chunk.words.values())))
+        definitions += [
+            (
+                word_number(each.name), number, each.start_line, each.end_line + 1, each.body_line,
+                kind_number(each.kind), min(each.depth, 255),
+            )
+            for each in analysis.definitions
+        ]  # fmt: skip
+    columns = np.ascontiguousarray(np.array(chunks, dtype="<u4").reshape(-1, 4).T)
+    arrays = dict(zip(("chunk_file", "chunk_line", "chunk_end", "chunk_words"), columns, strict=True))
+    arrays |= _inverted(*(np.array(column, dtype="<u4") for column in (words, places, counts)))
+    return Segment(tuple(indexed), arrays, np.array(sorted(definitions), dtype=_DEFINITIONS))
+
+
+def _inverted(words: Numbers, chunks: Numbers, counts: Numbers) -> dict[str, Numbers]:
+    # Chunks were added in their order, which a stable sort keeps within a word.
+    order = np.argsort(words, kind="stable")
+    terms, first = np.unique(words[order], return_index=True)
+    return {
+        "term": terms,
+        "term_at": np.append(first, len(words)).astype("<u4"),
+        "post_chunk": chunks[order],
+        "post_count": np.minimum(counts[order], 255).astype("<u1"),
+    }

@@ -1,36 +1,147 @@
-"""Settings from files and editors: every value is checked, what is wrong is said by name and left at its default."""
+"""Every setting of the editor's side, its default and the reason for it; and how the settings are read and checked."""
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, Literal, get_args, get_type_hints
 
-from calomel.workspace.preferences import (
-    LogSettings,
-    PrivacySettings,
-    ServerSettings,
-    Settings,
-    SuggestSettings,
-    WorkspaceSettings,
-    user_settings_path,
-)
+import platformdirs
 
-__all__ = [
-    "LogSettings",
-    "PrivacySettings",
-    "ServerSettings",
-    "SettingProblem",
-    "Settings",
-    "SuggestSettings",
-    "WorkspaceSettings",
-    "load_settings",
-    "user_settings_path",
-]
+Aggressiveness = Literal["quiet", "balanced", "eager"] | float
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+AGGRESSIVENESS: Final = ("quiet", "balanced", "eager")
+LOG_LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
+
+
+def setting(default: Any, why: str, **rules: Any) -> Any:
+    """A field with its reason and its rules, for `calomel.workspace.settings` and the documentation.
+
+    Rules: `low`, `high` (bounds, in the field's unit), `choices`, `limit` (a workspace may only lower it), `user`
+    (a workspace may not set it at all), `optional` (may be absent), `of` (type of a list's items), `table` (of names,
+    each with a value that keeps the other rules).
+    """
+    metadata = {"why": why, **rules}
+    if isinstance(default, tuple | dict):
+        return field(default_factory=lambda: default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSettings:
+    """What is looked at beside the open documents."""
+
+    index: bool = setting(True, "Definitions and usages in other files are what a model can not guess.")
+    index_files: int = setting(
+        10_000, "Files in the index, at most; beyond it memory grows for little.", low=0, high=200_000, limit=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacySettings:
+    """What no model ever sees. Built-in rules for secret files stay, whatever is set here."""
+
+    ignore: tuple[str, ...] = setting(
+        (), "Patterns as in .gitignore, added to the built-in ones; `!pattern` lets one in again.", of=str
+    )
+    gitignore: bool = setting(
+        True, "What is not worth a commit is rarely worth reading, and often generated.", user=True
+    )
+    mask_secrets: bool = setting(True, "Keys and passwords inside of source are replaced by asterisks.", user=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestSettings:
+    """When to suggest, and how much."""
+
+    enabled: bool = setting(True, "Off: nothing is suggested anywhere.")
+    languages: Mapping[str, bool] = setting({}, "Language id to on or off; `*` for all that are not named.", of=bool)
+    next_edit: bool = setting(True, "Also propose the next edit, not only text at the cursor.")
+    in_comments: bool = setting(True, "Suggest inside of comments.")
+    in_strings: bool = setting(True, "Suggest inside of strings.")
+    aggressiveness: Aggressiveness = setting(
+        "balanced",
+        "balanced loses one in 20 that you would take, eager one in 100, quiet shows likely ones; or a number.",
+        choices=AGGRESSIVENESS,
+        low=0.0,
+        high=1.0,
+    )
+    aggressiveness_by_language: Mapping[str, Aggressiveness] = setting(
+        {},
+        "Language id to how sure the model must be there; `*` for all that are not named.",
+        choices=AGGRESSIVENESS,
+        low=0.0,
+        high=1.0,
+        table=True,
+    )
+    debounce_seconds: float | None = setting(
+        None, "Wait after a keystroke before asking. Unset: learned from the rhythm of typing.", low=0.0, high=10.0,
+        optional=True,
+    )  # fmt: skip
+    max_tokens: int = setting(
+        64, "Tokens of an answer, at most; longer ones are rarely right.", low=1, high=1024, limit=True
+    )
+    context_tokens: int | None = setting(
+        None, "Tokens of context, at most. Unset: what the model is good and quick with.", low=64, high=32_768,
+        limit=True, optional=True,
+    )  # fmt: skip
+
+    def language_enabled(self, language_id: str) -> bool:
+        """Suggest in documents of this language."""
+        return self.languages.get(language_id, self.languages.get("*", True))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Which model answers, and where. A workspace can set none of these: it could send your code elsewhere."""
+
+    url: str | None = setting(
+        None, "A server that runs already. Unset: one is started and shared by all windows.", user=True, optional=True
+    )
+    token: str | None = setting(None, "For `url`. Better in `token_file`.", user=True, optional=True)
+    token_file: Path | None = setting(None, "A file that holds the token for `url`.", user=True, optional=True)
+    model: Path | None = setting(None, "Checkpoint folder. Unset: the shipped model.", user=True, optional=True)
+    device: str = setting("cpu", "cpu, cuda or cuda:N.", user=True)
+    idle_minutes: float = setting(
+        30.0, "A server that was started ends after so long without a request.", low=0.1, high=10_080.0, user=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is written down on this machine. Nothing leaves it."""
+
+    level: LogLevel = setting("info", "Counts and times, never your text.", choices=LOG_LEVELS)
+    outcomes: bool = setting(
+        True, "Keep what became of suggestions (no text), to calibrate the filter to you.", user=True
+    )
+    outcome_text: bool = setting(
+        False,
+        "Also keep their text and what the model was asked, secrets masked: `calomel align` learns from it.",
+        user=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All of them."""
+
+    workspace: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+    privacy: PrivacySettings = field(default_factory=PrivacySettings)
+    suggest: SuggestSettings = field(default_factory=SuggestSettings)
+    server: ServerSettings = field(default_factory=ServerSettings)
+    log: LogSettings = field(default_factory=LogSettings)
+
+
+def user_settings_path() -> Path:
+    """Where the user's own `calomel.toml` lies (on Linux `~/.config/calomel/calomel.toml`)."""
+    return platformdirs.user_config_path("calomel", appauthor=False) / "calomel.toml"
+
 
 # A settings file is a page; something larger is something else.
 _MAX_BYTES: Final = 256 * 1024
@@ -133,58 +244,45 @@ def _value(value: Any, spec: Field[Any], kind: Any) -> Any:
     rules = spec.metadata
     kinds = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     if rules.get("of") is str:
-        return _strings(value)
+        if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+            raise ValueError("must be a list of strings")
+        return tuple(value)
     if rules.get("of") is bool or rules.get("table"):
-        return _table(value, rules)
-    if "choices" in rules and (isinstance(value, str) or "low" not in rules):
-        return _choice(value, rules)
-    if bool in kinds:
-        if not isinstance(value, bool):
-            raise ValueError("must be true or false")
-        return value
-    if "low" in rules:
-        return _number(value, rules, whole=int in kinds)
-    if not isinstance(value, str) or not value:
-        raise ValueError("must be a string that is not empty")
+        kinds = (float,) if rules.get("table") else (bool,)
+        if not isinstance(value, Mapping):
+            raise ValueError(f"must be a table of names, each {_wanted(rules, kinds)}")
+        return {str(name): _one(each, rules, kinds) for name, each in value.items()}
+    return _one(value, rules, kinds)
+
+
+def _one(value: Any, rules: Mapping[str, Any], kinds: Sequence[Any]) -> Any:
+    """A single value. Raises ValueError with what is allowed."""
+    if isinstance(value, str) and "choices" in rules:
+        right = value in rules["choices"]
+    elif bool in kinds:
+        right = isinstance(value, bool)
+    elif "low" in rules:
+        number = int if int in kinds else float
+        right = isinstance(value, int | number) and not isinstance(value, bool) and math.isfinite(value)
+        if right and rules["low"] <= value <= rules["high"]:
+            return number(value)
+        right = False
+    else:
+        right = isinstance(value, str) and bool(value) and "choices" not in rules
+    if not right:
+        raise ValueError(f"must be {_wanted(rules, kinds)}")
     return Path(value).expanduser() if Path in kinds else value
 
 
-def _choice(value: Any, rules: Mapping[str, Any]) -> str:
-    if value not in rules["choices"]:
-        number = _bounds(rules, " or a number") if "low" in rules else ""
-        raise ValueError(f"must be one of {', '.join(rules['choices'])}{number}")
-    return str(value)
-
-
-def _table(value: Any, rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Names to values."""
-    levels = "choices" in rules
-    each = f"{', '.join(rules['choices'])}{_bounds(rules, ' or a number')}" if levels else "true or false"
-    if not isinstance(value, Mapping) or not (levels or all(isinstance(said, bool) for said in value.values())):
-        raise ValueError(f"must be a table of names, each {each}")
-    return {str(name): _level(said, rules) if levels else said for name, said in value.items()}
-
-
-def _level(value: Any, rules: Mapping[str, Any]) -> str | float:
-    return _choice(value, rules) if isinstance(value, str) else _number(value, rules, whole=False)
-
-
-def _strings(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
-        raise ValueError("must be a list of strings")
-    return tuple(value)
-
-
-def _number(value: Any, rules: Mapping[str, Any], *, whole: bool) -> int | float:
-    right = isinstance(value, int) if whole else isinstance(value, int | float)
-    if not right or isinstance(value, bool) or not math.isfinite(value) or not rules["low"] <= value <= rules["high"]:
-        names = f"{', '.join(rules['choices'])} or " if rules.get("choices") else ""
-        raise ValueError(_bounds(rules, f"must be {names}a {'whole ' if whole else ''}number"))
-    return int(value) if whole else float(value)
-
-
-def _bounds(rules: Mapping[str, Any], what: str) -> str:
-    return f"{what} from {rules['low']} to {rules['high']}"
+def _wanted(rules: Mapping[str, Any], kinds: Sequence[Any]) -> str:
+    """What a value may be, in words."""
+    number = (
+        f"a {'whole ' if int in kinds else ''}number from {rules['low']} to {rules['high']}" if "low" in rules else ""
+    )
+    if "choices" in rules:
+        names = ", ".join(rules["choices"])
+        return f"{names} or {number}" if number else f"one of {names}"
+    return "true or false" if bool in kinds else number or "a string that is not empty"
 
 
 def _allowed_to_workspace(value: Any, spec: Field[Any], now: Any) -> Any:

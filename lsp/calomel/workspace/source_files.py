@@ -1,33 +1,29 @@
-"""The files of a folder that belong into the index: source code that may be read."""
+"""The files of a folder that belong into the index, and news of those that change outside of the editor."""
 
 from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
 
 from calomel.workspace.index_worker import LONGEST_FILE
-from calomel.workspace.languages import GRAMMARS
+from calomel.workspace.languages import GRAMMARS, TABLES
+from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import SourceFile
 
-# Data has no definitions, and its words are not about code.
-_DATA: Final = frozenset({"json", "html", "css"})
-_OTHER_SUFFIXES: Final = frozenset({
-    ".adb", ".ads", ".clj", ".cmake", ".coffee", ".cr", ".dart", ".el", ".elm", ".erl", ".ex", ".exs", ".f90", ".fs",
-    ".fsx", ".gd", ".glsl", ".gradle", ".graphql", ".groovy", ".hcl", ".hs", ".hlsl", ".jl", ".kt", ".kts", ".lisp",
-    ".lua", ".m", ".ml", ".mli", ".mm", ".nim", ".nix", ".pas", ".php", ".pl", ".pm", ".proto", ".ps1", ".r", ".rkt",
-    ".scala", ".scm", ".scss", ".sol", ".sql", ".svelte", ".swift", ".tcl", ".tf", ".thrift", ".v", ".vala", ".vb",
-    ".vhd", ".vim", ".vue", ".wgsl", ".zig", ".zsh", ".fish",
-})  # fmt: skip
-_SUFFIXES: Final = _OTHER_SUFFIXES | {
-    suffix for grammar in GRAMMARS if grammar.name not in _DATA for suffix in grammar.suffixes
-}
-_NAMES: Final = frozenset(
-    {"makefile", "gnumakefile", "dockerfile", "cmakelists.txt", "rakefile", "gemfile", "justfile"}
+_FILES: Final = TABLES["files"]
+_SUFFIXES: Final = frozenset(_FILES["suffixes"].split()).union(
+    *(grammar.suffixes for grammar in GRAMMARS if grammar.name not in _FILES["data"].split())
 )
+_NAMES: Final = frozenset(_FILES["names"].split())
 # Folders that hold nothing of the user's own; asking the rules about each of their files would take minutes.
 PASSED_BY: Final = frozenset({
     ".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
@@ -36,21 +32,6 @@ PASSED_BY: Final = frozenset({
 # What a folder that is ignored as a whole would be asked for.
 _PROBES: Final = ("_.py", "_.ts", "_.c", "_")
 _DEEPEST: Final = 40
-
-
-class Allowed(Protocol):
-    """The answer about one file."""
-
-    @property
-    def allowed(self) -> bool:
-        """Whether its text may be read and shown to a model."""
-
-
-class Permission(Protocol):
-    """What is needed here of `calomel.workspace.privacy.Privacy`; asked from several threads."""
-
-    def allowed(self, path: Path) -> Allowed:
-        """Whether the file may be read, and why not."""
 
 
 class Seen(NamedTuple):
@@ -66,7 +47,7 @@ def is_source(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES or path.name.lower() in _NAMES
 
 
-def see(path: Path, folders: Sequence[Path], permission: Permission | None) -> Seen | None:
+def see(path: Path, folders: Sequence[Path], permission: Privacy | None) -> Seen | None:
     """The file as the index takes it; None when it is none of its files, or gone.
 
     Links are not followed: what they lead to is found where it is, or is none of the folder's.
@@ -90,9 +71,7 @@ def see(path: Path, folders: Sequence[Path], permission: Permission | None) -> S
     return Seen(SourceFile(str(path), name), state.st_mtime_ns, state.st_size)
 
 
-def walk(
-    top: Path, folders: Sequence[Path], permission: Permission | None, breathe: Callable[[], bool]
-) -> Iterator[Seen]:
+def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe: Callable[[], bool]) -> Iterator[Seen]:
     """All files at and below `top`, those near the top first, in the order of their names.
 
     `breathe` is called for every entry: it may wait, and ends the walk by saying no.
@@ -117,6 +96,106 @@ def walk(
                 left.append((path, depth + 1))
 
 
-def can_hold(folder: Path, permission: Permission | None) -> bool:
+def can_hold(folder: Path, permission: Privacy | None) -> bool:
     """Whether a folder can hold a file that may be read."""
     return permission is None or any(permission.allowed(folder / probe).allowed for probe in _PROBES)
+
+
+# A checkout or a build touches hundreds of files within a moment.
+_MOMENT_SECONDS: Final = 0.5
+# Each is a thread of the library.
+_MOST_WATCHES: Final = 64
+_CHANGES: Final = frozenset({"created", "deleted", "modified", "moved", "closed"})
+
+
+class Watch(FileSystemEventHandler):
+    """Watches folders, and tells which paths changed, those of a moment together."""
+
+    def __init__(
+        self,
+        changed: Callable[[Sequence[Path]], None],
+        permission: Privacy | None = None,
+        message: Callable[[str], None] | None = None,
+        timer: Callable[[float, Callable[[], None]], threading.Timer] = threading.Timer,
+    ) -> None:
+        self._changed = changed
+        self._permission = permission
+        self._say = message or (lambda _text: None)
+        self._make_timer = timer
+        self._observer: BaseObserver | None = None
+        self._lock = threading.Lock()
+        self._paths: dict[Path, None] = {}
+        self._timer: threading.Timer | None = None
+
+    def start(self, folders: Sequence[Path]) -> None:
+        """Watch these folders instead of those before. Walks through them: not for the thread that answers."""
+        self.stop()
+        observer = Observer()
+        try:
+            for folder in folders:
+                for path, recursive in self._targets(folder):
+                    observer.schedule(self, str(path), recursive=recursive)
+            observer.start()
+        except OSError as error:
+            observer.unschedule_all()
+            if observer.is_alive():
+                observer.stop()
+            self._say(
+                "Files that change outside of the editor are not noticed, since the system watches no more of them "
+                f"({error.strerror or error}); on Linux, fs.inotify.max_user_watches and max_user_instances limit it."
+            )
+            return
+        self._observer = observer
+
+    def stop(self) -> None:
+        """Watch nothing any more."""
+        observer, self._observer = self._observer, None
+        with self._lock:
+            self._paths.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        if observer is not None:
+            observer.stop()
+            observer.join(timeout=5.0)
+
+    def _targets(self, folder: Path) -> list[tuple[Path, bool]]:
+        """The folder alone, and each of its own folders with all below, but for those that nobody reads."""
+        try:
+            with os.scandir(folder) as entries:
+                inner = sorted(
+                    entry.name
+                    for entry in entries
+                    if entry.is_dir(follow_symlinks=False) and entry.name not in PASSED_BY
+                )
+        except OSError:
+            return []
+        inside = [folder / name for name in inner if can_hold(folder / name, self._permission)]
+        if len(inside) > _MOST_WATCHES:
+            return [(folder, True)]
+        return [(folder, False), *((path, True) for path in inside)]
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        """The library has seen something."""
+        # A folder's own date changes with every file in it, which is told of by itself.
+        if event.event_type not in _CHANGES or (event.is_directory and event.event_type == "modified"):
+            return
+        for each in (event.src_path, event.dest_path):
+            path = Path(os.fsdecode(each))
+            wanted = event.is_directory or is_source(path) or path.name == ".gitignore"
+            if each and wanted and not PASSED_BY.intersection(path.parts):
+                self._add(path)
+
+    def _add(self, path: Path) -> None:
+        with self._lock:
+            self._paths[path] = None
+            if self._timer is None:
+                self._timer = self._make_timer(_MOMENT_SECONDS, self._tell)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _tell(self) -> None:
+        with self._lock:
+            paths, self._paths, self._timer = tuple(self._paths), {}, None
+        if paths:
+            self._changed(paths)

@@ -2,34 +2,163 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 from tree_sitter import Node, Tree
 
-from calomel.workspace.blocks import block_starts
-from calomel.workspace.clock import Clock
-from calomel.workspace.definitions import Definition, definitions_in, enclosing, in_error
-from calomel.workspace.documents import Document, RangeChange, TextChange
-from calomel.workspace.history import Origin
-from calomel.workspace.identifiers import identifiers_near
-from calomel.workspace.indentation import (
+from calomel.workspace.definitions import (
+    Definition,
+    block_starts,
     block_starts_by_lines,
+    enclosing,
+    in_error,
+)
+from calomel.workspace.documents import Document, Encoding, RangeChange, TextChange
+from calomel.workspace.history import Listener, Origin
+from calomel.workspace.indentation import (
     comment_or_string_by_line,
     opened_before,
-    outline_by_lines,
     scopes_by_indentation,
 )
-from calomel.workspace.inside import Inside, begins_unclosed_string, inside
-from calomel.workspace.languages import Grammar, grammar_of, keywords, parser_for
+from calomel.workspace.languages import (
+    Grammar,
+    grammar_of,
+    is_comment,
+    is_interpolation,
+    is_string,
+    keywords,
+    parser_for,
+)
 from calomel.workspace.lazy_tree import LONGEST_TEXT, LazyTree, parse_within, parser_text
-from calomel.workspace.position import Encoding
-from calomel.workspace.scope import OutlineItem, Scope
+
+Inside = Literal["comment", "string"]
+_CLOSED: Final = ("*/", "-->", "=end", "-}")
+_OPENERS: Final = "\"'`"
+
+
+def inside(tree: Tree, text: str, offset: int) -> Inside | Literal["unknown"] | None:
+    """What text at `offset` would become a part of; "unknown" where the tree has an error instead of an answer."""
+    if offset == 0:
+        return None
+    node = tree.root_node.descendant_for_byte_range(2 * (offset - 1), 2 * offset)
+    while node is not None:
+        if is_comment(node.type):
+            return "comment" if _open_comment(node, text, offset) else None
+        if is_interpolation(node.type):
+            return None
+        if is_string(node.type) and not _is_piece(node):
+            return "string" if _open_string(node, text, offset) else None
+        if node.is_error:
+            return "unknown"
+        node = node.parent
+    return None
+
+
+def begins_unclosed_string(tree: Tree, quote: int) -> bool:
+    """Whether the quote at this offset is one that the grammar could make nothing of, since no other closes it."""
+    node = tree.root_node.descendant_for_byte_range(2 * quote, 2 * quote + 2)
+    return node is not None and (node.is_error or (node.parent is not None and node.parent.is_error))
+
+
+def _is_piece(node: Node) -> bool:
+    """Whether the node is a piece of a string: the string itself, above it, knows where it ends."""
+    parent = node.parent
+    return parent is not None and (is_string(parent.type) or parent.is_error)
+
+
+def _open_comment(node: Node, text: str, offset: int) -> bool:
+    end = node.end_byte // 2
+    if offset < end:
+        return True
+    comment = text[node.start_byte // 2 : end]
+    return not comment.endswith(_CLOSED) and not comment.endswith("\n")
+
+
+def _open_string(node: Node, text: str, offset: int) -> bool:
+    start, end = node.start_byte // 2, node.end_byte // 2
+    if start < offset < end:
+        # Between the marks of a prefix (r", f""") there is no text yet.
+        return text[start:offset].strip("bBfFrRuULtT$@") != ""
+    last = node.children[-1] if node.child_count else None
+    return offset == end and (last is not None and last.is_missing)
+
+
+WORD: Final = re.compile(r"[^\W\d]\w*")
+# What the cursor's lines mention matters most, then what its function takes, then what is farther away.
+_NEAR_LINES: Final = 3
+_FAR_LINES: Final = 40
+# One letter names a loop's counter, not a thing that is defined elsewhere.
+_SHORTEST: Final = 2
+_TEXT: Final = frozenset({"text", "jsx_text"})
+
+
+def identifiers_near(
+    document: Document,
+    offset: int,
+    scopes: tuple[Definition, ...],
+    tree: Tree | None,
+    keywords: frozenset[str],
+    limit: int,
+) -> tuple[str, ...]:
+    """Distinct identifiers: of the nearest lines, then of the enclosing signatures, then of more lines."""
+    line = document.line_of(offset)
+    found: dict[str, None] = {}
+    for word, start in _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1, keywords):
+        if _is_name(tree, start, word):
+            found[word] = None
+    for scope in reversed(scopes):
+        for match in WORD.finditer(scope.signature):
+            if match[0] not in keywords and len(match[0]) >= _SHORTEST:
+                found.setdefault(match[0])
+    if len(found) < limit:
+        known = keywords.union(found)
+        for word, start in _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1, known):
+            if len(found) >= limit:
+                break
+            if _is_name(tree, start, word):
+                found[word] = None
+    return tuple(found)[:limit]
+
+
+def _words(document: Document, offset: int, first: int, end: int, known: frozenset[str]) -> list[tuple[str, int]]:
+    """Distinct new words of some lines, the nearest first, each with the offset where it is nearest in the code.
+
+    A word whose nearest place is in a comment is not looked for elsewhere.
+    """
+    first = max(0, first)
+    shift = document.line_start(first) - offset
+    text = "".join(document.lines(first, end))
+    nearest: dict[str, tuple[int, int]] = {}
+    for match in WORD.finditer(text):
+        word = match[0]
+        if len(word) < _SHORTEST or word in known:
+            continue
+        start = match.start() + shift
+        place = (max(start, -start - len(word), 0), start)
+        if word not in nearest or place < nearest[word]:
+            nearest[word] = place
+    return [(word, start + offset) for word, (_, start) in sorted(nearest.items(), key=lambda item: item[1])]
+
+
+def _is_name(tree: Tree | None, start: int, word: str) -> bool:
+    """Whether the word stands in the code, neither in a comment nor in a string."""
+    if tree is None:
+        return True
+    node = tree.root_node.descendant_for_byte_range(2 * start, 2 * (start + len(word)))
+    if node is None:
+        return True
+    return node.is_named and not (is_comment(node.type) or is_string(node.type) or node.type in _TEXT)
+
 
 # What one question may spend on parsing; an interrupted parse goes on with the next question.
 _PARSE_SECONDS: Final = 0.010
+# What a question that needs a tree waits for one: a new file of some thousand lines.
+_PATIENCE: Final = 0.150
 # For texts that are looked at once, such as a file with a suggestion in it.
 _LONGEST_ONCE: Final = 200_000
 
@@ -45,13 +174,16 @@ class _State:
     tree: LazyTree | None = None
     # Kept until a change has a line end in it: typing within a line moves no block.
     blocks: tuple[int, ...] | None = None
-    outline: tuple[int, tuple[OutlineItem, ...]] | None = None
 
 
-class SyntaxTrees:
-    """A listener of the workspace. Every question has an answer by lines and indentation where there is no tree."""
+class SyntaxTrees(Listener):
+    """A listener of the workspace. Every question has an answer by lines and indentation where there is no tree.
 
-    def __init__(self, clock: Clock = time.monotonic, *, parse_seconds: float = _PARSE_SECONDS) -> None:
+    Parsing is bounded in seconds of `clock`: of the thread's own work, for a tree that is not there because the machine
+    is busy lets a syntax error pass.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.thread_time, *, parse_seconds: float = _PARSE_SECONDS) -> None:
         self._clock = clock
         self._parse_seconds = parse_seconds
         self._states: dict[str, _State] = {}
@@ -74,9 +206,6 @@ class SyntaxTrees:
         if _has_line_end(change.inserted) or _has_line_end(change.removed):
             state.blocks = None
 
-    def saved(self, document: Document) -> None:
-        """Nothing changes by saving."""
-
     def closed(self, document: Document) -> None:
         """The tree is let go."""
         self._states.pop(document.uri, None)
@@ -94,7 +223,16 @@ class SyntaxTrees:
             state.tree = LazyTree(parser, self._clock)
         return state.tree.get(document.text, self._parse_seconds)
 
-    def scopes(self, document: Document, offset: int) -> tuple[Scope, ...]:
+    async def parse(self, document: Document, *, seconds: float = _PATIENCE) -> None:
+        """Have the tree ready, if that takes no longer; others have their turn every few milliseconds."""
+        until = self._clock() + seconds
+        while self.tree(document) is None and self._clock() < until:
+            state = self._state(document)
+            if state.grammar is None or len(document) > LONGEST_TEXT:
+                return
+            await asyncio.sleep(0)
+
+    def scopes(self, document: Document, offset: int) -> tuple[Definition, ...]:
         """The definitions that enclose `offset`, the innermost last."""
         tree, grammar = self.tree(document), self._state(document).grammar
         if tree is None or grammar is None:
@@ -110,7 +248,7 @@ class SyntaxTrees:
             for each in enclosing(tree, grammar, text, at)
             if offset < each.end or not blank or _column(document, each) < offset - line_start
         ]
-        scopes = tuple(each.scope(text) for each in found)
+        scopes = tuple(found)
         return scopes + _unfinished(document, offset, scopes) if in_error(tree, before) else scopes
 
     def identifiers_near(self, document: Document, offset: int, limit: int = 32) -> tuple[str, ...]:
@@ -130,12 +268,6 @@ class SyntaxTrees:
             state.blocks = block_starts(tree, state.grammar, document.text)
         return state.blocks
 
-    def block_ranges(self, document: Document, start_line: int, end_line: int) -> tuple[tuple[int, int], ...]:
-        """The blocks within the lines from `start_line` up to `end_line`, as (first, end) lines, one behind another."""
-        inner = [line for line in self.block_starts(document) if start_line < line < end_line]
-        cuts = [start_line, *inner, end_line]
-        return tuple((one, other) for one, other in pairwise(cuts) if one < other)
-
     def in_comment_or_string(self, document: Document, offset: int) -> Inside | None:
         """Whether text that is typed at `offset` goes into a comment or a string."""
         tree = self.tree(document)
@@ -147,18 +279,6 @@ class SyntaxTrees:
             return "string" if kind == "string" and begins_unclosed_string(tree, opened) else None
         return found
 
-    def outline(self, document: Document) -> tuple[OutlineItem, ...]:
-        """What the document defines, in file order, outer before inner."""
-        state = self._state(document)
-        if state.outline is None or state.outline[0] != document.revision:
-            tree = self.tree(document)
-            if tree is None or state.grammar is None:
-                return outline_by_lines(document)
-            text = document.text
-            items = tuple(each.item(text) for each in definitions_in(tree, state.grammar, text))
-            state.outline = document.revision, items
-        return state.outline[1]
-
     def error_count(self, text: str, language_id: str, *, seconds: float = 0.050) -> int | None:
         """How many places of `text` its grammar does not understand; None without a grammar or in time."""
         grammar = grammar_of(language_id)
@@ -166,27 +286,27 @@ class SyntaxTrees:
         if parser is None:
             return None
         tree = parse_within(parser, parser_text(text), None, self._clock() + seconds, self._clock)
-        return None if tree is None else errors(tree.root_node)
+        return None if tree is None or grammar is None else errors(tree.root_node, grammar)
 
     def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
         """Errors of the document, and with its characters from `start` to `end` replaced by `text`.
 
         Costs a small part of two calls of `error_count`, since the tree is there. None as there.
         """
-        tree, state = self.tree(document), self._state(document)
-        parser = None if tree is None or state.grammar is None else parser_for(state.grammar)
+        tree, grammar = self.tree(document), self._state(document).grammar
+        parser = None if tree is None or grammar is None else parser_for(grammar)
         if tree is None or parser is None:
             return None
         trial = Document(document.uri, document.language_id, None, document.text, encoding=Encoding.UTF32)
         at = (trial.position_at(start), trial.position_at(end))
         change = trial.apply(RangeChange(*at, text))
-        before = errors(tree.root_node)
+        before = errors(tree.root_node, grammar)
         if change is None:
             return before, before
         lazy = LazyTree.beginning_with(tree.copy(), parser, self._clock)
         lazy.edit(trial, change)
         after = lazy.get(trial.text, self._parse_seconds)
-        return None if after is None else (before, errors(after.root_node))
+        return None if after is None else (before, errors(after.root_node, grammar))
 
     def _state(self, document: Document) -> _State:
         state = self._states.get(document.uri)
@@ -201,7 +321,7 @@ def _column(document: Document, definition: Definition) -> int:
     return definition.head - document.line_start(document.line_of(definition.head))
 
 
-def _unfinished(document: Document, offset: int, known: tuple[Scope, ...]) -> tuple[Scope, ...]:
+def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """What indentation knows below the last scope of a tree that an unfinished statement has confused."""
     last = known[-1].start if known else -1
     return tuple(
@@ -215,9 +335,14 @@ def _has_line_end(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def errors(root: Node) -> int:
-    """How many errors and missing pieces a tree has. Only the parts with an error are visited."""
-    count, left = 0, [root]
+def errors(root: Node, grammar: Grammar | None = None) -> int:
+    """How many errors and missing pieces a tree has, and with a grammar statements where its language has none.
+
+    Only the parts with an error are visited.
+    """
+    misplaced = frozenset() if grammar is None else grammar.misplaced
+    count = sum(child.type in misplaced for child in root.children) if misplaced else 0
+    left = [root]
     while left:
         node = left.pop()
         if node.is_error or node.is_missing:

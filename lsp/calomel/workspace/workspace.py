@@ -3,57 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.workspace.clock import Clock
-from calomel.workspace.documents import Change, Document, Documents, TextChange
-from calomel.workspace.history import History, Origin
-from calomel.workspace.ignore import MAX_BYTES
-from calomel.workspace.paths import file_of, prompt_name
-from calomel.workspace.position import Encoding
-from calomel.workspace.privacy import Verdict
-from calomel.workspace.situation import Situation
+from calomel.workspace.documents import Change, Document, Documents, Encoding, TextChange, file_of, prompt_name
+from calomel.workspace.history import History, Listener, Origin
+from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """One cursor in one document.
+
+    Attributes:
+        uri: of the document.
+        path: as prompts name it.
+        language_id: as the editor says.
+        text: the whole document, secrets masked; same length as the editor's text.
+        offset: of the cursor, in code points.
+        revision: of the document.
+        hunks: the settled edits, oldest first; append-only while `hops` stays the same.
+        hops: grows whenever the beginning of `hunks` was let go.
+        related: excerpts of other files, the most useful one last.
+        blocks: lines of the document, ascending, at which an excerpt may begin well.
+        masked: spans of `text` that were masked, as (start, end).
+        withdrawals: grows whenever something may be shown no more: nothing that was taken before is kept then.
+        permits: whether a file, by the name that prompts have for it, may still be shown: what was taken earlier may be
+            kept only then.
+    """
+
+    uri: str
+    path: str | None
+    language_id: str
+    text: str
+    offset: int
+    revision: int
+    hunks: tuple[Hunk, ...] = ()
+    hops: int = 0
+    related: tuple[Excerpt, ...] = ()
+    blocks: tuple[int, ...] = ()
+    masked: tuple[tuple[int, int], ...] = ()
+    withdrawals: int = 0
+    permits: Callable[[str], bool] = field(default=lambda _name: True, compare=False, repr=False)
+
 
 # An accepted suggestion reaches the document within this time, or it never does.
 _EXPECTED_SECONDS: Final = 3.0
-# Characters that are compared at once: a file of thousands of lines has a secret or two.
-_STRETCH: Final = 512
-
-
-class Listener(Protocol):
-    """Told of everything that happens to documents that a model may see, after it has happened.
-
-    A document that comes to be kept from models is closed for it, and is opened once it may be seen again.
-    """
-
-    def opened(self, document: Document) -> None:
-        """The document was opened, or its text was replaced by the editor's."""
-
-    def changed(self, document: Document, change: TextChange, origin: Origin) -> None:
-        """One change was made; the document holds the text after it."""
-
-    def saved(self, document: Document) -> None:
-        """The document was written to its file."""
-
-    def closed(self, document: Document) -> None:
-        """The document is not open any more."""
-
-
-class Masking(Protocol):
-    """What the workspace needs of `calomel.workspace.privacy.Privacy`."""
-
-    def mask(self, text: str) -> str:
-        """The text with every character of a secret replaced, line ends kept."""
-
-
-@runtime_checkable
-class Rules(Protocol):
-    """What decides which files a model may see; `calomel.workspace.privacy.Privacy` has it."""
-
-    def allowed(self, path: Path | None, language_id: str | None = None) -> Verdict:
-        """Whether a model may see a file, by its name and what is in it; None for a document that has none."""
 
 
 class RelatedCode(Protocol):
@@ -76,10 +73,10 @@ class Workspace:
     def __init__(
         self,
         folders: Sequence[Path],
-        clock: Clock,
+        clock: Callable[[], float],
         *,
         encoding: Encoding = Encoding.UTF16,
-        privacy: Masking | None = None,
+        privacy: Privacy | None = None,
         syntax: BlockStarts | None = None,
         related: RelatedCode | None = None,
     ) -> None:
@@ -97,6 +94,9 @@ class Workspace:
         # Open documents that no model may see: neither listeners nor history hear of them.
         self._hidden: set[str] = set()
         self._expected: dict[str, tuple[str, float]] = {}
+        # As `Privacy.changes` counts, when it was last looked at.
+        self._rule_changes = 0
+        self._withdrawals = 0
 
     def set_folders(self, folders: Sequence[Path]) -> None:
         """Take over other folders; open documents get their names anew."""
@@ -113,7 +113,7 @@ class Workspace:
         was_hidden = uri in self._hidden
         if self.shows(document) and not was_hidden:
             self._tell_opened(document)
-        self._look_again()
+        self.look_again()
         return document
 
     def change(
@@ -173,7 +173,7 @@ class Workspace:
 
     def verdict(self, document: Document) -> Verdict:
         """Whether a model may see an open document now."""
-        rules = self._rules
+        rules = self.privacy
         if rules is None:
             return Verdict(allowed=True)
         verdict = rules.allowed(file_of(document.uri), document.language_id)
@@ -190,6 +190,7 @@ class Workspace:
             self.history.forget(document.uri)
             for listener in self.listeners:
                 listener.closed(document)
+            self._withdraw()
         return allowed
 
     def shown(self) -> Iterator[Document]:
@@ -200,13 +201,13 @@ class Workspace:
         """Whether a model may see what prompts call so: every open document and every file that has this name."""
         if any((document.path or document.uri) == name for document in self.documents if document.uri in self._hidden):
             return False
-        rules = self._rules
+        rules = self.privacy
         return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
 
     def situation(self, uri: str, offset: int) -> Situation | None:
         """What is known around a cursor; None for a document that is not open, or that no model may see."""
         document = self.documents.get(uri)
-        self._look_again()
+        self.look_again()
         if document is None or uri in self._hidden:
             return None
         text = self.mask(document.text)
@@ -221,16 +222,14 @@ class Workspace:
             hops=self.history.hops,
             related=() if self.related is None else self._masked_excerpts(document, offset, self.related),
             blocks=() if self.syntax is None else self.syntax.block_starts(document),
-            masked=() if text is document.text else masked_spans(document.text, text),
+            masked=() if self.privacy is None else tuple(span[:2] for span in self.privacy.spans(document.text)),
+            withdrawals=self._withdrawals,
             permits=self.permits,
         )
 
     def mask(self, text: str) -> str:
         """The text without secrets, in the same length; the very same object when it has none."""
-        if self.privacy is None:
-            return text
-        masked = self.privacy.mask(text)
-        return text if masked == text else masked
+        return text if self.privacy is None else self.privacy.mask(text)
 
     def _masked_hunk(self, hunk: Hunk) -> Hunk:
         if self.privacy is None:
@@ -244,14 +243,9 @@ class Workspace:
             Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found if each.path in permitted
         )
 
-    @property
-    def _rules(self) -> Rules | None:
-        rules: object = self.privacy
-        return rules if isinstance(rules, Rules) else None
-
-    def _look_again(self) -> None:
+    def look_again(self) -> None:
         """Rules, names and links may have changed since: whatever no model may see any more is forgotten."""
-        rules = self._rules
+        rules = self.privacy
         if rules is None:
             return
         for document in self.documents:
@@ -263,6 +257,15 @@ class Workspace:
                 continue
             if not rules.allowed(path).allowed or (path.parent.is_dir() and not path.exists()):
                 self.history.forget(uri)
+                self._withdraw()
+        if rules.changes != self._rule_changes:
+            self._rule_changes = rules.changes
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        self._withdrawals += 1
+        for listener in self.listeners:
+            listener.withdrawn()
 
     def _tell_opened(self, document: Document) -> None:
         for listener in self.listeners:
@@ -282,20 +285,3 @@ class Workspace:
             return origin
         del self._expected[uri]
         return Origin.PREDICTED
-
-
-def masked_spans(text: str, masked: str) -> tuple[tuple[int, int], ...]:
-    """Where two texts of one length differ, as spans; gaps of one equal character are bridged."""
-    spans: list[tuple[int, int]] = []
-    for start in range(0, len(text), _STRETCH):
-        ours, others = text[start : start + _STRETCH], masked[start : start + _STRETCH]
-        if ours == others:
-            continue
-        for at, (one, other) in enumerate(zip(ours, others, strict=True), start):
-            if one == other:
-                continue
-            if spans and at - spans[-1][1] <= 1:
-                spans[-1] = (spans[-1][0], at + 1)
-            else:
-                spans.append((at, at + 1))
-    return tuple(spans)

@@ -14,13 +14,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("GOMP_SPINCOUNT", "0")
 os.environ.setdefault("KMP_BLOCKTIME", "0")
 
-from calomel.engine.any_engine import AnyEngine
+from calomel.engine.bidirectional import Bidirectional, BidirectionalOptions
+from calomel.engine.block_causal import BlockCausal
 from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.config import DiffusionConfig, ModelConfig
-from calomel.engine.constraint import Constraint, Walk
+from calomel.engine.decoder import StepReport, Work
 from calomel.engine.engine import Engine
 from calomel.engine.errors import (
-    CacheCorruptError,
     CacheFullError,
     CheckpointError,
     ConstraintFailedError,
@@ -38,15 +38,25 @@ from calomel.engine.errors import (
     TokenOutOfRangeError,
     UnknownPolicyError,
 )
-from calomel.engine.handle import Handle
-from calomel.engine.request import Priority, Request, SamplingParams
-from calomel.engine.result import CanvasState, FinishReason, Result
-from calomel.engine.serving import Serving
+from calomel.engine.handle import AnyEngine, Handle
+from calomel.engine.request import (
+    CanvasState,
+    Constraint,
+    FinishReason,
+    Priority,
+    Request,
+    Result,
+    SamplingParams,
+    Walk,
+)
 from calomel.engine.transformer import Transformer
+from calomel.engine.uniform_diffusion import NoiseRules, NoiseShape, UniformDiffusion
 
 __all__ = [
     "AnyEngine",
-    "CacheCorruptError",
+    "Bidirectional",
+    "BidirectionalOptions",
+    "BlockCausal",
     "CacheFullError",
     "CanvasState",
     "CheckpointError",
@@ -65,6 +75,8 @@ __all__ = [
     "InvalidRequestError",
     "InvalidSamplingError",
     "ModelConfig",
+    "NoiseRules",
+    "NoiseShape",
     "PolicyUnavailableError",
     "Priority",
     "Request",
@@ -72,11 +84,13 @@ __all__ = [
     "RequestFailedError",
     "Result",
     "SamplingParams",
-    "Serving",
+    "StepReport",
     "TokenOutOfRangeError",
     "Transformer",
+    "UniformDiffusion",
     "UnknownPolicyError",
     "Walk",
+    "Work",
     "load_checkpoint",
     "save_checkpoint",
 ]

@@ -1,15 +1,16 @@
-"""How the rows of one flat forward attend: the one place that knows about causal and canvas rows.
+"""One flat forward: the rows of all active requests side by side, without padding, and how they attend.
 
-A forward concatenates segments. Each is a run of consecutive positions of one request, which attends to the keys and
+A forward concatenates pieces. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
-Where the checkpoint reads its context in blocks, every segment begins at a block and attends to itself block by block.
+Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
 The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when there is one, but for
-segments of several blocks, whose mask it has no form of.
+pieces of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,90 +19,168 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine.buffer import KeyValueBuffer
+from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.config import ModelConfig
 from calomel.engine.flash import FlashVarlen
+from calomel.engine.memory import REACH, MemoryConfig, in_threes
+from calomel.engine.transformer import Transformer
 
 # Rows of the largest canvases; a mask of a prefill chunk has megabytes.
 _REMEMBERED_ROWS: Final = 72
+# Of one mask: behind 32K tokens, 64 of them would take more memory than the cache of contexts.
+_REMEMBERED_NUMBERS: Final = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
-    """Rows start:stop of a flat forward, at positions context, context + 1, ... of one request.
+class Piece:
+    """Consecutive rows of one request in a forward, at positions context, context + 1, ...
 
     Attributes:
-        start: first row; `stop` is behind the last.
-        buffer: the request's keys and values; the rows' own are written behind the first `context` of them. Those of
-            a canvas are scratch: they lie behind what the request has committed.
+        ids: token ids [n].
+        buffer: the request's keys and values; the rows' own are written behind the first `context` of them. Those of a
+            canvas are scratch: they lie behind what the request has committed. None where nothing comes before the rows
+            and nothing of them is kept.
         context: so many tokens of the request come before the first row, all of them visible to every row.
-        causal: a row sees the rows before it and itself; else all rows of the segment. With blocks, both see the rows
+        causal: a row sees the rows before it and itself; else all rows of the piece. With blocks, both see the rows
             up to the end of their own block.
-        behind: so many keys behind the rows' own, which the buffer still holds, are visible to every row. Such a
-            segment is a part of one block.
+        read: rows whose logits are wanted.
+        behind: so many keys behind the rows' own, which the buffer still holds, are visible to every row. Such a piece
+            is a part of one block.
+        text: [n, REACH + 1], what the rows look up in a model's memory, see `text_of`; None to read `ids` as a text
+            that begins there.
     """
 
-    start: int
-    stop: int
-    buffer: KeyValueBuffer
+    ids: Sequence[int]
+    buffer: KeyValueBuffer | None
     context: int
     causal: bool
+    read: Sequence[int] = ()
     behind: int = 0
+    text: Tensor | None = None
 
     @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.stop - self.start
+    def stop(self) -> int:
+        """Position behind the last row."""
+        return self.context + len(self.ids)
 
 
-class SegmentAttention:
+def forward(model: Transformer, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> Tensor:
+    """The logits [R, V] float32 of the rows that `pieces` want read, in order.
+
+    Every buffer has room for its pieces. Behind it they hold the keys and values of all rows from `context` on; their
+    `length` is the caller's.
+    """
+    device = model.embed_tokens.weight.device
+    ids = torch.tensor([token for piece in pieces for token in piece.ids], dtype=torch.int64, device=device)
+    positions = torch.tensor([place for piece in pieces for place in range(piece.context, piece.stop)], device=device)
+    attend = PieceAttention(model.config, pieces, flash)
+    text = None
+    if model.config.memory is not None:
+        own = zip(pieces, ids.split([len(piece.ids) for piece in pieces]), strict=True)
+        text = torch.cat(
+            [in_threes(F.pad(row, (REACH, 0))) if piece.text is None else piece.text for piece, row in own]
+        )
+    hidden = model(ids, positions, attend, text)
+    read = [start + row for piece, start in zip(pieces, attend.starts, strict=False) for row in piece.read]
+    if len(read) < len(ids):
+        hidden = hidden[torch.tensor(read, dtype=torch.int64, device=device)]
+    return model.logits(hidden)
+
+
+def text_of(piece: Piece, tokens: Sequence[int], memory: MemoryConfig, device: torch.device) -> Tensor:
+    """`Piece.text` of rows of a request whose final tokens are `tokens`."""
+    if piece.causal:
+        runs = memory.text([*tokens[: piece.context], *piece.ids], piece.context, piece.stop)
+    else:  # what is known of a canvas' first rows is final
+        known = min(piece.context + 1, len(tokens))
+        before = memory.before(tokens, known, REACH + known - piece.context)
+        runs = [[*before, *piece.ids[known - piece.context :]]]
+    return torch.cat([in_threes(torch.tensor(run, dtype=torch.int64, device=device)) for run in runs])
+
+
+def attention_multiplications(config: ModelConfig, pieces: Sequence[Piece]) -> int:
+    """How many multiplications the attention of `pieces` takes: two for each number of a key that a row sees."""
+    windows = Counter(config.window(layer) for layer in range(config.num_hidden_layers))
+    width = 2 * config.num_attention_heads * config.head_dim
+    seen = 0
+    for piece in pieces:
+        rows = len(piece.ids)
+        keys = piece.stop + piece.behind
+        seen += rows * sum(
+            layers * (keys if window is None else min(keys, window + rows)) for window, layers in windows.items()
+        )
+    return seen * width
+
+
+class PieceAttention:
     """The `Attend` of one forward.
 
     With a sliding window w, a row sees the keys whose position is less than w before its own; a canvas row sees all
     rows of its canvas besides.
+
+    Attributes:
+        starts: the first row of every piece, and the number of rows.
     """
 
-    def __init__(self, config: ModelConfig, segments: Sequence[Segment], flash: FlashVarlen | None = None) -> None:
+    def __init__(self, config: ModelConfig, pieces: Sequence[Piece], flash: FlashVarlen | None = None) -> None:
         self._config = config
-        self._segments = segments
+        self._pieces = pieces
         self._flash = flash
         self._masks: dict[tuple[int, int | None], Tensor | None] = {}
         self._lengths: dict[bool, tuple[Tensor, Tensor, int, int]] = {}
+        self.starts = [0]
+        for piece in pieces:
+            self.starts.append(self.starts[-1] + len(piece.ids))
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
         window = self._config.window(layer)
-        for segment in self._segments:
-            if segment.causal:
-                _write(segment, layer, k, v)
-        if self._flash and all(self._plain(segment, window) for segment in self._segments):
+        for index, piece in enumerate(self._pieces):
+            if piece.causal:
+                self._write(index, layer, k, v)
+        if self._flash and all(self._plain(piece, window) for piece in self._pieces):
             return self._attend_flash(self._flash, layer, q, k, v, window)
         outs = []
-        for index, segment in enumerate(self._segments):
-            if not segment.causal:  # in turn: candidate canvases of one request share the scratch space
-                _write(segment, layer, k, v)
-            outs.append(self._attend_sdpa(index, segment, layer, q[segment.start : segment.stop], window))
+        for index, piece in enumerate(self._pieces):
+            if not piece.causal:  # in turn: candidate canvases of one request share the scratch space
+                self._write(index, layer, k, v)
+            outs.append(self._attend_sdpa(index, layer, q, k, v, window))
         return outs[0] if len(outs) == 1 else torch.cat(outs)
 
-    def _plain(self, segment: Segment, window: int | None) -> bool:
-        """Whether flash-attn can tell what `segment` sees: it has no blocks, and no window that spares a canvas."""
-        block = self._config.diffusion.block
-        if block > 1:
-            return segment.rows <= block and not segment.behind
-        return segment.causal or window is None or segment.rows <= window
+    def _rows(self, index: int) -> slice:
+        return slice(self.starts[index], self.starts[index + 1])
 
-    def _attend_sdpa(self, index: int, segment: Segment, layer: int, q: Tensor, window: int | None) -> Tensor:
+    def _write(self, index: int, layer: int, k: Tensor, v: Tensor) -> None:
+        piece, rows = self._pieces[index], self._rows(index)
+        if piece.buffer is not None:
+            piece.buffer.keys[layer, piece.context : piece.stop] = k[rows]
+            piece.buffer.values[layer, piece.context : piece.stop] = v[rows]
+
+    def _plain(self, piece: Piece, window: int | None) -> bool:
+        """Whether flash-attn can tell what `piece` sees: it has no blocks, and no window that spares a canvas."""
+        block, rows = self._config.diffusion.block, len(piece.ids)
+        if block > 1 or piece.behind:
+            return rows <= block and not piece.behind
+        return piece.causal or window is None or rows <= window
+
+    def _attend_sdpa(self, index: int, layer: int, q: Tensor, k: Tensor, v: Tensor, window: int | None) -> Tensor:
+        piece, own = self._pieces[index], self._rows(index)
+        q = q[own]
         rows, heads, width = q.shape
-        stop = segment.context + rows + segment.behind
-        first = 0 if window is None else max(0, segment.context - window + 1)
-        keys = segment.buffer.keys[layer, first:stop].transpose(0, 1)  # [Hkv, S, D]
-        values = segment.buffer.values[layer, first:stop].transpose(0, 1)
+        first = 0 if window is None else max(0, piece.context - window + 1)
+        if piece.buffer is None:
+            keys, values = k[own], v[own]
+        else:
+            seen = slice(first, piece.stop + piece.behind)
+            keys, values = piece.buffer.keys[layer, seen], piece.buffer.values[layer, seen]
         # The query heads of a group become rows of their key head: no key is repeated.
-        groups = heads // keys.shape[0]
+        groups = heads // keys.shape[1]
         folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
         if (index, window) not in self._masks:
-            self._masks[index, window] = segment_mask(segment, first, window, groups, q, self._config.diffusion.block)
-        out = F.scaled_dot_product_attention(folded, keys[None], values[None], self._masks[index, window])
+            self._masks[index, window] = _mask_of(piece, first, window, groups, q, self._config.diffusion.block)
+        out = F.scaled_dot_product_attention(
+            folded, keys.transpose(0, 1)[None], values.transpose(0, 1)[None], self._masks[index, window]
+        )
         return out.view(-1, groups, rows, width).permute(2, 0, 1, 3).reshape(rows, heads, width)
 
     def _attend_flash(
@@ -109,45 +188,57 @@ class SegmentAttention:
     ) -> Tensor:
         out = torch.empty_like(q)
         for causal in (True, False):
-            segments = [segment for segment in self._segments if segment.causal == causal]
-            if not segments:
+            indices = [index for index, piece in enumerate(self._pieces) if piece.causal == causal]
+            if not indices:
                 continue
-            keys, values = _flat_keys(segments, layer, k, v)
+            keys, values = self._flat_keys(indices, layer, k, v)
             if causal not in self._lengths:
-                self._lengths[causal] = _cumulative(segments, q.device)
-            ends_q, ends_k, longest_q, longest_k = self._lengths[causal]
-            past = -1 if window is None else window - 1
+                self._lengths[causal] = _cumulative([self._pieces[index] for index in indices], q.device)
             ordered = causal and self._config.diffusion.block == 1
             result = flash(
-                torch.cat([q[s.start : s.stop] for s in segments]),
+                torch.cat([q[self._rows(index)] for index in indices]),
                 keys,
                 values,
-                ends_q,
-                ends_k,
-                longest_q,
-                longest_k,
+                *self._lengths[causal],
                 causal=ordered,
-                window_size=(past, 0 if ordered else -1),
+                window_size=(-1 if window is None else window - 1, 0 if ordered else -1),
             )
-            for segment, part in zip(segments, torch.split(result, [s.rows for s in segments]), strict=True):
-                out[segment.start : segment.stop] = part
+            parts = torch.split(result, [len(self._pieces[index].ids) for index in indices])
+            for index, part in zip(indices, parts, strict=True):
+                out[self._rows(index)] = part
         return out
 
+    def _flat_keys(self, indices: Sequence[int], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """What the pieces see, one behind the other: keys, values [S, Hkv, D]; one piece's are not copied."""
+        piece = self._pieces[indices[0]]
+        if len(indices) == 1 and piece.buffer is not None:
+            self._write(indices[0], layer, k, v)
+            return piece.buffer.keys[layer, : piece.stop], piece.buffer.values[layer, : piece.stop]
+        keys, values = [], []
+        for index in indices:
+            piece, rows = self._pieces[index], self._rows(index)
+            if piece.buffer is not None:
+                keys.append(piece.buffer.keys[layer, : piece.context])
+                values.append(piece.buffer.values[layer, : piece.context])
+                if piece.context == 0:  # the rows of a whole window are kept for its blocks
+                    self._write(index, layer, k, v)
+            keys.append(k[rows])
+            values.append(v[rows])
+        return torch.cat(keys), torch.cat(values)
 
-def segment_mask(
-    segment: Segment, first: int, window: int | None, groups: int, q: Tensor, block: int = 1
-) -> Tensor | None:
-    """What to add to the scores [groups * rows, S] of `segment` over keys from position `first`; None for nothing."""
-    rows, stop = segment.rows, segment.context + segment.rows
-    windowed = window is not None and stop > window
-    open_rows = rows <= block if block > 1 else not segment.causal
-    if not windowed and (rows == 1 or open_rows):
+
+def _mask_of(piece: Piece, first: int, window: int | None, groups: int, q: Tensor, block: int) -> Tensor | None:
+    """What to add to the scores [groups * rows, S] of `piece` over keys from position `first`; None for nothing."""
+    rows = len(piece.ids)
+    windowed = window is not None and piece.stop > window
+    open_rows = rows <= block if block > 1 else not piece.causal
+    # Of a single row `first` has cut the keys to the window already.
+    if rows == 1 or (open_rows and not windowed):
         return None
-    if rows == 1:  # `first` already cut the keys to the window
-        return None
-    make = _remembered_mask if rows <= _REMEMBERED_ROWS else _mask
-    reach = block if block > 1 else 1 if segment.causal else rows
-    return make(rows, segment.context - first, window if windowed else None, reach, groups, q.dtype, q.device)
+    small = groups * rows * (piece.stop - first) <= _REMEMBERED_NUMBERS
+    make = _remembered_mask if rows <= _REMEMBERED_ROWS and small else _mask
+    reach = block if block > 1 else 1 if piece.causal else rows
+    return make(rows, piece.context - first, window if windowed else None, reach, groups, q.dtype, q.device)
 
 
 def _mask(
@@ -182,28 +273,10 @@ def _mask(
 _remembered_mask = functools.lru_cache(maxsize=64)(_mask)
 
 
-def _flat_keys(segments: Sequence[Segment], layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """All keys and values that `segments` see, one behind the other: [S, Hkv, D] each; one segment's are not copied."""
-    if len(segments) == 1:
-        (segment,) = segments
-        _write(segment, layer, k, v)
-        stop = segment.context + segment.rows
-        return segment.buffer.keys[layer, :stop], segment.buffer.values[layer, :stop]
-    keys = [part for s in segments for part in (s.buffer.keys[layer, : s.context], k[s.start : s.stop])]
-    values = [part for s in segments for part in (s.buffer.values[layer, : s.context], v[s.start : s.stop])]
-    return torch.cat(keys), torch.cat(values)
-
-
-def _write(segment: Segment, layer: int, k: Tensor, v: Tensor) -> None:
-    stop = segment.context + segment.rows
-    segment.buffer.keys[layer, segment.context : stop] = k[segment.start : segment.stop]
-    segment.buffer.values[layer, segment.context : stop] = v[segment.start : segment.stop]
-
-
-def _cumulative(segments: Sequence[Segment], device: torch.device) -> tuple[Tensor, Tensor, int, int]:
-    """flash-attn's cu_seqlens_q, cu_seqlens_k [segments + 1] int32, max_seqlen_q and max_seqlen_k."""
-    rows = [segment.rows for segment in segments]
-    keys = [segment.context + segment.rows for segment in segments]
+def _cumulative(pieces: Sequence[Piece], device: torch.device) -> tuple[Tensor, Tensor, int, int]:
+    """flash-attn's cu_seqlens_q, cu_seqlens_k [pieces + 1] int32, max_seqlen_q and max_seqlen_k."""
+    rows = [len(piece.ids) for piece in pieces]
+    keys = [piece.stop for piece in pieces]
     ends = [
         torch.tensor([0, *sizes], dtype=torch.int32, device=device).cumsum(0, dtype=torch.int32)
         for sizes in (rows, keys)

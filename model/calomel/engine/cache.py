@@ -17,15 +17,155 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
-from calomel.engine.buffer import KeyValueBuffer
 from calomel.engine.config import ModelConfig
-from calomel.engine.errors import CacheCorruptError, CacheFullError, InvalidRequestError
+from calomel.engine.errors import CacheFullError, InvalidRequestError
+
+# Tokens: so many keystrokes find room in the buffer of the answer before.
+_SLACK: Final = 128
+
+
+def common_beginning(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """How many tokens `one` and `other` have in common at their beginning.
+
+    Slices are compared far faster than one token after another. The first ones are short: most contexts that differ do
+    so at once, and what was rendered a keystroke before differs at the end.
+    """
+    low, high = 0, min(len(one), len(other))
+    step = 64
+    while low < high:
+        stop = min(low + step, high)
+        if one[low:stop] != other[low:stop]:
+            break
+        low, step = stop, step * 8
+    else:
+        return low
+    high = stop - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+class Encoded(Protocol):
+    """What a network has encoded of the beginning of a sequence."""
+
+    @property
+    def length(self) -> int:
+        """Tokens that are encoded."""
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that there is room for."""
+
+    def reaches(self, length: int) -> bool:
+        """Whether it can go back to its first `length` tokens; a sliding window forgets what lies far behind."""
+
+    def cut(self, length: int) -> None:
+        """Go back to the first `length` tokens."""
+
+
+E = TypeVar("E", bound=Encoded)
+
+
+class Spares(Generic[E]):
+    """Encoded contexts that no request uses, kept for the next keystroke of whoever they belong to.
+
+    Args:
+        most: tokens that they may have room for, together; the one that was used last stays whatever its size.
+        block: only whole blocks of so many tokens are found again.
+    """
+
+    def __init__(self, most: int, *, block: int = 1) -> None:
+        self._most = most
+        self._block = block
+        # The longest unused first.
+        self._kept: list[tuple[tuple[int, ...], E]] = []
+
+    def put(self, tokens: Sequence[int], encoded: E) -> None:
+        """Keep `encoded`, which holds `tokens`."""
+        self._kept.append((tuple(tokens), encoded))
+
+    def take(self, wanted: Sequence[int]) -> E | None:
+        """The one that has most of `wanted` already, cut to what it has of it; None if it is better to begin anew.
+
+        Behind a keystroke it is that of the answer before: nothing of the context has to be copied. One that has little
+        of it is another context's, which will want it back: it is not taken.
+        """
+        common = [self._usable(tokens, encoded, tuple(wanted)) for tokens, encoded in self._kept]
+        sizes = [(count, encoded.capacity) for count, (_, encoded) in zip(common, self._kept, strict=True)]
+        chosen = max(range(len(sizes)), key=sizes.__getitem__, default=None)
+        if chosen is None or common[chosen] * 2 < len(wanted):
+            return None
+        encoded = self._kept.pop(chosen)[1]
+        encoded.cut(common[chosen])
+        return encoded
+
+    def trim(self, beside: int = 0, least: int = 1) -> None:
+        """Let go of all but `least`, the longest unused first, until they fit beside so many tokens that are in use."""
+        while len(self._kept) > least and beside + sum(encoded.capacity for _, encoded in self._kept) > self._most:
+            self._kept.pop(0)
+
+    def _usable(self, tokens: tuple[int, ...], encoded: E, wanted: tuple[int, ...]) -> int:
+        common = common_beginning(tokens, wanted)
+        common -= common % self._block
+        return common if encoded.reaches(common) else 0
+
+
+class KeyValueBuffer:
+    """Room for the keys and values of a request: what it reads from the prefix cache, once, and what it computes.
+
+    Attributes:
+        keys: [layers, capacity, Hkv, D]; `values` likewise.
+        length: so many leading tokens are committed; what lies behind is room, or the scratch of a canvas.
+        pages: the whole pages of the prefix cache that its last request had of them, if they are still there.
+    """
+
+    __slots__ = ("keys", "length", "pages", "values")
+
+    keys: Tensor
+    values: Tensor
+    length: int
+    pages: Sequence[Node]
+
+    def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
+        shape = (2, config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
+        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
+        self.length = 0
+        self.pages = ()
+
+    @property
+    def capacity(self) -> int:
+        """The number of tokens that there is room for."""
+        return self.keys.shape[1]
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for `capacity` tokens; what is committed is kept. Grows by an eighth at least, so rarely."""
+        if capacity <= self.capacity:
+            return
+        layers, old, heads, width = self.keys.shape
+        grown = self.keys.new_empty((2, layers, max(capacity + _SLACK, old * 9 // 8), heads, width))
+        grown[0, :, : self.length] = self.keys[:, : self.length]
+        grown[1, :, : self.length] = self.values[:, : self.length]
+        self.keys, self.values = grown
+
+    def reaches(self, length: int) -> bool:
+        """Whether the first `length` tokens are there."""
+        return length <= self.length
+
+    def cut(self, length: int) -> None:
+        """Go back to the first `length` tokens."""
+        self.length = length
+
 
 Tokens = tuple[int, ...]
 
@@ -154,27 +294,6 @@ class PrefixCache:
         lease.nodes = []
         lease.length = 0
 
-    def check(self) -> None:
-        """Verify the books.
-
-        Raises:
-            CacheCorruptError: a page is lost or held twice, a node is misplaced, or an idle page is not evictable.
-        """
-        held: list[int] = []
-        idle = {(used, id(node)) for used, _, node in self._idle}
-        for node in self._walk(self._root):
-            held.append(node.page)
-            if not 0 < len(node.tokens) <= self.page_size or (node.children and len(node.tokens) < self.page_size):
-                raise CacheCorruptError(f"page {node.page} holds {len(node.tokens)} tokens and has successors")
-            if node.parent is None or node.parent.children.get(node.tokens) is not node:
-                raise CacheCorruptError(f"page {node.page} is not where its tokens say")
-            if node.pins < 0:
-                raise CacheCorruptError(f"page {node.page} is pinned {node.pins} times")
-            if not node.pins and not node.children and (node.used, id(node)) not in idle:
-                raise CacheCorruptError(f"page {node.page} is idle, but can not be evicted")
-        if sorted(held + self._free) != list(range(self.pages)):
-            raise CacheCorruptError(f"{len(held)} pages held and {len(self._free)} free, of {self.pages}")
-
     def _find(self, parent: Node, wanted: Tokens, start: int, buffer: KeyValueBuffer) -> Node | None:
         """The child of `parent` that begins with `wanted`, or that could be filled up to be it."""
         exact = parent.children.get(wanted)
@@ -260,13 +379,6 @@ class PrefixCache:
         pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
         self.keys[:, pages] = torch.unflatten(buffer.keys[:, start:stop], 1, (-1, size))
         self.values[:, pages] = torch.unflatten(buffer.values[:, start:stop], 1, (-1, size))
-
-    def _walk(self, node: Node) -> Iterator[Node]:
-        waiting = list(node.children.values())
-        while waiting:
-            found = waiting.pop()
-            yield found
-            waiting.extend(found.children.values())
 
 
 def _alive(pages: Sequence[Node], most: int) -> list[Node]:

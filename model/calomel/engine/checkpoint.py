@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,25 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from calomel.engine.config import ModelConfig
+from calomel.engine.config import ModelConfig, MoeConfig
 from calomel.engine.errors import CheckpointError
-from calomel.engine.mixture import MoeConfig
 from calomel.engine.transformer import Transformer, inverse_frequency
+from calomel.storage import write_whole
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
+
+
+@cache
+def native_bfloat16() -> bool:
+    """True when the CPU multiplies bfloat16 in hardware; where it does not, bfloat16 is several times slower."""
+    capabilities = torch.cpu.get_capabilities()
+    return any(bool(capabilities.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+
+
+def native_dtype(device: str) -> torch.dtype:
+    """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
+    return torch.bfloat16 if torch.device(device).type == "cuda" or native_bfloat16() else torch.float32
 
 
 def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -115,13 +128,8 @@ def save_checkpoint(
         parts = state[ours].split(_row_counts(model.config, theirs, state[ours].shape[0]), dim=0)
         for name, part in zip(theirs, parts, strict=True):
             tensors[name] = part.detach().to(device="cpu", dtype=dtype).contiguous()
-    weights, config = folder / WEIGHTS_FILE, folder / CONFIG_FILE
-    # `save_file` would make a file that only its owner can read.
-    weights.with_suffix(".part").write_bytes(save(tensors, metadata={"format": "pt"}))
-    weights.with_suffix(".part").replace(weights)
-    said = json.dumps({**model.config.to_dict(), **(abilities or {})}, indent=2) + "\n"
-    config.with_suffix(".part").write_text(said, encoding="utf-8")
-    config.with_suffix(".part").replace(config)
+    write_whole(folder / WEIGHTS_FILE, save(tensors, metadata={"format": "pt"}))
+    write_whole(folder / CONFIG_FILE, json.dumps({**model.config.to_dict(), **(abilities or {})}, indent=2) + "\n")
 
 
 def _read(

@@ -16,7 +16,61 @@ from typing import Any, Literal, Protocol, cast, get_args
 
 from calomel.engine.errors import CheckpointError
 from calomel.engine.memory import MemoryConfig
-from calomel.engine.mixture import MoeConfig
+
+
+@dataclass(frozen=True, slots=True)
+class MoeConfig:
+    """A mixture of experts in the place of an MLP.
+
+    Attributes:
+        experts: of every layer that has some.
+        chosen: so many of them see a token.
+        intermediate_size: width of one expert.
+        score: how the router's logits become scores.
+        normalised: the scores of the chosen experts are divided by their sum.
+        bias: a bias per expert is added to the scores that choose; the weights are without it.
+        groups: the experts are in so many groups of one size, ...
+        chosen_groups: ... and a token's experts are in so many of them: those whose best two scores have the largest
+            sums.
+        scaling: the weights are multiplied by it.
+        shared: so many experts of `intermediate_size` see every token, as one wider MLP.
+        dense: layers that have an ordinary MLP instead, by number.
+    """
+
+    experts: int
+    chosen: int
+    intermediate_size: int
+    score: Literal["softmax", "sigmoid"] = "softmax"
+    normalised: bool = True
+    bias: bool = False
+    groups: int = 1
+    chosen_groups: int = 1
+    scaling: float = 1.0
+    shared: int = 0
+    dense: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.score not in {"softmax", "sigmoid"}:
+            raise CheckpointError(f"a router's scores are softmax or sigmoid, not {self.score!r}")
+        if self.groups < 1 or self.experts % self.groups:
+            raise CheckpointError(f"{self.experts} experts are not {self.groups} groups of one size")
+        if not 1 <= self.chosen_groups <= self.groups:
+            raise CheckpointError(f"{self.chosen_groups} of {self.groups} groups cannot be chosen")
+        if not 1 <= self.chosen <= self.experts // self.groups * self.chosen_groups:
+            raise CheckpointError(
+                f"{self.chosen} experts cannot be chosen out of {self.chosen_groups} groups of "
+                f"{self.experts // self.groups}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is in `config.json`; `from_dict` reads it back."""
+        return {**asdict(self), "dense": list(self.dense)}
+
+    @classmethod
+    def from_dict(cls, raw: Mapping[str, Any]) -> MoeConfig:
+        """Read what `to_dict` gave; raises TypeError for a field of the wrong type or name."""
+        return cls(**{**raw, "dense": tuple(raw.get("dense", ()))})
+
 
 LayerType = Literal["full_attention", "sliding_attention"]
 
@@ -56,9 +110,12 @@ class DiffusionConfig:
     block_cache: bool = False
 
     def __post_init__(self) -> None:
-        _need_whole(self, -1, "mask_token_id")  # none where noise is uniform
-        _need_whole(self, 0, "end_token_id")
-        _need_whole(self, 1, "block", "max_canvas")
+        need_whole(self, -1, "mask_token_id")  # none where noise is uniform
+        need_whole(self, 0, "end_token_id")
+        need_whole(self, 1, "block", "max_canvas")
+        for name in ("logit_shift", "verifiable", "reads_suffix", "block_cache"):
+            if not isinstance(getattr(self, name), bool):
+                raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
             raise CheckpointError(
                 f"with blocks of {self.block} a checkpoint is not verifiable, and max_canvas ({self.max_canvas}) is a "
@@ -68,7 +125,7 @@ class DiffusionConfig:
             raise CheckpointError(f"sub_block is {self.sub_block}; blocks of {self.block} are no multiple of it")
 
 
-def _need_whole(config: object, least: int, *names: str) -> None:
+def need_whole(config: object, least: int, *names: str) -> None:
     """Raise the CheckpointError that names the first field that is no whole number of at least `least`."""
     for name in names:
         value = getattr(config, name)
@@ -123,15 +180,25 @@ class ModelConfig:
     memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
-        _need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
-        _need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
-        _need_whole(self.diffusion, 0, "mask_token_id")
-        for name in ("rms_norm_eps", "rope_theta"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise CheckpointError(f"{name} is {getattr(self, name)}; it must be a number above 0")
+        need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+        need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
+        need_whole(self.diffusion, 0, "mask_token_id")
+        for name, least, most in (("rms_norm_eps", 0.0, 1.0), ("rope_theta", 1.0, math.inf)):
+            if not least < getattr(self, name) < most:
+                raise CheckpointError(
+                    f"{name} is {getattr(self, name)}; it must be a number above {least:.0f} and below {most:.0f}"
+                )
         for name in ("mask_token_id", "end_token_id"):
             if getattr(self.diffusion, name) >= self.vocab_size:
                 raise CheckpointError(f"{name} is {getattr(self.diffusion, name)}; vocab_size is {self.vocab_size}")
+        if self.num_attention_heads % self.num_key_value_heads:
+            raise CheckpointError(
+                f"num_attention_heads ({self.num_attention_heads}) is no multiple of num_key_value_heads "
+                f"({self.num_key_value_heads})"
+            )
+        self._check_layers()
+
+    def _check_layers(self) -> None:
         for kind in set(self.layer_types) - set(get_args(LayerType)):
             raise CheckpointError(f"layer_types has {kind!r}; there are {', '.join(get_args(LayerType))}")
         if not self.layer_types:
@@ -140,13 +207,10 @@ class ModelConfig:
             raise CheckpointError(
                 f"layer_types names {len(self.layer_types)} layers, num_hidden_layers is {self.num_hidden_layers}"
             )
-        if "sliding_attention" in self.layer_types and not self.sliding_window:
-            raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
-        if self.num_attention_heads % self.num_key_value_heads:
-            raise CheckpointError(
-                f"num_attention_heads ({self.num_attention_heads}) is no multiple of num_key_value_heads "
-                f"({self.num_key_value_heads})"
-            )
+        if "sliding_attention" in self.layer_types:
+            if not self.sliding_window:
+                raise CheckpointError("layer_types has sliding_attention layers, but sliding_window is not set")
+            need_whole(self, 1, "sliding_window")
 
     def window(self, layer: int) -> int | None:
         """How many positions back layer `layer` sees, itself included; None when it sees all."""

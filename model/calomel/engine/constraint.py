@@ -1,40 +1,158 @@
-"""What an answer may be: a constraint says, token by token, which answers are allowed.
+"""Where a constraint meets what the model proposes.
 
-The engine knows no grammar. It asks a walk, which stands behind the tokens that are settled, what may come next.
+A canvas is decided in parallel, a constraint reads from left to right. So the canvas has a front: what stands before it
+is settled, and what is revealed behind it is a proposal. Behind every step the front moves over what the constraint
+allows. At the first refused position the constraint masks the logits and a token is drawn, and what was proposed
+beside the refused one is masked again. The front moves by one token a step at least, and over all that is forced.
+
+Causal decisions come one behind the other anyway: each is made within the constraint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from calomel.engine.decoder import Canvas, Job, Prediction
+from calomel.engine.errors import ConstraintFailedError
+from calomel.engine.request import Walk
+from calomel.engine.sampling import Choice, sample
+
+K = TypeVar("K", bound=Canvas)
 
 
-class Walk(Protocol):
-    """One way through a constraint: it stands behind the tokens that it has taken in. The end token is none of them."""
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one forward: `logits` [R, V] behind the penalties, and what was drawn from them unconstrained."""
 
-    def advance(self, tokens: Sequence[int]) -> int:
-        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
-        ...
+    logits: Tensor
+    choice: Choice
 
-    def may_end(self) -> bool:
-        """Whether the tokens that were taken in are a whole answer."""
-        ...
+    def told(self, row: int, token: int | None = None) -> Prediction:
+        """The token that was drawn, or one that is decided elsewhere.
 
-    def allowed(self) -> bytes:
-        """The tokens that may come next, one bit each: token `id` is bit `id % 8` of byte `id // 8`.
-
-        Bits of the end token and beyond the vocabulary have no meaning; bytes that are not there are 0.
+        Probability and entropy are those of the model's own distribution, whatever the constraint has left of it.
         """
-        ...
+        own, log_prob = self.choice.token[row], self.choice.log_prob[row]
+        if token is None:
+            token = int(own)
+        else:
+            log_prob = log_prob + self.logits[row, token] - self.logits[row, own]
+        return Prediction(token, float(log_prob), float(self.choice.entropy[row]))
 
-    def forced(self) -> Sequence[int]:
-        """Tokens that come next in any case, as far as that is known; none is always right."""
-        ...
+
+def decide(
+    job: Job[Any, Any, Any],
+    walk: Walk,
+    predictions: Sequence[Prediction],
+    rows: Rows,
+    *,
+    row: int,
+    column: int,
+    draft: Sequence[int],
+) -> list[Prediction]:
+    """The causal `predictions`, made from `row` on for the positions from `column` on, within the constraint.
+
+    They end at the first that the draft does not foretell: those behind it were predicted from another text.
+    """
+    decided: list[Prediction] = []
+    for place, found in enumerate(predictions, column):
+        taken = found
+        if not accepts(job, walk, found.token):
+            taken = rows.told(row, draw_allowed(job, walk, place, rows.logits[row]))
+        decided.append(taken)
+        row += 1
+        if taken.token in job.ends or place >= len(draft) or draft[place] != taken.token:
+            break
+    return decided
 
 
-class Constraint(Protocol):
-    """Which answers are allowed. Can be shared by requests."""
+def settle(job: Job[Any, K, Any], walk: Walk, rows: Rows, *, row: int, last: bool) -> None:
+    """Move the front of a canvas behind a step: `row` is that of the front; the `last` step settles the canvas.
 
-    def begin(self) -> Walk:
-        """A walk at the beginning of an answer; used by one thread at a time."""
-        ...
+    What is settled is revealed, what was proposed beside a refused token is not.
+    """
+    canvas, start, vocab = job.canvas, job.front, rows.logits.shape[-1]
+    for column in range(start, len(canvas)):
+        at = row + column - start
+        found = None
+        if canvas.ids[column] == canvas.mask_token_id:
+            # The likeliest if the front has not moved in this step, else what is forced.
+            only = None if column == start else only_token(job, walk, column, vocab)
+            if only is None and column > start:
+                return
+            found = rows.told(at, only)
+        token = canvas.ids[column] if found is None else found.token
+        accepted = accepts(job, walk, token)
+        if not accepted:
+            token = draw_allowed(job, walk, column, rows.logits[at])
+            found = rows.told(at, token)
+        if found is not None:
+            canvas.settle(column, found)
+        job.front = column + 1
+        if token in job.ends:
+            return
+        if not accepted and not last:
+            canvas.hide(job.front, len(canvas))
+
+
+def accepts(job: Job[Any, Any, Any], walk: Walk, token: int) -> bool:
+    """Whether `walk` has taken `token` in, or lets the answer end with it."""
+    return walk.may_end() if token in job.ends else walk.advance((token,)) == 1
+
+
+def only_token(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> int | None:
+    """The one token that can stand at `column`, if that is known without much ado."""
+    forced = walk.forced()
+    if forced:
+        return forced[0]
+    if not walk.may_end():
+        return None
+    ids = _allowed(job, walk, column, vocab)
+    return int(ids[0]) if ids.size == 1 else None
+
+
+def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tensor) -> int:
+    """A token for `column` behind the final ones, out of those that `walk` allows, which takes it in.
+
+    Args:
+        job: whose canvas it is.
+        walk: stands before `column`.
+        column: of the canvas.
+        logits: [V], of that position.
+
+    Raises:
+        ConstraintFailedError: the constraint has no way on, or refuses a frozen token.
+    """
+    if job.offset + column in job.request.frozen:
+        raise ConstraintFailedError("the constraint does not allow a frozen token")
+    ids = torch.from_numpy(_allowed(job, walk, column, len(logits))).to(logits.device)
+    left, sampling, index = logits[ids][None], job.request.sampling, 0
+    if ids.numel() > 1:
+        drawn = job.generator if sampling.temperature > 0 and bool(left.isfinite().all()) else None
+        index = int(left.argmax(dim=-1) if drawn is None else sample(left, sampling, drawn))
+    token = int(ids[index])
+    if token not in job.ends:
+        walk.advance((token,))
+    return token
+
+
+def _allowed(job: Job[Any, Any, Any], walk: Walk, column: int, vocab: int) -> np.ndarray:
+    """The ids [N] int64, in rising order, that may stand at `column`; not empty."""
+    bits = np.unpackbits(np.frombuffer(walk.allowed(), dtype=np.uint8), bitorder="little")[:vocab]
+    left = np.zeros(vocab, dtype=bool)
+    left[: len(bits)] = bits
+    mask = job.diffusion.mask_token_id
+    left[[*job.ends, *((mask,) if mask >= 0 else ())]] = False
+    # An answer that can only end does so whatever its length; but not before tokens that were promised.
+    if walk.may_end() and (not job.bans_end(column) or not (left.any() or job.frozen_behind(column))):
+        left[job.ends[0]] = True
+    ids = np.flatnonzero(left)
+    if not ids.size:
+        raise ConstraintFailedError("the constraint leaves no token, and the answer may not end")
+    return ids

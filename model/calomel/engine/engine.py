@@ -1,149 +1,165 @@
-"""The engine of our own decoder: contexts in an exact prefix cache, answers on canvases behind it.
+"""The engine: a thread that serves requests on one decoder, whatever its model and its way to denoise.
 
-What the prefix cache has of a request's context is copied into its buffer, the rest is encoded in chunks and its pages
-are kept; canvases are denoised (or drafted and verified) step by step, side by side with other requests.
+A request's life: `submit` checks it in the caller's thread and queues it; the scheduler admits it; the decoder takes it
+one step on at a time, side by side with other requests, until it has settled the handle.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final, Literal
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Final, Self
 
 import torch
 
-from calomel.engine.cache import PrefixCache
-from calomel.engine.checkpoint import load_checkpoint
-from calomel.engine.denoise import Denoiser, StepReport
-from calomel.engine.errors import InvalidRequestError
-from calomel.engine.foresight import Foresight
-from calomel.engine.job import Clock
-from calomel.engine.length import LengthBias
-from calomel.engine.precision import native_bfloat16
-from calomel.engine.request import Priority
-from calomel.engine.resident.options import ResidentOptions
-from calomel.engine.serving import PLACES, PREFILL_SECONDS, Serving
-from calomel.engine.transformer import Transformer
-from calomel.engine.work import Work
+from calomel.engine.config import Shape
+from calomel.engine.decoder import Decoder, Job, Work, alone
+from calomel.engine.errors import DeadlineExceededError, EngineStoppedError, InvalidRequestError
+from calomel.engine.handle import Handle
+from calomel.engine.request import Request, check
+from calomel.engine.scheduler import Pace, Scheduler
 
-# A keystroke adds a few tokens to the cached prefix, and the near suffix follows it.
-_WITHIN_FIRST_STEP: Final = 64
+# Seconds. Beside a client with 32K tokens another one's answer took 0.55 s on one thread; with 0.1, 0.87 s.
+_PREFILL_SECONDS: Final = 0.06
+
+# Times `max_batch`: of each priority so many requests may have begun, where that many clients ask.
+_PLACES: Final = 2
 
 
-class Engine(Serving):
-    """Serves requests on one model, from a thread of its own.
+class Engine:
+    """Serves requests with one decoder, from a thread of its own.
 
     Args:
-        model: the decoder, on its device.
-        cache_tokens: context tokens that the prefix cache has room for.
-        spare_tokens: room for contexts and answers that are laid out: those being served, of which there are no more at
-            a time, and those of the last requests, so that the next keystroke of as many contexts copies nothing. None
-            for a quarter of the cache beside whatever is being served.
-        page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
+        decoder: does the work of a step.
         max_batch: requests of one priority that are served at a time.
-        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
-        prefill_seconds: chunks become shorter where one takes longer while somebody else is served, see `Serving`.
-        device: where the model is moved to.
-        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
-        length_bias: canvas length to the confidence that the length probe subtracts for it.
-        clock: seconds that deadlines are compared with.
-        observe: called on the engine's thread behind every forward.
-        foresight: which second steps ride on first ones; None for the usual ones.
-        resident: denoising steps stay on the device, see `ResidentOptions`; None for so on CUDA alone, False for never.
+        prefill_seconds: chunks become shorter where one takes longer while somebody else is served; None for never.
+
+    Attributes:
+        config: of the model.
+        decoder: see above.
     """
 
-    def __init__(  # noqa: PLR0913  (independent options, each with its default)
+    def __init__(
         self,
-        model: Transformer,
+        decoder: Decoder[Any, Any, Any],
         *,
-        cache_tokens: int = 65536,
-        spare_tokens: int | None = None,
-        page_size: int = 16,
         max_batch: int = 8,
-        prefill_chunk: int = 512,
-        prefill_seconds: float | None = PREFILL_SECONDS,
-        device: torch.device | str = "cpu",
-        threads: int | None = None,
-        length_bias: LengthBias | None = None,
-        clock: Clock = time.monotonic,
-        observe: Callable[[StepReport], None] | None = None,
-        foresight: Foresight | None = None,
-        resident: ResidentOptions | Literal[False] | None = None,
+        prefill_seconds: float | None = _PREFILL_SECONDS,
     ) -> None:
-        if page_size < 1:
-            raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
-        if cache_tokens < page_size:
-            raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
-        if threads is not None and threads < 1:
-            raise InvalidRequestError(f"threads is {threads}; it must be at least 1")
-        model = model.to(device).eval()
-        self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
-        block = model.config.diffusion.block
-        page_size += -page_size % block
-        weight = model.embed_tokens.weight
-        pages = max(1, cache_tokens // page_size)
-        self.cache = PrefixCache(
-            model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=weight.device
+        if max_batch < 1:
+            raise InvalidRequestError(f"max_batch is {max_batch}; it must be at least 1")
+        if prefill_seconds is not None and not prefill_seconds > 0:
+            raise InvalidRequestError(f"prefill_seconds is {prefill_seconds}; it must be above 0")
+        self.config: Shape = decoder.config
+        self.decoder = decoder
+        self._pace = Pace(most=decoder.prefill_chunk, unit=decoder.prefill_unit, seconds=prefill_seconds)
+        self._scheduler: Scheduler[Job[Any, Any, Any]] = Scheduler(
+            max_batch=max_batch, pace=self._pace, prefill_unit=decoder.prefill_unit, places=_PLACES * max_batch
         )
-        denoiser = Denoiser(
-            model,
-            self.cache,
-            slots=max_batch * PLACES * len(Priority),
-            spare_tokens=cache_tokens // 4 if spare_tokens is None else spare_tokens,
-            room=spare_tokens,
-            threads=threads,
-            within_first_step=min(_WITHIN_FIRST_STEP, prefill_chunk),
-            within_forward=prefill_chunk,
-            length_bias=length_bias,
-            clock=clock,
-            observe=observe,
-            resident=_resident_on(weight.device) if resident is None else resident or None,
-        )
-        self._denoiser = denoiser
-        if foresight is not None:
-            self.foresee(foresight)
-        super().__init__(
-            denoiser,
-            max_batch=max_batch,
-            prefill_chunk=prefill_chunk,
-            prefill_unit=block,
-            prefill_seconds=prefill_seconds,
-        )
+        self._failure: BaseException | None = None
+        # The context of the last request: the next one is mostly the same with a letter more.
+        self._checked: tuple[int, ...] = ()
+        self._thread = threading.Thread(target=self._serve, name="calomel-engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, request: Request) -> Handle:
+        """Queue `request` and return at once.
+
+        Raises:
+            InvalidRequestError: a field is wrong; the subclass and the message tell which.
+            EngineStoppedError: the engine was closed, or its thread failed.
+        """
+        (handle,) = self.submit_all((request,))
+        return handle
+
+    def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
+        """Queue `requests` at the same moment, so that none of them has a forward of its own first.
+
+        Raises:
+            InvalidRequestError: a field of one of them is wrong; nothing is queued.
+            EngineStoppedError: the engine was closed, or its thread failed.
+        """
+        for request in requests:
+            check(request, self.config, self._checked)
+            self._checked = request.context
+        handles = tuple(Handle(on_cancel=self._scheduler.wake) for _ in requests)
+        pairs = zip(requests, handles, strict=True)
+        if not self._scheduler.submit([self.decoder.job(request, handle) for request, handle in pairs]):
+            raise self._stopped()
+        return handles
+
+    @property
+    def occupancy(self) -> tuple[int, int]:
+        """How many requests are in the batch, and how many wait for a place in it."""
+        return self._scheduler.occupancy
 
     @property
     def work(self) -> Work:
         """What was done so far."""
-        return self._denoiser.work
+        return self.decoder.work
 
-    def foresee(self, foresight: Foresight) -> None:
-        """Guess second steps as `foresight` does, from now on."""
-        self._denoiser.foresee(foresight)
+    @property
+    def weight_bytes(self) -> int:
+        """What the weights take."""
+        return self.decoder.weight_bytes
 
-    @classmethod
-    def from_checkpoint(
-        cls, folder: Path, *, device: str = "cpu", dtype: torch.dtype | None = None, **options: object
-    ) -> Engine:
-        """Load the checkpoint in `folder` and serve it; `options` are the constructor's.
+    def close(self) -> None:
+        """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""
+        self._scheduler.close()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
-        Args:
-            folder: with `config.json` and `model.safetensors`.
-            device: where it runs.
-            dtype: of weights and cache; None for bfloat16 where `device` computes in it, else float32.
-            **options: of the constructor.
+    def __enter__(self) -> Self:
+        return self
 
-        Raises:
-            CheckpointError: the checkpoint is incomplete or damaged.
-        """
-        model = load_checkpoint(folder, dtype=native_dtype(device) if dtype is None else dtype, device=device)
-        return cls(model, device=device, **options)  # type: ignore[arg-type]
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
+    def _serve(self) -> None:
+        try:
+            with torch.inference_mode():
+                while self._scheduler.wait():
+                    self._step()
+        except BaseException as error:  # noqa: BLE001  (whoever waits must hear of it, whatever it is)
+            self._failure = error
+        finally:
+            self._scheduler.stop(self._stopped())
 
-def native_dtype(device: str) -> torch.dtype:
-    """The type that `device` computes fastest in: bfloat16 where it is native, else float32."""
-    return torch.bfloat16 if torch.device(device).type == "cuda" or native_bfloat16() else torch.float32
+    def _step(self) -> None:
+        """The one loop over steps goes through here: who is late, who leaves, who comes, and a step of those picked."""
+        scheduler, decoder = self._scheduler, self.decoder
+        for job in scheduler.expired(decoder.clock()):
+            with alone(job.handle):
+                self._answer_in_time(job)
+        self._let_go()
+        while (admitted := scheduler.admit(decoder.fits)) is not None:
+            with alone(admitted.handle):
+                decoder.begin(admitted)
+        picked, began = scheduler.pick(), decoder.clock()
+        rows = sum(job.prefill_rows for job in picked)
+        decoder.step(picked)
+        self._pace.took(rows, decoder.clock() - began)
+        self._let_go()
 
+    def _answer_in_time(self, job: Job[Any, Any, Any]) -> None:
+        """The deadline has passed: what is known without a gap is the answer."""
+        if not job.forwards:
+            raise DeadlineExceededError(
+                "the deadline passed before the first step; allow more time or a shorter context"
+            )
+        self.decoder.take_known(job)
+        self.decoder.finish(job, "stop" if job.end_log_prob is not None else "deadline")
 
-def _resident_on(device: torch.device) -> ResidentOptions | None:
-    # On a CPU a fixed shape only adds rows: there is no launch to save, and no copy between host and device.
-    return ResidentOptions() if device.type == "cuda" else None
+    def _let_go(self) -> None:
+        for job in self._scheduler.leaving():
+            self.decoder.end(job)
+
+    def _stopped(self) -> EngineStoppedError:
+        if self._failure is None:
+            return EngineStoppedError("the engine was closed")
+        error = EngineStoppedError(f"the engine's thread failed: {self._failure!r}")
+        error.__cause__ = self._failure
+        return error

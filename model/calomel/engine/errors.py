@@ -74,12 +74,6 @@ class CacheFullError(EngineError):
     code = "cache_full"
 
 
-class CacheCorruptError(EngineError):
-    """The prefix cache's own books do not add up; a defect of the engine, please report it."""
-
-    code = "cache_corrupt"
-
-
 class ConstraintFailedError(EngineError):
     """The request's constraint leaves no way to go on: no token is allowed, or a promised one is refused."""
 

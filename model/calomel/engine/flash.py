@@ -10,7 +10,6 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -19,8 +18,9 @@ from torch import Tensor
 FlashVarlen = Callable[..., Tensor]
 """Attention over segments of different lengths, as `flash_attn_varlen_func` of flash-attn 2 is called."""
 
-HOPPER: Final = 9
-"""The major number of what flash-attn 3 is for."""
+# The major number of what flash-attn 3 is for.
+_HOPPER: Final = 9
+_LENGTHS: Final = ("cu_seqlens_q", "cu_seqlens_k", "window_size")
 
 
 @functools.cache
@@ -29,21 +29,20 @@ def flash_varlen() -> FlashVarlen | None:
     if not torch.cuda.is_available():
         return None
     major = torch.cuda.get_device_capability()[0]
-    lengths = ("cu_seqlens_q", "cu_seqlens_k", "window_size")
-    found = installed("flash_attn_interface", "flash_attn_varlen_func", lengths) if major == HOPPER else None
-    if found is not None:
-        return _Plain(found)
-    found = installed("flash_attn.cute", "flash_attn_varlen_func", lengths) if major >= HOPPER else None
-    if found is not None:
-        return _Cute(found)
-    found = installed("flash_attn", "flash_attn_varlen_func", lengths)
-    if found is not None:
-        return _Plain(found)
-    found = installed("torch.nn.attention.varlen", "varlen_attn", ("cu_seq_q", "window_size", "enable_gqa"))
-    return None if found is None else _Torch(found)
+    known = (
+        (major == _HOPPER, "flash_attn_interface", "flash_attn_varlen_func", _LENGTHS, _plain),
+        (major >= _HOPPER, "flash_attn.cute", "flash_attn_varlen_func", _LENGTHS, _cute),
+        (True, "flash_attn", "flash_attn_varlen_func", _LENGTHS, _plain),
+        (True, "torch.nn.attention.varlen", "varlen_attn", ("cu_seq_q", "window_size", "enable_gqa"), _torch),
+    )
+    for fits, module, name, parameters, called in known:
+        found = _installed(module, name, parameters) if fits else None
+        if found is not None:
+            return functools.partial(called, found)
+    return None
 
 
-def installed(module: str, name: str, parameters: Sequence[str]) -> Callable[..., Any] | None:
+def _installed(module: str, name: str, parameters: Sequence[str]) -> Callable[..., Any] | None:
     """The function `name` of `module`, if it is there and has `parameters`."""
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), name)
@@ -53,71 +52,29 @@ def installed(module: str, name: str, parameters: Sequence[str]) -> Callable[...
     return found if all(parameter in known for parameter in parameters) else None
 
 
-def first(result: Tensor | tuple[Tensor, ...]) -> Tensor:
+def _first(result: Tensor | tuple[Tensor, ...]) -> Tensor:
     """The attention; some releases return what the softmax was divided by, too."""
-    if isinstance(result, tuple):
-        return result[0]
-    return result
+    return result[0] if isinstance(result, tuple) else result
 
 
-def bounds(past: int, *, causal: bool) -> tuple[int | None, int | None]:
-    """A window as flash-attn 4 wants it: no bound is None, and of a causal row, the one ahead goes without saying."""
-    return (None if past < 0 else past, 0 if causal and past >= 0 else None)
+def _plain(call: Callable[..., Any], *args: Any, **options: Any) -> Tensor:
+    """flash-attn 2 and 3."""
+    return _first(call(*args, **options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    call: Callable[..., Any]
-
-    def __call__(self, *args: Any, **options: Any) -> Tensor:
-        return first(self.call(*args, **options))
-
-
-@dataclass(frozen=True, slots=True)
-class _Cute:
-    call: Callable[..., Any]
-
-    def __call__(  # noqa: PLR0913  (as flash-attn 2 has it)
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        ends_q: Tensor,
-        ends_k: Tensor,
-        longest_q: int,
-        longest_k: int,
-        *,
-        causal: bool,
-        window_size: tuple[int, int],
-    ) -> Tensor:
-        known = inspect.signature(self.call).parameters
-        longest = {"max_seqlen_q": longest_q, "max_seqlen_k": longest_k}
-        options = {name: value for name, value in longest.items() if name in known}
-        window = bounds(window_size[0], causal=causal)
-        found = self.call(
-            q, k, v, cu_seqlens_q=ends_q, cu_seqlens_k=ends_k, causal=causal, window_size=window, **options
-        )
-        return first(found)
+def _cute(call: Callable[..., Any], *args: Any, causal: bool, window_size: tuple[int, int]) -> Tensor:
+    """flash-attn 4: no bound is None, and of a causal row, the one ahead goes without saying."""
+    q, k, v, ends_q, ends_k, longest_q, longest_k = args
+    known = inspect.signature(call).parameters
+    longest = {"max_seqlen_q": longest_q, "max_seqlen_k": longest_k}
+    options = {name: value for name, value in longest.items() if name in known}
+    past = window_size[0]
+    window = (None if past < 0 else past, 0 if causal and past >= 0 else None)
+    return _first(call(q, k, v, cu_seqlens_q=ends_q, cu_seqlens_k=ends_k, causal=causal, window_size=window, **options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Torch:
-    call: Callable[..., Any]
-
-    def __call__(  # noqa: PLR0913  (as flash-attn 2 has it)
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        ends_q: Tensor,
-        ends_k: Tensor,
-        longest_q: int,
-        longest_k: int,
-        *,
-        causal: bool,
-        window_size: tuple[int, int],
-    ) -> Tensor:
-        window = (window_size[0], 0) if causal else window_size
-        grouped = q.shape[1] != k.shape[1]
-        lengths = (ends_q, ends_k, longest_q, longest_k)
-        return first(self.call(q, k, v, *lengths, window_size=window, enable_gqa=grouped))
+def _torch(call: Callable[..., Any], *args: Any, causal: bool, window_size: tuple[int, int]) -> Tensor:
+    """PyTorch's own: it knows windows alone, and is told that heads are grouped."""
+    q, k, *_ = args
+    window = (window_size[0], 0) if causal else window_size
+    return _first(call(*args, window_size=window, enable_gqa=q.shape[1] != k.shape[1]))

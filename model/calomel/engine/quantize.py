@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from calomel.engine.errors import CheckpointError
-from calomel.engine.moe import Stack
-from calomel.engine.transformer import Transformer
+from calomel.engine.transformer import Stack, Transformer
 
 Quantization = Literal["int8", "fp8"]
 

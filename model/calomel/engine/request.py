@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal, Protocol
 
-from calomel.engine.beginning import common_beginning
+from calomel.engine.cache import common_beginning
 from calomel.engine.config import Shape
-from calomel.engine.constraint import Constraint
 from calomel.engine.errors import (
     ContextTooLongError,
     EmptyContextError,
@@ -23,8 +23,100 @@ from calomel.engine.errors import (
     PolicyUnavailableError,
     TokenOutOfRangeError,
 )
-from calomel.engine.reveal import parse_policy
+from calomel.engine.policies import parse_policy
 
+
+class Walk(Protocol):
+    """One way through a constraint: it stands behind the tokens that it has taken in. The end token is none of them."""
+
+    def advance(self, tokens: Sequence[int]) -> int:
+        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
+        ...
+
+    def may_end(self) -> bool:
+        """Whether the tokens that were taken in are a whole answer."""
+        ...
+
+    def allowed(self) -> bytes:
+        """The tokens that may come next, one bit each: token `id` is bit `id % 8` of byte `id // 8`.
+
+        Bits of the end token and beyond the vocabulary have no meaning; bytes that are not there are 0.
+        """
+        ...
+
+    def forced(self) -> Sequence[int]:
+        """Tokens that come next in any case, as far as that is known; none is always right."""
+        ...
+
+
+class Constraint(Protocol):
+    """Which answers are allowed. Can be shared by requests."""
+
+    def begin(self) -> Walk:
+        """A walk at the beginning of an answer; used by one thread at a time."""
+        ...
+
+
+FinishReason = Literal["stop", "length", "deadline"]
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasState:
+    """The whole answer so far and the current canvas, behind one step.
+
+    Attributes:
+        step: forwards of this request so far, prefill not counted.
+        ids: token ids; the mask token where nothing is known yet.
+        revealed: per position, whether the token is there to stay (but for `revise`); a draft that is still to be
+            verified is shown, but is not revealed.
+    """
+
+    step: int
+    ids: tuple[int, ...]
+    revealed: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One finished answer.
+
+    Attributes:
+        ids: the answer without the end token.
+        log_probs: natural logarithm of each token's probability (temperature 1, mask token excluded) when it was
+            revealed; with the policies `verified` and `left_to_right` the exact causal one.
+        entropies: of each position's distribution when it was revealed, in nats.
+        flips: how often the best token of each position changed from step to step.
+        end_log_prob: log-probability of the end token, if the answer ended by one.
+        finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
+        steps: denoising steps.
+        forwards: all forwards behind the prefill. The length probe and the causal encoding of a finished canvas that
+            another one follows ride on a canvas forward.
+        cached_tokens: context tokens read from the prefix cache.
+        computed_tokens: context tokens that were not in it.
+        canvas_length: the canvas length that was used; 0 when the answer needed none.
+        length_scores: (length, score) of every candidate, when the probe chose.
+        prefill_seconds: from the first work on the request until its context was encoded.
+        denoise_seconds: from there to the end.
+    """
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    entropies: tuple[float, ...]
+    flips: tuple[int, ...]
+    end_log_prob: float | None
+    finish_reason: FinishReason
+    steps: int
+    forwards: int
+    cached_tokens: int
+    computed_tokens: int
+    canvas_length: int
+    length_scores: tuple[tuple[int, float], ...]
+    prefill_seconds: float
+    denoise_seconds: float
+
+
+# In float32 a logit of 1e8 divided by it is still a number.
+_COLDEST = 1e-30
 _NOTHING_FROZEN: Mapping[int, int] = MappingProxyType({})
 
 
@@ -40,7 +132,8 @@ class SamplingParams:
     """How a token is drawn from the model's distribution; the defaults take the most probable one.
 
     Attributes:
-        temperature: 0 takes the best token (of equal ones the one with the lower id).
+        temperature: 0 takes the best token (of equal ones the one with the lower id); so does one below 1e-30, which no
+            logit can be divided by.
         top_p: smallest set of tokens with at least this probability, after `temperature` and `top_k`.
         top_k: the number of most probable tokens that may be drawn; -1 for all.
         frequency_penalty: subtracted from a token's logit once for each time the answer has it.
@@ -56,6 +149,10 @@ class SamplingParams:
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
     seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if 0 < self.temperature < _COLDEST:
+            object.__setattr__(self, "temperature", 0.0)
 
     @property
     def penalised(self) -> bool:
@@ -77,10 +174,9 @@ class Request:
             predicted before the last of them.
         sampling: how tokens are drawn.
         policy: `threshold:P`, `prefix:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or
-            `left_to_right`; in window mode also those that `parse_algorithm` names, with blocks also those that
-            `parse_policy` does.
+            `left_to_right`; with blocks also the others that `parse_policy` reads, and for models that read in both
+            directions those that `parse_algorithm` names.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
-        revise: revealed positions whose best token changed take the new one.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
         priority: who waits.
         record_canvases: yield the canvas after every step through `Handle.states`.
@@ -98,8 +194,6 @@ class Request:
         guess: what the answer is probably made of, in order, such as the text that it rewrites. With the policy
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
-        overlap: while no more positions of a canvas are masked than these, and its end is not found, the next one is
-            denoised beside it, in the same forwards. 0: one behind the other.
         suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
         session: requests of the same name have much of their contexts in common, such as those of one workspace. Where
             there are several engines, the same one answers them.
@@ -113,7 +207,6 @@ class Request:
     sampling: SamplingParams = field(default_factory=SamplingParams)
     policy: str = "threshold:0.9"
     max_steps: int = 16
-    revise: bool = False
     deadline: float | None = None
     priority: Priority = Priority.INTERACTIVE
     record_canvases: bool = False
@@ -123,7 +216,6 @@ class Request:
     given: tuple[int, ...] | None = None
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None
-    overlap: int = 0
     suffix: tuple[int, ...] = ()
     session: str = ""
     client: str = ""
@@ -203,8 +295,6 @@ def _check_canvas(request: Request, config: Shape) -> None:
             raise InvalidCanvasError(f"canvas length {length} is outside of 1..{longest}")
     if request.max_steps < 1:
         raise InvalidCanvasError(f"max_steps is {request.max_steps}; it must be at least 1")
-    if request.overlap < 0:
-        raise InvalidCanvasError(f"overlap is {request.overlap}; it must be at least 0")
     for position, token in request.frozen.items():
         if not 0 <= position < request.max_new_tokens:
             raise InvalidCanvasError(f"frozen position {position} is outside of 0..{request.max_new_tokens - 1}")

@@ -6,6 +6,7 @@ excluded, penalties included): they do not depend on how the token was drawn fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -103,6 +104,27 @@ def best_tokens(logits: Tensor) -> Tensor:
     return block * _BLOCK + blocks[torch.arange(rows, device=logits.device), block].argmax(dim=-1)
 
 
+def best_length(
+    lengths: Sequence[int], log_probs: Sequence[Sequence[float]]
+) -> tuple[int, tuple[tuple[int, float], ...]]:
+    """The length probe: how long a canvas this context wants, from one forward over all candidate lengths.
+
+    Follows CAL (arXiv 2602.00476): the mean confidence of the first step peaks near the true length. All candidates
+    attend to the same cached context, and the chosen one's predictions are its first denoising step: the probe costs
+    rows but no forward.
+
+    Args:
+        lengths: the candidates.
+        log_probs: of the best tokens of each candidate's masked positions.
+
+    Returns:
+        Index of the candidate with the highest score, of equal ones the shortest; and pairs of length and score.
+    """
+    scores = [math.fsum(map(math.exp, row)) / len(row) if row else 1.0 for row in log_probs]
+    best = max(range(len(lengths)), key=lambda index: (scores[index], -lengths[index]))
+    return best, tuple(zip(lengths, scores, strict=True))
+
+
 def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
     """Apply the penalties of `params` to logits [R, V]."""
     if params.repetition_penalty != 1.0:
@@ -130,12 +152,6 @@ def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
         beyond = ordered.cumsum(dim=-1) - ordered >= params.top_p
         logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
     return logits
-
-
-def margins(logits: Tensor) -> Tensor:
-    """The distance of the best two logits of every row: [R, V] to [R]."""
-    top = logits.topk(2, dim=-1).values
-    return top[:, 0] - top[:, 1]
 
 
 def count_tokens(

@@ -16,15 +16,73 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic
+from typing import Final, Generic, Protocol, TypeVar
 
 from calomel.engine.errors import EngineError, RequestCancelledError
-from calomel.engine.pace import Pace
-from calomel.engine.request import Priority
-from calomel.engine.worker import W
+from calomel.engine.handle import Handle
+from calomel.engine.request import Priority, Request
+
+# A forward of fewer rows takes hardly less time: weights are read, kernels are launched.
+_LEAST: Final = 32
+# A single fast step, as one whose keys were all cached, is no reason to make the next one wait.
+_GROWTH: Final = 1.5
+# Before anything is measured.
+_FIRST: Final = 4
+
 
 # Of every chunk, one part in so many is the oldest request's.
 _OLDEST: Final = 4
+
+
+class Pace:
+    """The size of the next chunk.
+
+    Args:
+        most: tokens of a chunk at most.
+        unit: chunks are multiples of it, and at least it.
+        seconds: others wait so long for a chunk; None for as long as `most` tokens take.
+    """
+
+    def __init__(self, *, most: int, unit: int = 1, seconds: float | None) -> None:
+        self._most = max(most, unit)
+        self._unit = unit
+        self._seconds = seconds
+        self._rate: float | None = None
+
+    def chunk(self, *, alone: bool) -> int:
+        """Tokens of the next chunk; `most` for who is alone: what comes next is mostly behind the same context."""
+        if self._seconds is None or alone:
+            return self._most
+        fitting = self._most / _FIRST if self._rate is None else self._rate * self._seconds
+        rows = int(min(self._most, max(fitting, _LEAST)))
+        return max(rows - rows % self._unit, self._unit)
+
+    def took(self, rows: int, seconds: float) -> None:
+        """A step that encoded `rows` tokens took `seconds`."""
+        if not rows or seconds <= 0:
+            return
+        rate = rows / seconds
+        # Slower at once, faster by and by; a short chunk is slower by the row than a long one, and tells less.
+        if self._rate is None or rate < self._rate:
+            enough = self._rate is None or rows >= _LEAST
+            self._rate = rate if enough else self._rate
+        else:
+            self._rate = min(rate, self._rate * _GROWTH)
+
+
+class Scheduled(Protocol):
+    """One request while it is served."""
+
+    request: Request
+    handle: Handle
+    prefill_rows: int
+
+    @property
+    def prefill_left(self) -> int:
+        """Context tokens still to be encoded, in chunks of `prefill_rows`; 0 where nothing is done in chunks."""
+
+
+W = TypeVar("W", bound=Scheduled)
 
 
 class Scheduler(Generic[W]):

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The `config.json` of `folder`; raises CheckpointError when it is absent or no JSON object."""
+    path = folder / "config.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
+    return raw
 
 
 def decoder_config(
@@ -72,8 +88,60 @@ def _refuse(raw: Mapping[str, Any]) -> None:
     kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, Mapping) else scaling
     if kind != "default":
         raise CheckpointError(f"config.json says rope_scaling {kind!r}; only positions that are not scaled are there")
-    if raw.get("hidden_act", "silu") not in {"silu", "swish"}:
+    if raw.get("hidden_act", "silu") not in ("silu", "swish"):
         raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
+    kinds = raw.get("layer_types") or ()
+    if any(each != "full_attention" for each in kinds):
+        raise CheckpointError(f"config.json says layer_types {kinds!r}; only full_attention is there")
     for name in ("use_sliding_window", "mlp_bias"):
         if raw.get(name):
             raise CheckpointError(f"config.json says {name}; such a checkpoint is not there")
+
+
+def token_ids(folder: Path) -> dict[str, int]:
+    """Every added token's name and id, from tokenizer.json, added_tokens.json and tokenizer_config.json.
+
+    Raises:
+        CheckpointError: one of these files is there and damaged.
+    """
+    found: dict[str, int] = {}
+    fast = _read(folder / "tokenizer.json")
+    found |= {token["content"]: int(token["id"]) for token in fast.get("added_tokens") or ()}
+    found |= {name: number for name, number in _read(folder / "added_tokens.json").items() if isinstance(number, int)}
+    decoder = _read(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
+    return found | {token["content"]: int(number) for number, token in decoder.items()}
+
+
+def token_id(folder: Path, *names: str) -> int | None:
+    """The id of the first of `names` that the checkpoint has, as an added token or in its vocabulary; else None.
+
+    Raises:
+        CheckpointError: a tokenizer file is there and damaged.
+    """
+    added = token_ids(folder)
+    for name in names:
+        if name in added:
+            return added[name]
+    model = _read(folder / "tokenizer.json").get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else _read(folder / "vocab.json")
+    if isinstance(vocabulary, Mapping):
+        return next((int(vocabulary[name]) for name in names if name in vocabulary), None)
+    return None
+
+
+def need_token_id(folder: Path, *names: str) -> int:
+    """The same; raises CheckpointError where the checkpoint has none of `names`."""
+    found = token_id(folder, *names)
+    if found is None:
+        raise CheckpointError(f"the tokenizer in {folder} has no token {' or '.join(names)}")
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
+    return found if isinstance(found, dict) else {}

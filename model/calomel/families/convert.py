@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from calomel.engine import CheckpointError
-from calomel.families.precision import TYPES
+from calomel.families.loading import TYPES
 from calomel.families.shards import INDEX_FILE, Shards
 
 # What the file format calls them.

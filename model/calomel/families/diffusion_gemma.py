@@ -12,18 +12,18 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, Serving
-from calomel.engine.renoise import RenoiseRules, RenoiseShape, RenoiseWorker
-from calomel.families.estimate import BYTES, Estimate, EstimateOptions
-from calomel.families.facts import FamilyFacts, Published
-from calomel.families.family import Family, OpenOptions
-from calomel.families.generation import Generation, read_generation_config
-from calomel.families.precision import dtype_of
-from calomel.families.style import PromptStyle
+from calomel.engine import CheckpointError, Engine, NoiseRules, NoiseShape, UniformDiffusion
+from calomel.families.configuration import read_config
+from calomel.families.family import Family, Generation, OpenOptions
+from calomel.families.generation import read_generation_config
+from calomel.families.loading import dtype_of
+from calomel.families.memory import BYTES, Estimate, EstimateOptions
+from calomel.prompts.renderer import PromptStyle
 
 # transformers' DiffusionGemmaGenerationConfig, and generation_config.json of google/diffusiongemma-26B-A4B-it.
 _ENDS: Final = (1, 106, 50)
 _PICTURE: Final = 258_880
+_ACTIVATION: Final = "gelu_pytorch_tanh"
 _BOUND: Final = 0.1
 _STEPS: Final = 48
 # Of transformers; older ones have other caches.
@@ -63,6 +63,10 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
             "its encoder reads in both directions (use_bidirectional_attention is all); contexts can't be kept then",
         ),
         (
+            text.get("hidden_activation", _ACTIVATION) != _ACTIVATION,
+            f"config.json says hidden_activation {text.get('hidden_activation')!r}; only {_ACTIVATION} is there",
+        ),
+        (
             raw.get("tie_word_embeddings") is False,
             "its encoder and decoder have weights of their own (tie_word_embeddings is false); that is not there",
         ),
@@ -73,11 +77,11 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     return text
 
 
-def _config(raw: Mapping[str, Any], folder: Path) -> RenoiseShape:
+def _config(raw: Mapping[str, Any], folder: Path) -> NoiseShape:
     text, said = _text(raw), read_generation_config(folder)
     ends = said.get("eos_token_id") or raw.get("eos_token_id") or text.get("eos_token_id") or _ENDS
     try:
-        rules = RenoiseRules(
+        rules = NoiseRules(
             canvas=int(raw.get("canvas_length") or 256),
             end_token_ids=tuple(int(end) for end in (ends if isinstance(ends, list | tuple) else (ends,))),
             pictures=(_PICTURE if raw.get("image_token_id") is None else int(raw["image_token_id"]),),
@@ -86,7 +90,7 @@ def _config(raw: Mapping[str, Any], folder: Path) -> RenoiseShape:
             stable=1 if said.get("stability_threshold") is None else int(said["stability_threshold"]),
             sure=float(said.get("confidence_threshold") or 0.005),
         )
-        return RenoiseShape(int(text["vocab_size"]), int(text.get("max_position_embeddings", 131_072)), rules)
+        return NoiseShape(int(text["vocab_size"]), int(text.get("max_position_embeddings", 131_072)), rules)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"config.json or generation_config.json has no usable field {error}") from error
 
@@ -107,21 +111,19 @@ def _generation(raw: Mapping[str, Any], folder: Path) -> Generation:
     )
 
 
-def _open(folder: Path, options: OpenOptions) -> Serving:
+def _open(folder: Path, options: OpenOptions) -> Engine:
     if options.quantize is not None:
         raise CheckpointError(f"weights in {options.quantize} are not there for this family")
     _check_transformers()
-    from calomel.families.table import read_config
-
     raw = read_config(folder)
     shape = _config(raw, folder)
     dtype = dtype_of(options.dtype, options.device)
     # Imported by name, so that nothing of transformers is before it is needed.
-    loading, network = (import_module(f"calomel.families.gemma.{name}") for name in ("loading", "network"))
-    model = loading.load(folder, raw, dtype=dtype, device=options.device)
+    network = import_module("calomel.families.gemma_network")
+    model = network.load(folder, raw, dtype=dtype, device=options.device, ignored=unread)
     # What stays encoded stays laid out: there are no pages beside it.
-    worker = RenoiseWorker(network.Network(model, shape), spare_tokens=options.cached, threads=options.threads)
-    return Serving(worker, max_batch=options.max_batch)
+    decoder = UniformDiffusion(network.Network(model, shape), spare_tokens=options.cached, threads=options.threads)
+    return Engine(decoder, max_batch=options.max_batch)
 
 
 def _check_transformers() -> None:
@@ -160,7 +162,7 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         weights = (vocabulary * size + attention + perceptrons) * each
     else:
         shards = options.shards.tensors.items()
-        weights = sum(held.numbers for name, held in shards if not _unread(name)) * each
+        weights = sum(held.numbers for name, held in shards if not unread(name)) * each
     full_bytes = 2 * full * wide[0] * wide[1] * each
     sliding_bytes = 2 * (layers - full) * narrow[0] * narrow[1] * each
     running = options.max_batch * options.context
@@ -184,10 +186,12 @@ def _wide(text: Mapping[str, Any]) -> tuple[int, int]:
     return int(heads), int(said.get("head_dim") or text.get("global_head_dim") or 512)
 
 
-def _unread(name: str) -> bool:
-    """As `gemma.loading.unread`, without transformers."""
-    encoder = "model.encoder."
-    return name == "lm_head.weight" or (name.startswith(encoder) and ".layer_scalar" not in name)
+def unread(name: str) -> bool:
+    """Whether a published tensor is not loaded: those for pictures, and what the encoder has of the decoder's.
+
+    A buffer of each encoder layer is its own; everything else of the encoder's language model is the decoder's too.
+    """
+    return name == "lm_head.weight" or (name.startswith("model.encoder.") and ".layer_scalar" not in name)
 
 
 DIFFUSION_GEMMA: Final = Family(
@@ -206,26 +210,4 @@ DIFFUSION_GEMMA: Final = Family(
         source=SOURCE,
     ),
     read_generation=_generation,
-    facts=FamilyFacts(
-        title="DiffusionGemma",
-        checkpoints=(
-            Published(
-                "google/diffusiongemma-26B-A4B-it",
-                26,
-                "Apache-2.0",
-                "1,756 tokens/s decoding on one H100 in FP8, batch 1 (vLLM's own figure, 16 steps, random data)",
-            ),
-        ),
-        attention="causal context, canvas of 256 in both directions, sliding windows",
-        mask="none: positions that are not sure get uniform noise",
-        shift=False,
-        block=256,
-        sources=(SOURCE,),
-        parity="tests/families/test_diffusion_gemma.py",
-        measured="one canvas takes 0.74 of the processor time of `generate`"
-        " (`calomel bench peers --part diffusion-gemma`)",
-        eight_bits=False,
-        limits="pictures and weights in eight bits are refused; every canvas is of the published length",
-    ),
 )
-FAMILIES: Final = (DIFFUSION_GEMMA,)

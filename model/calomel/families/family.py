@@ -2,18 +2,113 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar
 
-from calomel.engine import Serving
+from calomel.engine import CheckpointError, Engine
 from calomel.engine.config import Shape
 from calomel.engine.quantize import Quantization as Quantization  # noqa: PLC0414  (part of OpenOptions)
-from calomel.families.estimate import Estimate, EstimateOptions
-from calomel.families.facts import FamilyFacts
-from calomel.families.generation import Generation
-from calomel.families.style import PromptStyle
+from calomel.families.memory import Estimate, EstimateOptions
+from calomel.prompts.renderer import PromptStyle
+
+T = TypeVar("T")
+# What reading ends with where a field holds something that nobody would write.
+MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A checkpoint that its makers publish.
+
+    Attributes:
+        name: on the hub, as owner/name.
+        billions: of parameters.
+        licence: of the weights, as its makers name it; "not stated" where they don't.
+        figures: quality or speed as published elsewhere, with the place; never measured here.
+    """
+
+    name: str
+    billions: float
+    licence: str
+    figures: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFacts:
+    """A family, for people.
+
+    Attributes:
+        title: its name in prose.
+        checkpoints: that are published.
+        attention: kind, in a few words ("block-causal, blocks of 4").
+        mask: the mask token and its id ("`<MASK>` 151669"); "none" where there is none.
+        shift: whether row i predicts the token at i + 1.
+        block: the published length of a block; None where there are none.
+        sources: where these facts are published.
+        parity: the test that compares it with a reference, as a path in the repository; empty while there is none.
+        gpu: what ran on a GPU ("tiny random weights, H200"); empty while nothing did.
+        measured: figures measured here, with the command; empty while there are none.
+        limits: what of the published model is not there ("pictures are refused"); empty where nothing is missing.
+        eight_bits: whether its weights can be kept in eight bits.
+    """
+
+    title: str
+    checkpoints: tuple[Published, ...]
+    attention: str
+    mask: str
+    shift: bool
+    sources: tuple[str, ...]
+    block: int | None = None
+    parity: str = ""
+    gpu: str = ""
+    measured: str = ""
+    limits: str = ""
+    eight_bits: bool = True
+
+
+@cache
+def _facts() -> dict[str, FamilyFacts]:
+    """By the name of a family; see `facts.toml`."""
+    table = tomllib.loads((Path(__file__).parent / "facts.toml").read_text(encoding="utf-8"))
+    return {
+        name: FamilyFacts(
+            **{
+                **row,
+                "sources": tuple(row["sources"]),
+                "checkpoints": tuple(Published(**each) for each in row["checkpoints"]),
+            }
+        )
+        for name, row in table.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Defaults of a request to a checkpoint.
+
+    Attributes:
+        policy: `Request.policy`.
+        max_steps: denoising steps per canvas.
+        fill_canvases: canvas lengths for a hole; with more than one, the length probe chooses.
+        edit_canvas: canvas length for a region that is rewritten.
+        temperature: 0 takes the best token.
+        top_p: as in `SamplingParams`.
+        top_k: as in `SamplingParams`.
+        source: where these are published.
+    """
+
+    policy: str
+    max_steps: int
+    fill_canvases: tuple[int, ...]
+    edit_canvas: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = -1
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +171,6 @@ class Family:
         estimate: the memory that it takes, from `config.json` and the headers of the weights alone.
         prompts: how it is asked.
         generation: how it generates where its folder says nothing else (see `generation_of`).
-        facts: for people, each with its source.
         read_generation: how a checkpoint in a folder generates, from its `config.json`; None where `generation` and
             the temperature, top_p and top_k of generation_config.json are all there is.
     """
@@ -84,9 +178,34 @@ class Family:
     name: str
     recognises: Callable[[Mapping[str, Any]], bool]
     config: Callable[[Mapping[str, Any], Path], Shape]
-    open: Callable[[Path, OpenOptions], Serving]
+    open: Callable[[Path, OpenOptions], Engine]
     estimate: Callable[[Mapping[str, Any], EstimateOptions], Estimate]
     prompts: PromptStyle
     generation: Generation
-    facts: FamilyFacts
     read_generation: Callable[[Mapping[str, Any], Path], Generation] | None = None
+
+    @property
+    def facts(self) -> FamilyFacts:
+        """For people, each with its source."""
+        return _facts()[self.name]
+
+    def __post_init__(self) -> None:
+        # A folder is anybody's: what one of these makes of a field that no checkpoint has is no traceback.
+        for name in ("config", "estimate", "read_generation"):
+            object.__setattr__(self, name, _told(getattr(self, name)))
+
+
+def _told(read: Callable[[Any, Any], T] | None) -> Callable[[Any, Any], T] | None:
+    """`read`, which raises CheckpointError for a field that it stumbles over."""
+    if read is None:
+        return None
+
+    @wraps(read)
+    def told(raw: Any, place: Any) -> T:
+        try:
+            return read(raw, place)
+        except MISFITS as error:
+            files = "config.json or generation_config.json"
+            raise CheckpointError(f"{files} has a field of the wrong type or size: {error!r}") from error
+
+    return told

@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from calomel.engine import CheckpointError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from calomel.families.family import Family
+from calomel.families.family import Family, Generation
 
 GENERATION_FILE: Final = "generation_config.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Generation:
-    """Defaults of a request to a checkpoint.
-
-    Attributes:
-        policy: `Request.policy`.
-        max_steps: denoising steps per canvas.
-        fill_canvases: canvas lengths for a hole; with more than one, the length probe chooses.
-        edit_canvas: canvas length for a region that is rewritten.
-        temperature: 0 takes the best token.
-        top_p: as in `SamplingParams`.
-        top_k: as in `SamplingParams`.
-        source: where these are published.
-    """
-
-    policy: str
-    max_steps: int
-    fill_canvases: tuple[int, ...]
-    edit_canvas: int
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = -1
-    source: str = ""
+_ALGORITHMS: Final = ("origin", "maskgit_plus", "topk_margin", "entropy", "p2")
 
 
 def read_generation_config(folder: Path) -> dict[str, Any]:
@@ -87,3 +61,16 @@ def _sampling(said: Mapping[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def published_generation(generation: Generation, folder: Path) -> Generation:
+    """`generation` with the algorithm, the steps and the sampling of the generation_config.json in `folder`."""
+    said, found = read_generation_config(folder), sampled(generation, folder)
+    alg, alg_temp, steps = said.get("alg"), said.get("alg_temp"), said.get("steps")
+    if alg in _ALGORITHMS:
+        found = replace(found, policy=alg)
+        if alg in _ALGORITHMS[1:4] and isinstance(alg_temp, int | float) and 0 < alg_temp < math.inf:
+            found = replace(found, policy=f"{alg}:{alg_temp}")
+    if isinstance(steps, int) and steps > 0:
+        found = replace(found, max_steps=steps)
+    return found

@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
-from calomel.families import (
-    diffucoder,
-    diffusion_gemma,
-    dream,
-    dreamon,
-    fast_dllm_v2,
-    llada,
-    llada2,
-    open_dcoder,
-    own,
-    sdar,
-    sdar_moe,
-    stable_diffcoder,
-)
+from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, LLADA, OPEN_DCODER
+from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
+from calomel.families.configuration import read_config
+from calomel.families.diffusion_gemma import DIFFUSION_GEMMA
 from calomel.families.family import Family
 
 # The first family that recognises a configuration has it.
 FAMILIES: Final[tuple[Family, ...]] = (
-    *own.FAMILIES,
-    *sdar.FAMILIES,
-    *sdar_moe.FAMILIES,
-    *fast_dllm_v2.FAMILIES,
-    *stable_diffcoder.FAMILIES,
-    *llada2.FAMILIES,
-    *dreamon.FAMILIES,
-    *dream.FAMILIES,
-    *diffucoder.FAMILIES,
-    *open_dcoder.FAMILIES,
-    *llada.FAMILIES,
-    *diffusion_gemma.FAMILIES,
+    OWN,
+    SDAR,
+    SDAR_MOE,
+    FAST_DLLM_V2,
+    STABLE_DIFFCODER,
+    LLADA2,
+    DREAMON,
+    DREAM,
+    DIFFUCODER,
+    OPEN_DCODER,
+    LLADA,
+    DIFFUSION_GEMMA,
 )
 
 
@@ -45,20 +34,6 @@ class UnknownFamilyError(CheckpointError):
     """No family recognises the checkpoint's config.json; the message says what it says and what there is."""
 
     code: ClassVar[str] = "unknown_family"
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The `config.json` of `folder`; raises CheckpointError when it is absent or no JSON object."""
-    path = folder / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(raw, dict):
-        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
-    return raw
 
 
 def find(folder: Path) -> Family:

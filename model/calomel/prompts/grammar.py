@@ -1,7 +1,9 @@
-"""Grammars for the tokens of one tokenizer: what a form allows, token by token.
+"""The form that an answer has to have: JSON of a schema or text of a pattern, and what it allows token by token.
 
-The library parses while tokens come, within a budget for each token; compiling is bounded too. Whoever exceeds it gets
-an error, never a wait.
+A schema comes from a client. It is bounded here in size, depth and number of parts before anything is compiled, because
+a compiler of grammars is easily given work without end (CVE-2025-48944 was a pattern that stopped a server). The
+library parses while tokens come, within a budget for each token; compiling is bounded too. Whoever exceeds it gets an
+error, never a wait.
 """
 
 from __future__ import annotations
@@ -9,15 +11,35 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
-from calomel.prompts.answer_form import AnswerForm, GrammarError
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
+    from llguidance._lib import JsonCompileOptions
+
+MAX_CHARACTERS: Final = 65_536
+MAX_PARTS: Final = 4_000
+MAX_DEPTH: Final = 64
+MAX_PATTERN_CHARACTERS: Final = 4_096
+
+# The grammar library keeps bounds as 64-bit numbers, and cuts larger ones off without a word.
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_LARGEST: Final = 2**53
+
+# JSON in one of the common ways, on one line or with a line for each item. Where blanks are allowed between all parts,
+# small models fill their answers with them. A client's own `x-guidance` can not change it: later options win.
+_OPTIONS: Final[JsonCompileOptions] = {
+    "key_separator": ": ?",
+    "item_separator": r",( |\n {0,24})?",
+    "whitespace_flexible": False,
+    "coerce_one_of": True,
+    "lenient": False,
+}
 
 # Two thirds and less of the library's own defaults: its figures are 50 thousand units of fuel a millisecond for
 # compiling, 14 thousand for a token. A state of the lexer takes about 2 KB.
@@ -35,6 +57,96 @@ _KEYWORDS: Final = frozenset({
     "dependentRequired", "dependentSchemas", "minProperties", "maxProperties", "unevaluatedProperties",
     "unevaluatedItems", "patternProperties", "multipleOf", "contentEncoding", "contentMediaType", "$dynamicRef",
 })  # fmt: skip
+_REASONS: Final = (
+    ("Unknown format", "the schema names a format that is not supported"),
+    ("look-around", "look-ahead and look-behind in a pattern are not supported"),
+    ("regex parse error", "a pattern is no valid regular expression"),
+    ("Invalid type", "the schema names a type that does not exist"),
+    ("too big", "the schema or pattern is too complex"),
+    ("too many", "the schema or pattern is too complex"),
+    ("limit", "the schema or pattern is too complex"),
+    ("nsatisfiable", "nothing fits the schema"),
+    ("NoExtension", "nothing fits the schema"),
+)
+
+
+class GrammarError(ValueError):
+    """A schema or pattern is malformed, too large, or uses what is not supported. The message never quotes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerForm:
+    """What an answer may be, in the words of the grammar library."""
+
+    grammar: str
+
+
+def json_form(schema: Mapping[str, Any]) -> AnswerForm:
+    """One JSON value that `schema` allows. `oneOf` is taken as `anyOf`.
+
+    Raises:
+        GrammarError: it is too large or too deep, or refers to something outside of itself.
+    """
+    from llguidance import LLMatcher  # a compiled library, not needed before somebody asks for a form
+
+    return AnswerForm(LLMatcher.grammar_from_json_schema(checked_schema(schema), overrides=_OPTIONS))
+
+
+def pattern_form(pattern: str) -> AnswerForm:
+    """A text that the regular expression `pattern` matches as a whole.
+
+    Raises:
+        GrammarError: it is too long.
+    """
+    from llguidance import LLMatcher
+
+    if len(pattern) > MAX_PATTERN_CHARACTERS:
+        raise GrammarError(f"the pattern is longer than {MAX_PATTERN_CHARACTERS} characters")
+    return AnswerForm(LLMatcher.grammar_from_regex(pattern))
+
+
+def embedded(schema: Mapping[str, Any]) -> str:
+    """`schema` as a term of a larger grammar. Raises as `json_form` does."""
+    return "%json " + json.dumps({**json.loads(checked_schema(schema)), "x-guidance": _OPTIONS})
+
+
+def checked_schema(schema: Mapping[str, Any]) -> str:
+    """`schema` as JSON.
+
+    Raises:
+        GrammarError: it is too large or too deep, or refers to something outside of itself.
+    """
+    level: list[Any] = [schema]
+    parts = depth = 0
+    while level:
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise GrammarError(f"the schema is nested deeper than {MAX_DEPTH} levels")
+        below: list[Any] = []
+        for value in level:
+            parts += 1
+            if isinstance(value, Mapping):
+                _check_part(value)
+                below += value.values()
+            elif isinstance(value, Sequence) and not isinstance(value, str):
+                below += value
+        if parts > MAX_PARTS:
+            raise GrammarError(f"the schema has more than {MAX_PARTS} parts")
+        level = below
+    text = json.dumps(schema, ensure_ascii=False)
+    if len(text) > MAX_CHARACTERS:
+        raise GrammarError(f"the schema is longer than {MAX_CHARACTERS} characters")
+    return text
+
+
+def _check_part(part: Mapping[str, Any]) -> None:
+    reference = part.get("$ref", "#")
+    if isinstance(reference, str) and not reference.startswith("#"):
+        raise GrammarError("the schema refers to another document; put its definitions into `$defs`")
+    for bound in _BOUNDS:
+        number = part.get(bound, 0)
+        if isinstance(number, int | float) and not -_LARGEST <= number <= _LARGEST:
+            raise GrammarError(f"the schema's {bound} is beyond 2**53, up to which numbers are exact")
 
 
 class GrammarConstraint:
@@ -86,7 +198,7 @@ class GrammarCompiler:
         self._tokenizer = tokenizer
         self._vocabulary: LLTokenizer | None = None
         self._lock = threading.Lock()
-        self._compiled: OrderedDict[str, GrammarConstraint] = OrderedDict()
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._compile)
 
     def compile(self, form: AnswerForm) -> GrammarConstraint:
         """The constraint of `form`; blocks for some milliseconds, at worst for a second or two.
@@ -94,17 +206,7 @@ class GrammarCompiler:
         Raises:
             GrammarError: the form is malformed, needs what is not supported, or is beyond the budget.
         """
-        with self._lock:
-            known = self._compiled.get(form.grammar)
-            if known is not None:
-                self._compiled.move_to_end(form.grammar)
-                return known
-        constraint = self._compile(form)
-        with self._lock:
-            self._compiled[form.grammar] = constraint
-            while len(self._compiled) > _REMEMBERED:
-                self._compiled.popitem(last=False)
-        return constraint
+        return self._remembered(form)
 
     def _compile(self, form: AnswerForm) -> GrammarConstraint:
         from llguidance import LLMatcher, LLParserLimits
@@ -160,30 +262,9 @@ class _Vocabulary:
 def _reason(message: str) -> str:
     """Why a form can not be had. The library's own message quotes the client; of it only known words are taken."""
     if unimplemented := re.search(r"Unimplemented keys: (\[[^\]]*\])", message):
-        named = sorted(_KEYWORDS & {str(name) for name in _read(unimplemented[1])})
+        named = sorted(name for name in _KEYWORDS if f'"{name}"' in unimplemented[1])
         return f"the schema uses keywords that are not supported{': ' if named else ''}{', '.join(named)}"
     for part, reason in _REASONS:
         if part in message:
             return reason
     return "the schema or pattern is malformed, or uses what is not supported"
-
-
-_REASONS: Final = (
-    ("Unknown format", "the schema names a format that is not supported"),
-    ("look-around", "look-ahead and look-behind in a pattern are not supported"),
-    ("regex parse error", "a pattern is no valid regular expression"),
-    ("Invalid type", "the schema names a type that does not exist"),
-    ("too big", "the schema or pattern is too complex"),
-    ("too many", "the schema or pattern is too complex"),
-    ("limit", "the schema or pattern is too complex"),
-    ("nsatisfiable", "nothing fits the schema"),
-    ("NoExtension", "nothing fits the schema"),
-)
-
-
-def _read(names: str) -> list[object]:
-    try:
-        found = json.loads(names)
-    except ValueError:
-        return []
-    return found if isinstance(found, list) else []

@@ -1,12 +1,25 @@
-"""The data of a prompt: what the editor's side knows and a model may see, before any format gives it an order.
+"""The data of a prompt, before any format gives it an order, and the lines of a text that it is made of.
 
-Everything here is plain text with plain numbers, so that it crosses a process or a wire as it is. Lines are counted
-from 0. Nothing here has been checked for secrets: whoever makes these values masks them first.
+What the editor's side knows and a model may see is plain text with plain numbers, so that it crosses a process or a
+wire as it is. Lines are counted from 0. Nothing here has been checked for secrets: whoever makes these values masks
+them first. Hunks of whole lines are the diff stream that a model reads and is trained on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Final
+
+# Beyond so many characters on either side it is a paste, a formatter or another branch, and only counted.
+SIZE_LIMIT: Final = 6144
+# difflib is quadratic at worst; larger regions are shown as one replacement.
+_DIFF_LINES: Final = 200
+# A line ends at LF, CRLF or CR, as in the specification; not where `str.splitlines` also would.
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+# After an accepted edit there is more of the same to do (Copilot's autoExpandEditWindowLines).
+_EXTENDED_BELOW: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +93,126 @@ class PromptParts:
     prefix: str = ""
     suffix: str = ""
     region: EditRegion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionBounds:
+    """How large a region may be that a model rewrites; a checkpoint says what it was trained with.
+
+    Attributes:
+        above: lines above the one that the region is for.
+        below: lines below it.
+        characters: of the whole region; lines at its ends are left out until it fits.
+        context: tokens of prompt that a question about a region has at most; 0 for as many as any question.
+    """
+
+    # The numbers of Copilot and of Sweep.
+    above: int = 2
+    below: int = 5
+    characters: int = 6000
+    context: int = 0
+
+    def extended(self) -> RegionBounds:
+        """The same with more lines below."""
+        return replace(self, below=max(self.below, _EXTENDED_BELOW))
+
+
+def region_around(text: str, focus: int, bounds: RegionBounds) -> tuple[int, int]:
+    """From where to where the lines around `focus` go; its own line alone when that is too long already.
+
+    The nearest lines come first, of two equally near ones the lower: what is written next stands below.
+    """
+    start, end = line_start(text, focus), line_end(text, focus)
+    above, below = bounds.above, bounds.below
+    while above or below:
+        if below and (below - bounds.below >= above - bounds.above or not above):
+            below -= 1
+            further = start, line_end(text, end) if end < len(text) else end
+        else:
+            above -= 1
+            further = line_start(text, _before_line_end(text, start)) if start else start, end
+        if further[1] - further[0] <= bounds.characters:
+            start, end = further
+        elif further[0] < start:
+            above = 0
+        else:
+            below = 0
+    return start, end
+
+
+def line_start(text: str, offset: int) -> int:
+    """Where the line of `offset` begins."""
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def line_end(text: str, offset: int) -> int:
+    """Behind the line end of the line of `offset`."""
+    ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
+    if not ends:
+        return len(text)
+    return min(ends) + (2 if text[min(ends) : min(ends) + 2] == "\r\n" else 1)
+
+
+def _before_line_end(text: str, start: int) -> int:
+    """Before the line end that stands right before `start`."""
+    return start - (2 if text[start - 2 : start] == "\r\n" else 1)
+
+
+def text_hunks(path: str, old: str, new: str, *, predicted: bool = False) -> tuple[Hunk, ...]:
+    """The differences of two texts as hunks of whole lines.
+
+    None for differences in blanks alone, nor for those that are too large to be one person's edit.
+    """
+    start, old_lines, new_lines = _changed_lines(old, new)
+    if max(sum(map(len, old_lines)), sum(map(len, new_lines))) > SIZE_LIMIT:
+        return ()
+    if len(old_lines) + len(new_lines) > _DIFF_LINES:
+        blocks = [(0, len(old_lines), 0, len(new_lines))]
+    else:
+        matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+        blocks = [(a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]
+    hunks = []
+    for low, high, first, last in blocks:
+        before, after = "".join(old_lines[low:high]), "".join(new_lines[first:last])
+        if before.split() != after.split():
+            hunks.append(Hunk(path, start + low, before, after, predicted))
+    return tuple(hunks)
+
+
+def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
+    """The first line that differs, and the lines of both texts from there to the last that differs."""
+    prefix = common_prefix(old, new)
+    begin = max(old.rfind("\n", 0, prefix), old.rfind("\r", 0, prefix)) + 1
+    # Between a CR and an LF there is no line to begin.
+    if begin and old[begin - 1] == "\r" and "\n" in (old[begin : begin + 1], new[begin : begin + 1]):
+        begin = max(old.rfind("\n", 0, begin - 1), old.rfind("\r", 0, begin - 1)) + 1
+    suffix = common_prefix(old[begin:][::-1], new[begin:][::-1])
+    # What both have in common behind the next line end is left out; a CR LF is kept whole.
+    end = old.find("\n", len(old) - suffix) + 1
+    rest = len(old) - end if end else 0
+    old_lines = split_lines(old[begin : len(old) - rest])
+    new_lines = split_lines(new[begin : len(new) - rest])
+    while old_lines and new_lines and old_lines[-1] == new_lines[-1]:
+        old_lines.pop()
+        new_lines.pop()
+    return len(split_lines(old[:begin])) - 1, old_lines, new_lines
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines with their ends; the last one has none and may be empty, so there is always one."""
+    lines = _LINE.findall(text)
+    if not lines or lines[-1][-1] in "\r\n":
+        lines.append("")
+    return lines
+
+
+def common_prefix(one: str, other: str) -> int:
+    """The length of the longest common beginning, by bisection over comparisons of slices."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

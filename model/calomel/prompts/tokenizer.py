@@ -1,22 +1,36 @@
-"""The byte-level BPE tokenizer of a checkpoint: exact on every text, and stable to the left of the cursor.
+"""Text to token ids and back, exactly, whatever checkpoint the tokenizer is of; no text forges a control token.
 
-Pre-tokens are matched from left to right without look-around, so appending characters to a text can only change the
-tokens from the start of its last pre-token on. The prefix cache relies on that; so does training, which cuts holes at
-any character and encodes prefix, middle and suffix apart.
+That of Calomel's own checkpoints is a byte-level BPE, stable to the left of the cursor. Pre-tokens are matched from
+left to right without look-around, so appending characters to a text can only change the tokens from the start of its
+last pre-token on. The prefix cache relies on that; so does training, which cuts holes at any character and encodes
+prefix, middle and suffix apart. The special tokens of its prompts are ordinary vocabulary entries that no merge can
+produce, never "added tokens": the text `<|end|>` in a user's file is encoded as the characters it consists of.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 
+from tokenizers import Encoding
 from tokenizers import Tokenizer as FastTokenizer
 
-from calomel.prompts import special
-from calomel.prompts.text_tokenizer import TextTokenizer, TokenizerError, byte_alphabet, byte_level
-
-__all__ = ["PRE_TOKEN", "Tokenizer", "TokenizerError", "byte_alphabet"]
-
+END, MASK, PAD = "<|end|>", "<|mask|>", "<|pad|>"
+FILE, SUFFIX, PREFIX, NEAR, MIDDLE = "<|file|>", "<|suffix|>", "<|prefix|>", "<|near|>", "<|middle|>"
+_NAMED: Final = (END, MASK, PAD, FILE, SUFFIX, PREFIX, NEAR, MIDDLE)
+# Room for the formats to come: ids that exist from the start need no surgery on the weights.
+_RESERVED: Final = tuple(f"<|reserved_{number}|>" for number in range(32 - len(_NAMED)))
+SPECIAL_TOKENS: Final = _NAMED + _RESERVED
+# What stands in a file to be rewritten, and where the cursor is in it.
+REGION, CURSOR = _RESERVED[:2]
+# So many chunks of long texts are remembered, of some three hundred characters each: the windows of some hundred files.
+# With 64 clients of one server, each with two windows, encoding them anew held up the engine for a fifth of its time.
+_REMEMBERED: Final = 8192
 # Line ends with the indentation behind them are one pre-token, so that the common ones become one token. Words take one
 # leading space. Numbers go in threes. Every character is matched by one of the alternatives.
 PRE_TOKEN: Final = r"(?:\r?\n)+[ \t]*| ?[\p{L}_]+|\p{N}{1,3}| ?[^\s\p{L}\p{N}_]+|[ \t]+|\s"  # noqa: S105
@@ -27,27 +41,189 @@ _LONG: Final = 512
 _LEAST, _MOST = 128, 2048
 
 
+class TokenizerError(ValueError):
+    """The tokenizer file is missing, damaged or lacks a special token; the message names it."""
+
+
+class TextTokenizer:
+    """Text to ids and back. `encode` never produces a control id, whatever the text says.
+
+    Args:
+        fast: the library's tokenizer.
+        end: id of the token that ends an answer.
+        mask: id of the token that stands for "not known yet"; -1 where there is none.
+        control: the control tokens, name to id.
+        piece_bytes: the bytes that a token's piece of the vocabulary stands for.
+
+    Attributes:
+        vocab_size: number of tokens that text is made of; `size` counts added ones too.
+        control: the control tokens, name to id.
+    """
+
+    def __init__(
+        self,
+        fast: FastTokenizer,
+        *,
+        end: int,
+        mask: int,
+        control: Mapping[str, int],
+        piece_bytes: Callable[[str], bytes],
+    ) -> None:
+        self._fast = fast
+        self.end = end
+        self.mask = mask
+        self.control: Mapping[str, int] = MappingProxyType(dict(control))
+        self.vocab_size: int = fast.get_vocab_size(with_added_tokens=False)
+        self.size: int = max(fast.get_vocab_size(with_added_tokens=True), *(number + 1 for number in control.values()))
+        self._special_ids = frozenset(self.control.values())
+        self._piece_bytes = piece_bytes
+        # Typing changes one line; the chunks around it are the same texts again and again.
+        self._chunk = lru_cache(maxsize=_REMEMBERED)(self._encode_chunk)
+        # One object for each id: long contexts are compared by their objects first, and remembered by the thousand.
+        self._ids = list(range(self.size))
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`. Lone surrogates, which no file on disk holds, become U+FFFD."""
+        return list(chain.from_iterable(ids for _, _, ids in self._chunks(text)))
+
+    def encode_last(self, text: str, count: int) -> tuple[list[int], int | None]:
+        """The ids of `text`, and where, in characters, the pre-token of the `count`-th token from its end starts.
+
+        None where the text has no more than `count` tokens.
+        """
+        chunks = list(self._chunks(text))
+        if len(chunks) == 1 and len(chunks[0][2]) > count:
+            return list(chunks[0][2]), self.encode_with_words(text)[1][-count]
+        ids = list(chain.from_iterable(part for _, _, part in chunks))
+        surplus = len(ids) - count
+        if surplus <= 0:
+            return ids, None
+        ends = accumulate(len(part) for _, _, part in chunks)
+        (start, stop, part), end = next(pair for pair in zip(chunks, ends, strict=True) if pair[1] > surplus)
+        return ids, start + self.encode_with_words(text[start:stop])[1][surplus - end + len(part)]
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """The bytes that `ids` stand for; control ids stand for none."""
+        out = bytearray()
+        for token in ids:
+            if token in self._special_ids:
+                continue
+            piece = self._piece(token)
+            if piece is None:
+                raise TokenizerError(f"token id {token} is outside the vocabulary of {self.vocab_size}")
+            out.extend(piece)
+        return bytes(out)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`. A character that is incomplete at the end is dropped, one inside becomes U+FFFD."""
+        raw = self.decode_bytes(ids)
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if error.reason == "unexpected end of data":
+                return raw[: error.start].decode("utf-8", errors="replace")
+            return raw.decode("utf-8", errors="replace")
+
+    def boundary(self, text: str) -> int:
+        """Where, in characters, the last pre-token of `text` starts: adding text never changes the tokens before it."""
+        if self._fast.pre_tokenizer is None:
+            return 0
+        pieces = self._fast.pre_tokenizer.pre_tokenize_str(encodable(text))
+        return int(pieces[-1][1][0]) if pieces else 0
+
+    def _chunks(self, text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
+        """Start, end and ids of the parts of a text, which give those of the whole; the last one is not remembered."""
+        cuts = [0, *self._cuts(text)]
+        for start, stop in pairwise(cuts):
+            yield start, stop, self._chunk(text[start:stop])
+        yield cuts[-1], len(text), self._encode(text[cuts[-1] :] if cuts[-1] else text)
+
+    def _cuts(self, text: str) -> list[int]:
+        """Where a long text may be cut so that its parts, encoded apart, give the ids of the whole; nowhere at 0.
+
+        Which places depends on what stands there, so that a change of one leaves the parts before and far behind it.
+        """
+        del text
+        return []
+
+    def _encode_chunk(self, text: str) -> tuple[int, ...]:
+        known = self._ids
+        return tuple(known[number] for number in self._encode(text))
+
+    def _piece(self, token: int) -> bytes | None:
+        piece = self._fast.id_to_token(token)
+        return None if piece is None else self._piece_bytes(piece)
+
+    def _encode(self, text: str) -> list[int]:
+        return list(chain.from_iterable(part.ids for _, part in self._encodings(encodable(text))))
+
+    def _encodings(self, text: str) -> list[tuple[int, Encoding]]:
+        """What the library makes of a text, in pieces that begin at these characters."""
+        return [(0, self._fast.encode(text, add_special_tokens=False))]
+
+    def encode_with_words(self, text: str) -> tuple[list[int], list[int], list[int]]:
+        """Ids, and for each id the start and end, in characters, of the pre-token that it belongs to."""
+        ids: list[int] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        # Without pre-tokens all of the text is one word: then each token is one.
+        alone = self._fast.pre_tokenizer is None
+        for at, part in self._encodings(encodable(text)):
+            spans: dict[int | None, tuple[int, int]] = {}
+            for word, (start, end) in zip(part.word_ids, part.offsets, strict=True):
+                known = spans.get(word, (start, end))
+                spans[word] = (min(known[0], start), max(known[1], end))
+            told = part.offsets if alone else [spans[word] for word in part.word_ids]
+            ids += part.ids
+            starts += [at + start for start, _ in told]
+            ends += [at + end for _, end in told]
+        return ids, starts, ends
+
+
+def byte_alphabet() -> dict[int, str]:
+    """The printable stand-in of each byte value in GPT-2's byte-level BPE (Radford et al. 2019)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    alphabet = {value: chr(value) for value in printable}
+    rest = (value for value in range(256) if value not in alphabet)
+    alphabet.update({value: chr(256 + count) for count, value in enumerate(rest)})
+    return alphabet
+
+
+_BYTES: Final = {character: value for value, character in byte_alphabet().items()}
+
+
+def byte_level(piece: str) -> bytes:
+    """The bytes of a piece of a byte-level vocabulary."""
+    return bytes(_BYTES[character] for character in piece)
+
+
+def encodable(text: str) -> str:
+    """The text with U+FFFD for every lone surrogate."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 class Tokenizer(TextTokenizer):
     """The tokenizer of Calomel's own checkpoints, with the tokens of their prompts."""
 
     def __init__(self, fast: FastTokenizer) -> None:
-        named = {name: _special(fast, name) for name in special.ALL}
+        named = {name: token for name in SPECIAL_TOKENS if (token := fast.token_to_id(name)) is not None}
+        if len(named) < len(SPECIAL_TOKENS):
+            missing = next(name for name in SPECIAL_TOKENS if name not in named)
+            raise TokenizerError(f"the tokenizer has no token {missing}")
         # A checkpoint may bring control tokens of its own, such as those of its chat template.
         fast.encode_special_tokens = True
         added = fast.get_added_tokens_decoder()
         control = named | {token.content: number for number, token in added.items() if token.special}
-        super().__init__(
-            fast, end=named[special.END], mask=named[special.MASK], control=control, piece_bytes=byte_level
-        )
+        super().__init__(fast, end=named[END], mask=named[MASK], control=control, piece_bytes=byte_level)
         self.size = fast.get_vocab_size(with_added_tokens=True)
-        self.pad = named[special.PAD]
-        self.file = named[special.FILE]
-        self.suffix = named[special.SUFFIX]
-        self.prefix = named[special.PREFIX]
-        self.near = named[special.NEAR]
-        self.middle = named[special.MIDDLE]
-        self.region = named[special.REGION]
-        self.cursor = named[special.CURSOR]
+        self.pad = named[PAD]
+        self.file = named[FILE]
+        self.suffix = named[SUFFIX]
+        self.prefix = named[PREFIX]
+        self.near = named[NEAR]
+        self.middle = named[MIDDLE]
+        self.region = named[REGION]
+        self.cursor = named[CURSOR]
 
     @classmethod
     def from_file(cls, path: Path) -> Tokenizer:
@@ -55,9 +231,11 @@ class Tokenizer(TextTokenizer):
         if not path.is_file():
             raise TokenizerError(f"{path} does not exist; a checkpoint folder needs tokenizer.json")
         try:
-            return cls(FastTokenizer.from_file(str(path)))
-        except TokenizerError:
-            raise
+            text = path.read_text(encoding="utf-8")
+            _check_order(json.loads(text)["model"])
+            return cls(FastTokenizer.from_str(text))
+        except TokenizerError as error:
+            raise TokenizerError(f"{path}: {error}") from error
         except Exception as error:
             raise TokenizerError(f"{path} is no tokenizer file: {error}") from error
 
@@ -65,11 +243,13 @@ class Tokenizer(TextTokenizer):
         return line_cuts(text) if len(text) >= _LONG else []
 
 
-def _special(fast: FastTokenizer, name: str) -> int:
-    token = fast.token_to_id(name)
-    if token is None:
-        raise TokenizerError(f"the tokenizer has no token {name}")
-    return int(token)
+def _check_order(model: Mapping[str, Any]) -> None:
+    """Raise TokenizerError where ids do not follow the training: bytes first, then what merges make, in their order."""
+    vocabulary: Mapping[str, int] = model["vocab"]
+    pairs = (pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"])
+    learned = [vocabulary[piece] for piece in (*sorted(byte_alphabet().values()), *map("".join, pairs))]
+    if any(a >= b for a, b in pairwise(learned)):
+        raise TokenizerError("its ids are in another order than its merges: it is not the one of these weights")
 
 
 def line_cuts(text: str) -> list[int]:

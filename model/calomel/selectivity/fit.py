@@ -1,28 +1,39 @@
-"""Fits how likely a suggestion gets accepted: logistic regression with an L2 penalty, by Newton's method.
+"""Fits how likely a suggestion gets accepted, judges the fit, and finds thresholds that keep a promise.
 
-A fit starts from a calibrator that is there already, or from nothing: the penalty pulls the weights towards those, and
-lets scale and offset of the old sum go free. So a few hundred outcomes of one person correct the shipped fit, and some
-thousand of many packages make one. How much the weights may differ is chosen by cross-validation; all samples of one
-group (a package, a day) stay on one side, since suggestions of one group are alike.
+The fit is a logistic regression with an L2 penalty. It starts from a calibrator that is there already, or from nothing:
+the penalty pulls the weights towards those, and lets scale and offset of the old sum go free. So a few hundred outcomes
+of one person correct the shipped fit, and some thousand of many packages make one. How much the weights may differ is
+chosen by cross-validation; all samples of one group (a package, a day) stay on one side, since suggestions of one group
+are alike.
+
+What the names of thresholds mean are promises about suggestions, which come to another number for each model. One
+number serves all kinds: with one scale of probability, that shows least for what it loses.
+
+* `balanced` shows as little as it can while it loses at most one in twenty of those that would have been accepted.
+  (T-Bank's filter for code completion was built under the same bound.)
+* `eager` loses at most one in a hundred.
+* `quiet` shows what is more likely accepted than not.
+
+Needs scipy, of the extras `bench` and `train`; to apply a calibrator needs nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from scipy.stats import beta, binom, rankdata
 
-from calomel.selectivity.calibrator import HOPELESS, Calibrator, KindCalibrator
-from calomel.selectivity.features import OWN, features
-from calomel.selectivity.risk import upper_bound
+from calomel.selectivity.calibrator import HOPELESS, OWN, Calibrator, KindCalibrator, features
 from calomel.selectivity.sample import Sample
-from calomel.selectivity.thresholds import named_thresholds
 
 Numbers = NDArray[np.float64]
 
@@ -33,13 +44,20 @@ PENALTIES: Final = (0.3, 1.0, 3.0, 10.0, 30.0)
 _LIGHT: Final = 0.1
 # Of the scale where few outcomes correct a whole calibrator: it moves when some hundred say so, the offset at once.
 _HEAVY: Final = 100.0
-_STEPS: Final = 60
 BINS: Final = 10
 # Fewer accepted or not accepted ones than that prove nothing about either.
 FEWEST: Final = 20
 # For two numbers, scale and offset, alone.
 FEWEST_TOGETHER: Final = 8
 FEWEST_GROUPS: Final = 3
+BALANCED_LOSS: Final = 0.05
+EAGER_LOSS: Final = 0.01
+QUIET: Final = 0.5
+CONFIDENCE: Final = 0.9
+# Thresholds to promise something about, strictest first. Finer steps would test numbers that nobody can tell apart.
+GRID: Final = tuple(round(0.99 - 0.01 * step, 2) for step in range(99))
+# With fewer shown the bound is too wide to start the sequence, whatever they are.
+FEWEST_SHOWN: Final = 10
 
 
 class TooFewError(Exception):
@@ -186,12 +204,11 @@ def reliability(probabilities: Numbers, truth: Numbers) -> list[dict[str, float]
 
 def auroc(probabilities: Numbers, truth: Numbers) -> float:
     """Chance that an accepted one has the higher probability; NaN where one of both is missing."""
-    right, wrong = probabilities[truth > 0], probabilities[truth == 0]
-    if not len(right) or not len(wrong):
+    right = truth > 0
+    one, other = int(right.sum()), int((~right).sum())
+    if not one or not other:
         return math.nan
-    ordered = np.sort(wrong)
-    below = np.searchsorted(ordered, right, side="left") + np.searchsorted(ordered, right, side="right")
-    return float(below.mean() / 2 / len(wrong))
+    return float((rankdata(probabilities)[right].sum() - one * (one + 1) / 2) / (one * other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +237,10 @@ class _Table:
     def solve(self, truth: Numbers, chosen: NDArray[np.bool_], penalty: float) -> Numbers:
         """The differences of weights, of the scale and of the bias that fit the chosen rows best."""
         light = np.asarray([penalty] * len(self.names) + [_LIGHT, 1e-6])
-        return _newton(self.inputs[chosen], truth[chosen], light, self.offset[chosen])
+        return _solve(self.inputs[chosen], truth[chosen], light, self.offset[chosen])
 
     def predict(self, solved: Numbers) -> Numbers:
-        return _sigmoid(self.offset + self.inputs @ solved)
+        return np.asarray(expit(self.offset + self.inputs @ solved))
 
     def weights(self, solved: Numbers, base: KindCalibrator) -> tuple[dict[str, float], float]:
         """The same as weights of a calibrator."""
@@ -253,66 +270,28 @@ def _report(
     }
 
 
-def _newton(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -> Numbers:
-    """Minimise the penalised log-loss, which is convex: halve a step that does not lower it."""
-    weights = np.zeros(inputs.shape[1])
-    loss = _loss(inputs, truth, penalty, offset, weights)
-    for _ in range(_STEPS):
-        predicted = _sigmoid(offset + inputs @ weights)
-        gradient = inputs.T @ (predicted - truth) + penalty * weights
-        curvature = (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(penalty)
-        step = np.linalg.solve(curvature, gradient)
-        size = 1.0
-        while size > 1e-6:  # noqa: PLR2004
-            lower = _loss(inputs, truth, penalty, offset, weights - size * step)
-            if lower <= loss:
-                break
-            size /= 2
-        else:
-            break
-        weights, gained, loss = weights - size * step, loss - lower, lower
-        if gained < 1e-9 * max(1.0, loss):
-            break
-    return weights
+def _solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -> Numbers:
+    """Minimise the penalised log-loss, which is convex: [rows, columns] inputs, a penalty for each column."""
 
+    def loss(weights: Numbers) -> float:
+        scores = offset + inputs @ weights
+        return float((np.logaddexp(0.0, scores) - truth * scores).sum() + (penalty * weights**2).sum() / 2)
 
-def _loss(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers, weights: Numbers) -> float:
-    scores = offset + inputs @ weights
-    return float((np.logaddexp(0.0, scores) - truth * scores).sum() + (penalty * weights**2).sum() / 2)
+    def slope(weights: Numbers) -> Numbers:
+        wrong: Numbers = expit(offset + inputs @ weights) - truth
+        return inputs.T @ wrong + penalty * weights
 
+    def curvature(weights: Numbers) -> Numbers:
+        predicted: Numbers = expit(offset + inputs @ weights)
+        return (inputs * (predicted * (1 - predicted))[:, None]).T @ inputs + np.diag(penalty)
 
-def _sigmoid(scores: Numbers) -> Numbers:
-    return np.exp(-np.logaddexp(0.0, -scores))
+    start = np.zeros(inputs.shape[1])
+    found = minimize(loss, start, jac=slope, hess=curvature, method="trust-exact", options={"gtol": 1e-5})
+    return np.asarray(found.x)
 
 
 def _digest(group: str) -> str:
     return hashlib.sha256(group.encode()).hexdigest()
-
-
-def personal(samples: Sequence[Sample], shipped: Calibrator) -> Calibrator:
-    """A person's own calibrator, from the shipped one and the person's outcomes.
-
-    Kinds with too few outcomes for a fit of their own share one correction of scale and offset, if they have enough
-    together; otherwise they stay as they are.
-
-    Raises:
-        TooFewError: nothing could be fitted.
-    """
-    fitted: dict[str, KindCalibrator] = {}
-    left: list[Sample] = []
-    for kind in shipped.kinds:
-        found = usable(samples, kind)
-        try:
-            fitted[kind] = fit(found, shipped.kinds[kind]).calibrator
-        except TooFewError:
-            left += found
-    rest = Calibrator({kind: each for kind, each in shipped.kinds.items() if kind not in fitted})
-    try:
-        fitted |= corrected_together(left, rest).kinds
-    except TooFewError:
-        if not fitted:
-            raise
-    return with_thresholds(Calibrator({**shipped.kinds, **fitted}, shipped.thresholds, shipped.model), samples)
 
 
 def with_thresholds(calibrator: Calibrator, samples: Sequence[Sample]) -> Calibrator:
@@ -326,9 +305,9 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
     """The shipped calibrator with one scale and one offset for all its kinds. Raises TooFewError."""
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
     check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
-    sums = np.asarray([_logit(shipped.probability(sample.subject)) for sample in samples])
+    sums = logit(np.clip([shipped.probability(sample.subject) for sample in samples], 1e-9, 1 - 1e-9))
     inputs = np.stack((sums, np.ones_like(sums)), axis=1)
-    scale, offset = _newton(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
+    scale, offset = _solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
     kinds = {
         kind: KindCalibrator(
             {name: (1 + scale) * weight for name, weight in fitted.weights.items()},
@@ -341,6 +320,108 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
     return Calibrator(kinds, shipped.thresholds, shipped.model)
 
 
-def _logit(probability: float) -> float:
-    kept = min(max(probability, 1e-9), 1 - 1e-9)
-    return math.log(kept / (1 - kept))
+def named_thresholds(samples: Sequence[Sample], probabilities: Sequence[float]) -> dict[str, float]:
+    """Of samples and what a calibrator that was not fitted to them says; empty when none was accepted."""
+    best = surest(samples, probabilities)
+    taken = sorted(probability for sample, probability in best if sample.accepted)
+    if not taken:
+        return {}
+    balanced = losing(taken, BALANCED_LOSS)
+    return {"quiet": max(balanced, QUIET), "balanced": balanced, "eager": min(balanced, losing(taken, EAGER_LOSS))}
+
+
+def losing(taken: Sequence[float], share: float) -> float:
+    """The highest threshold that loses at most this share of what was accepted.
+
+    Args:
+        taken: probabilities of what was accepted, ascending, at least one.
+        share: 0 to 1.
+    """
+    # Rounded down: nothing more is lost.
+    return math.floor(taken[int(share * len(taken))] * 1e3) / 1e3
+
+
+def surest(samples: Sequence[Sample], probabilities: Sequence[float]) -> list[tuple[Sample, float]]:
+    """Of each question the likeliest candidate, which is the one that would be shown, in the order of questions."""
+    found: dict[str, list[tuple[Sample, float]]] = defaultdict(list)
+    for sample, probability in zip(samples, probabilities, strict=True):
+        found[sample.question].append((sample, probability))
+    return [max(candidates, key=lambda each: each[1]) for candidates in found.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A threshold and what it keeps.
+
+    Attributes:
+        threshold: show from this probability on.
+        shown: of the calibration data.
+        accepted: of these.
+        bound: the acceptance rate is at least this, with the confidence asked for.
+    """
+
+    threshold: float
+    shown: int
+    accepted: int
+    bound: float
+
+
+def smallest_threshold(
+    probabilities: Sequence[float], accepted: Sequence[bool], wanted: float, confidence: float = CONFIDENCE
+) -> Promise | None:
+    """The smallest threshold at which the wanted share is accepted, with this confidence; None if none is proven.
+
+    Thresholds are tried from the strictest down, and the first one whose promise cannot be kept ends the search: each
+    test stands on the ones before it, so that trying many costs nothing (fixed-sequence testing of Learn then Test,
+    Angelopoulos et al. 2021, arXiv 2110.01052).
+
+    Args:
+        probabilities: of suggestions that were not fitted to.
+        accepted: what became of them.
+        wanted: acceptance rate, 0 to 1.
+        confidence: that the promise holds.
+    """
+    best: Promise | None = None
+    pairs = sorted(zip(probabilities, accepted, strict=True), reverse=True)
+    at = taken = 0
+    for threshold in GRID:
+        while at < len(pairs) and pairs[at][0] >= threshold:
+            taken += pairs[at][1]
+            at += 1
+        if at < FEWEST_SHOWN:
+            continue
+        if not _proves(taken, at, wanted, confidence):
+            break
+        best = Promise(threshold, at, taken, wanted)
+    return None if best is None else replace(best, bound=lower_bound(best.accepted, best.shown, confidence))
+
+
+def needed(wanted: float, rate: float, confidence: float = CONFIDENCE, most: int = 10_000) -> int | None:
+    """How many shown suggestions would prove `wanted`, if `rate` of them are accepted; None when no number does."""
+    if rate <= wanted:
+        return None
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        if _proves(int(rate * middle), middle, wanted, confidence):
+            high = middle
+        else:
+            low = middle + 1
+    return low if low < most else None
+
+
+def lower_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided lower bound for a share of Clopper and Pearson (1934), exact for any number."""
+    if successes <= 0 or trials <= 0:
+        return 0.0
+    return float(beta.ppf(1 - confidence, successes, trials - successes + 1))
+
+
+def upper_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
+    """The one-sided upper bound of Clopper and Pearson for a share."""
+    return 1.0 - lower_bound(trials - successes, trials, confidence) if trials > 0 else 1.0
+
+
+def _proves(successes: int, trials: int, wanted: float, confidence: float) -> bool:
+    """Whether the lower bound is at least `wanted`."""
+    return bool(binom.sf(successes - 1, trials, wanted) <= 1 - confidence)

@@ -1,10 +1,19 @@
-"""What a filter looks at: one suggestion, the text it is for, and what the user has just done there."""
+r"""What a filter looks at: one suggestion, the text it is for, what the user has just done there, and the lines around.
+
+A line ends at \n, \r\n or \r and at nothing else, unlike in `str.splitlines`. Of the lines around a place never more is
+looked at than a person sees.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
+
+LINE_END: Final = re.compile(r"\r\n|\r|\n")
+# Characters. A line beyond this is no line that anybody reads, and what is further away is no neighbour.
+_WINDOW: Final = 1600
 
 
 class Edit(NamedTuple):
@@ -32,7 +41,7 @@ class Recent:
     inserted: str
 
 
-def _unknown() -> None:
+def _unknown(_: str) -> None:
     return None
 
 
@@ -48,12 +57,14 @@ class Proposal:
         language_id: of the document.
         region: the part of `text` that the model was asked to rewrite; None for a fill.
         recent: what the user did lately, oldest first.
-        edited: what the last edits did, however long ago, oldest first.
+        edited: what the last edits did, word by word, however long ago, oldest first.
+        withdrawn: what edits that were taken back had put in the place of what.
+        builtins: names that the language has without an import; None where that is not known.
         masked: `text` with every character of a secret replaced; the same length. Empty where nothing is masked.
         mask: masks the secrets of any other text; the same length again.
         cut_off: the model had more to say than its limit allowed, and what it said ends within a line.
-        errors: syntax errors of `text` and of the text with the edits; None where nobody can tell. Asked only by the
-            filter that needs it: it parses.
+        errors: syntax errors of `text`, and of it with the edits and something behind the last of them; None where
+            nobody can tell. Asked only by the filters that need it: it parses.
     """
 
     kind: Literal["fill", "edit"]
@@ -64,10 +75,12 @@ class Proposal:
     region: tuple[int, int] | None = None
     recent: tuple[Recent, ...] = ()
     edited: tuple[Recent, ...] = ()
+    withdrawn: frozenset[tuple[str, str]] = frozenset()
+    builtins: frozenset[str] | None = None
     masked: str = ""
     mask: Callable[[str], str] = str
     cut_off: bool = False
-    errors: Callable[[], tuple[int, int] | None] = _unknown
+    errors: Callable[[str], tuple[int, int] | None] = _unknown
 
     @property
     def after(self) -> str:
@@ -79,3 +92,48 @@ class Proposal:
             at = end
         parts.append(self.text[at:])
         return "".join(parts)
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines without their ends; one empty one behind the last line end."""
+    return LINE_END.split(text)
+
+
+def head_of(text: str, offset: int) -> str:
+    """The line of `offset`, up to it."""
+    least = max(0, offset - _WINDOW)
+    return text[max(text.rfind("\n", least, offset), text.rfind("\r", least, offset), least - 1) + 1 : offset]
+
+
+def rest_of(text: str, offset: int) -> str:
+    """The line of `offset`, from it on, without its end."""
+    ending = LINE_END.search(text, offset, offset + _WINDOW)
+    return text[offset : ending.start() if ending else offset + _WINDOW]
+
+
+def above(text: str, offset: int) -> list[str]:
+    """The lines above the one of `offset`, as far as they are near; the nearest is the last."""
+    start = offset - len(head_of(text, offset))
+    return split_lines(text[max(0, start - _WINDOW) : start])[:-1]
+
+
+def below(text: str, offset: int) -> list[str]:
+    """The lines below the one of `offset`, as far as they are near."""
+    end = offset + len(rest_of(text, offset))
+    return split_lines(text[end : end + _WINDOW])[1:]
+
+
+def filled(lines: list[str], most: int | None = None) -> list[str]:
+    """Those lines that are not blank, without the space around them."""
+    found: list[str] = []
+    for line in lines:
+        if len(found) == most:
+            break
+        if stripped := line.strip():
+            found.append(stripped)
+    return found
+
+
+def is_word(character: str) -> bool:
+    """Whether a character, or none, is part of a word."""
+    return character.isalnum() or character == "_"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.selectivity.features import Subject
+from calomel.selectivity.calibrator import Subject
 
 # What a person decided. A suggestion of less than four characters is `too_short` to tell.
 OUTCOMES: Final = ("accepted", "partly", "rejected", "too_short", "superseded")
@@ -88,9 +89,10 @@ class Sample:
             message = "its signals are no object, or its outcome is not known"
             raise ValueError(message)
         for name in ("time", "saved_characters", "judged_ms"):
-            if not isinstance(known.get(name, 0), int | float):
-                message = f"its {name} is no number"
-                raise ValueError(message)  # noqa: TRY004 - a line of a file, not an argument
+            value = known.get(name, 0)
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                message = f"its {name} is no finite number"
+                raise ValueError(message)
         return cls(**{**known, "filters": tuple(known.get("filters", ()))})
 
 

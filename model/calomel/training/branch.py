@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calomel.engine.memory import REACH
-from calomel.prompts import special
-from calomel.prompts.fim import NEAR_TOKENS
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.prompts.own import NEAR_TOKENS
+from calomel.prompts.tokenizer import SPECIAL_TOKENS, Tokenizer
 from calomel.training.config import BatchShape, TrainConfig
 
 Ints = NDArray[np.int64]
@@ -251,7 +250,7 @@ class BranchWriter:
         """A wrong token: half of the time one of the answer's own, as a misplaced draft has them."""
         if rng.random() < 0.5:  # noqa: PLR2004
             return rng.choice(answer)
-        return rng.randrange(len(special.ALL), self._tokenizer.vocab_size)
+        return rng.randrange(len(SPECIAL_TOKENS), self._tokenizer.vocab_size)
 
 
 def _read(out: Example, start: int, before: Sequence[int], ids: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
 from calomel.engine.memory import MemoryConfig
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 
 
@@ -158,6 +158,7 @@ class TrainConfig:
         held_out: `heldout.jsonl.zst` of `calomel corpus`.
         edits: `train-edits.jsonl.zst` of `calomel edits`; needed by shapes with a region.
         held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated on apart.
+        init_from: a checkpoint folder with whose weights the run begins.
         region: how large a region is; written into the checkpoint.
         silent_scenes: of the moments in which nothing is to change any more, this share is used. Most places of the
             other moments are silent already.
@@ -179,6 +180,7 @@ class TrainConfig:
     tokenizer: Path
     edits: Path | None = None
     held_out_edits: Path | None = None
+    init_from: Path | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     silent_scenes: float = 0.5
     commits: float = 0.5
@@ -224,7 +226,7 @@ class TrainConfig:
                 parts[name] = _build(part, parts[name], name)
         if "shapes" in parts:
             parts["shapes"] = tuple(_build(BatchShape, shape, "shapes") for shape in parts["shapes"])
-        for name in ("corpus", "held_out", "tokenizer", "edits", "held_out_edits"):
+        for name in ("corpus", "held_out", "tokenizer", "edits", "held_out_edits", "init_from"):
             if name in parts:
                 parts[name] = Path(parts[name]).expanduser()
         config: TrainConfig = _build(cls, parts, str(path))

@@ -1,16 +1,20 @@
-"""The training text: files of the corpus, drawn by language and then by length."""
+"""The training text: files of the corpus, drawn by language and then by length; and the tokenizer trained on it."""
 
 from __future__ import annotations
 
-import io
 import json
-import lzma
 import random
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import IO, cast
+
+from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer as FastTokenizer
+
+from calomel.prompts.tokenizer import PRE_TOKEN, SPECIAL_TOKENS, Tokenizer
+from calomel.storage import write_whole
+from calomel.training.corpus.shards import CorpusError, read_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,34 +26,10 @@ class Document:
     text: str
 
 
-@contextmanager
-def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """The bytes of a `.zst` or `.xz` file; the latter needs the standard library alone."""
-    if path.suffix == ".xz":
-        with lzma.open(path) as stream:
-            yield stream
-        return
-    import zstandard
-
-    with path.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as stream:
-        yield cast("IO[bytes]", stream)
-
-
-class CorpusError(ValueError):
-    """The corpus file is missing or empty; the message says how to make it."""
-
-
 def read_documents(path: Path) -> Iterator[Document]:
-    """The files of a `.jsonl.zst` made by `calomel corpus`, in its order.
-
-    The same packed as `.jsonl.xz` is read too, by the standard library alone: for machines without `zstandard`.
-    """
-    if not path.is_file():
-        raise CorpusError(f"{path} does not exist; `calomel corpus` makes it")
-    with unpacked(path) as stream:
-        for line in io.TextIOWrapper(stream, encoding="utf-8"):
-            entry = json.loads(line)
-            yield Document(entry["path"], entry["language"], entry["text"])
+    """The files of a `.jsonl.zst` made by `calomel corpus`, in its order; see `read_lines`."""
+    for entry in read_lines(path, "calomel corpus"):
+        yield Document(entry["path"], entry["language"], entry["text"])
 
 
 class DocumentSampler:
@@ -66,7 +46,7 @@ class DocumentSampler:
         if not any(self._shares):
             raise CorpusError(f"the corpus has only {self._languages}, the configured shares only {sorted(shares)}")
         self._lengths = {
-            language: _running_sum([len(document.text) for document in files])
+            language: list(accumulate(len(document.text) for document in files))
             for language, files in self._files.items()
         }
 
@@ -82,9 +62,28 @@ class DocumentSampler:
         return rng.choices(self._files[language], cum_weights=lengths)[0]
 
 
-def _running_sum(values: list[int]) -> list[int]:
-    total, sums = 0, []
-    for value in values:
-        total += value
-        sums.append(total)
-    return sums
+def train_tokenizer(texts: Iterable[str], path: Path, *, vocab_size: int) -> Tokenizer:
+    """Train on `texts`, write `tokenizer.json` to `path`, and return it. Specials have the lowest ids."""
+    fast = FastTokenizer(models.BPE())
+    fast.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PRE_TOKEN), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    fast.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL_TOKENS),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        min_frequency=3,
+        max_token_length=24,
+        show_progress=False,
+    )
+    fast.train_from_iterator(texts, trainer)
+    contents = json.loads(fast.to_str())
+    # An "added token" is recognised inside text; these must not be (see calomel.prompts.tokenizer).
+    contents["added_tokens"] = []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(contents, ensure_ascii=False))
+    return Tokenizer.from_file(path)

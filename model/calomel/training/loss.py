@@ -1,4 +1,9 @@
-"""The training loss of a batch: cross-entropy of the scored rows, of all parts at once.
+"""The training loss of a batch: how its rows attend, and the cross-entropy of the scored ones, of all parts at once.
+
+Every row sees the front of its document up to its limit; a row of a branch also sees the branch's own head, and, in the
+causal answer, what precedes it, or, on a canvas, all of that canvas. The causal answer is the clean copy of what the
+canvases hide: no canvas row ever sees it. This mask has two backends: dense, the reference, and block-sparse for GPUs
+(FlexAttention, Dong et al. 2024), where the blocks that are empty, as branches do not see each other, are skipped.
 
 The head has a third of a small model's multiplications. In training it reads the tokens that a batch asks for and a
 sample of the others, which stands for all of them (sampled softmax, Jean et al. 2015): of some 6,000 rows over 8,192
@@ -11,12 +16,138 @@ from typing import Any, Final, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import BlockMask
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
+from calomel.engine.config import ModelConfig
 from calomel.engine.transformer import Attend, Transformer
-from calomel.training.attention import TreeAttention
 from calomel.training.batch import Batch
-from calomel.training.flex import FlexTreeAttention
+from calomel.training.branch import head_rows, rows
+from calomel.training.config import BatchShape
+
+# The front is attended from in so many blocks: more of them save less and compile longer.
+_BLOCKS: Final = 4
+# Not infinite: a row of padding that sees nothing must not become NaN.
+_UNSEEN: Final = -1e9
+
+
+def branch_structure(shape: BatchShape, *, logit_shift: bool) -> Tensor:
+    """[R, R] bool: may branch row q see branch row k, were all of them valid.
+
+    With shifted logits a canvas holds the middle mark as its own first row, so it does not see the head's.
+    """
+    count, begin = rows(shape), head_rows(shape)
+    index = torch.arange(count)
+    part = torch.where(index < begin, 0, 1 + (index - begin) // shape.canvas)  # 0 head, 1 causal, 2 and 3 canvases
+    query, key = part[:, None], part[None, :]
+    causal = index[:, None] >= index[None, :]
+    head = (key == 0) & ((query > 0) | causal)
+    if logit_shift:
+        head &= ~((query > 1) & (index[None, :] == begin - 1))
+    own = (query == key) & (query > 0)
+    return head | (own & ((query > 1) | causal))
+
+
+class TreeAttention:
+    """Dense attention over front and branches; the reference, and the fast one on a CPU.
+
+    Scores of all rows against the front are one matrix product a head, without copies of the front for its branches.
+    The front reads itself in blocks of rows, each up to its own end: half of what is after a row is not computed, and a
+    block's scores stay in the cache. Masks are added: a fill by a condition is not vectorised.
+    """
+
+    def __init__(
+        self, config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
+    ) -> None:
+        self._config = config
+        self._shape = shape
+        self._documents = positions.shape[0]
+        front = shape.front
+        key = torch.arange(front, device=positions.device)
+        seen = (key < limit[..., None]) & valid[:, None, :front]  # [B, T, F]
+        distance = positions[..., None] - positions[:, None, :front]
+        window = config.sliding_window or config.max_position_embeddings
+        self._front_masks = {None: _added(seen), config.sliding_window: _added(seen & (distance < window))}
+        branches = valid[:, front:].unflatten(1, (shape.holes, -1))  # [B, K, R]
+        self._branch_mask = _added(structure & branches[:, :, None, :])[:, None]  # [B, 1, K, R, R]
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Q [B * T, Hq, D], k and v [B * T, Hkv, D] to [B * T, Hq, D]."""
+        shape, config = self._shape, self._config
+        group = config.num_attention_heads // config.num_key_value_heads
+        q = q.unflatten(0, (self._documents, -1)).transpose(1, 2) * config.head_dim**-0.5  # [B, Hq, T, D]
+        k = k.unflatten(0, (self._documents, -1)).transpose(1, 2).repeat_interleave(group, dim=1)
+        v = v.unflatten(0, (self._documents, -1)).transpose(1, 2).repeat_interleave(group, dim=1)
+        front, holes = shape.front, shape.holes
+        mask = self._front_masks[config.window(layer)][:, None]  # [B, 1, T, F]
+        alone = []
+        size = -(-front // _BLOCKS)
+        for begin in range(0, front, size):
+            end = min(front, begin + size)
+            scores = q[:, :, begin:end] @ k[:, :, :end].transpose(-1, -2) + mask[:, :, begin:end, :end]
+            alone.append(scores.softmax(-1) @ v[:, :, :end])
+        inner_q = q[:, :, front:].unflatten(2, (holes, -1))  # [B, H, K, R, D]
+        inner_k = k[:, :, front:].unflatten(2, (holes, -1))
+        inner_v = v[:, :, front:].unflatten(2, (holes, -1))
+        inner = inner_q @ inner_k.transpose(-1, -2) + self._branch_mask
+        outer = q[:, :, front:] @ k[:, :, :front].transpose(-1, -2) + mask[:, :, front:]
+        weights = torch.cat((outer.unflatten(2, (holes, -1)), inner), dim=-1).softmax(-1)
+        branch = (weights[..., :front].flatten(2, 3) @ v[:, :, :front]) + (weights[..., front:] @ inner_v).flatten(2, 3)
+        return torch.cat((*alone, branch), dim=2).transpose(1, 2).flatten(0, 1)
+
+
+def _added(seen: Tensor) -> Tensor:
+    """What is added to scores: nothing where a row sees, so much elsewhere that nothing is left of them.
+
+    In the scores' own precision: the sum of bfloat16 and float32 would be twice as wide, and no other.
+    """
+    device = seen.device.type
+    precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else torch.float32
+    return torch.zeros(seen.shape, dtype=precision, device=seen.device).masked_fill(~seen, _UNSEEN)
+
+
+_BLOCK: Final = 128
+
+
+class FlexTreeAttention:
+    """Block-sparse attention over front and branches; equal to `TreeAttention`, faster on a GPU."""
+
+    def __init__(self, config: ModelConfig, documents: int, masks: dict[int | None, BlockMask]) -> None:
+        self._config = config
+        self._documents = documents
+        self._masks = masks
+
+    def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Q [B * T, Hq, D], k and v [B * T, Hkv, D] to [B * T, Hq, D]."""
+        q, k, v = (each.unflatten(0, (self._documents, -1)).transpose(1, 2) for each in (q, k, v))
+        mask = self._masks[self._config.window(layer)]
+        out: Any = flex_attention(q, k, v, block_mask=mask, enable_gqa=True)
+        attended: Tensor = out.transpose(1, 2).flatten(0, 1)
+        return attended
+
+
+def flex_masks(
+    config: ModelConfig, shape: BatchShape, positions: Tensor, limit: Tensor, valid: Tensor, structure: Tensor
+) -> dict[int | None, BlockMask]:
+    """One block mask for each kind of layer of `config`. Arguments as in `TreeAttention`."""
+    front, size = shape.front, rows(shape)
+    documents, total = positions.shape
+
+    def mask_for(window: int | None) -> BlockMask:
+        def visible(document: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            to_front = (key < front) & (key < limit[document, query])
+            if window is not None:
+                to_front = to_front & (positions[document, query] - positions[document, key] < window)
+            branch_query, branch_key = torch.clamp(query - front, min=0), torch.clamp(key - front, min=0)
+            inside = structure[branch_query % size, branch_key % size]
+            same = (query >= front) & (key >= front) & (branch_query // size == branch_key // size)
+            return (to_front | (same & inside)) & valid[document, key]
+
+        return create_block_mask(
+            visible, documents, None, total, total, device=str(positions.device), BLOCK_SIZE=_BLOCK
+        )
+
+    return {window: mask_for(window) for window in {config.window(layer) for layer in range(config.num_hidden_layers)}}
+
 
 # Rows whose logits exist at a time: on a CPU they stay in its cache.
 _CPU_ROWS: Final = 256

@@ -1,4 +1,4 @@
-"""Muon for the matrices, AdamW for embeddings and norms (Jordan et al. 2024, "Muon").
+"""Muon for the matrices, AdamW for embeddings and norms (Jordan et al. 2024, "Muon"), and their learning rates.
 
 `torch.optim.Muon` orthogonalises in bfloat16, which processors without bfloat16 emulate slowly, and knows nothing of
 fused projections; here the precision follows the device and each part of a fused matrix is orthogonalised by itself.
@@ -12,7 +12,16 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from calomel.engine.precision import native_bfloat16
+from calomel.engine.checkpoint import native_bfloat16
+
+
+def rate_factor(step: int, progress: float, *, warmup_steps: int, decay_share: float) -> float:
+    """What the learning rates are multiplied by at `step`, when the share `progress` of the run's time is spent."""
+    warm = min(1.0, (step + 1) / max(1, warmup_steps))
+    if decay_share <= 0:
+        return warm
+    return warm * min(1.0, max(0.0, 1.0 - progress) / decay_share)
+
 
 # Quintic Newton-Schulz coefficients of the Muon reference implementation.
 _A, _B, _C = 3.4445, -4.7750, 2.0315

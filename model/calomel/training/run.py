@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -15,33 +15,54 @@ from typing import Any, Final
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
-from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
-from calomel.engine.precision import native_bfloat16
+from calomel.engine.checkpoint import load_checkpoint, native_bfloat16, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.allocator import keep_freed_memory
-from calomel.training.attention import branch_structure
-from calomel.training.batch import Batch, batches, row_count
+from calomel.storage import write_whole
+from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count
 from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
-from calomel.training.curve import draw_curves
-from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.edit_example import EditExampleMaker
-from calomel.training.edit_sampler import EditExamples
-from calomel.training.example import ExampleMaker
-from calomel.training.flex import flex_masks
-from calomel.training.interruption import on_signals
-from calomel.training.loss import LossModel
-from calomel.training.optimizer import make_optimizers
-from calomel.training.ranks import Ranks, own_device
-from calomel.training.schedule import rate_factor
+from calomel.training.documents import DocumentSampler, read_documents, train_tokenizer
+from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker
+from calomel.training.loss import LossModel, branch_structure, flex_masks
+from calomel.training.optimizer import make_optimizers, rate_factor
+from calomel.training.process import Interruption, Ranks, keep_freed_memory, own_device, progress_bar
 from calomel.training.state import Counters, exchanged, load_state, save_state
-from calomel.training.stream import BatchStream, open_stream
-from calomel.training.tokenizer import train_tokenizer
+
+
+def draw_curves(log: Path, image: Path) -> None:
+    """Draw the parts of the loss over rows, training and held-out, from the JSONL `log` as a PNG."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    training = [entry for entry in entries if "held_out" not in entry]
+    held_out = [entry for entry in entries if "held_out" in entry]
+    figure, axes = plt.subplots(figsize=(9, 5))
+    for number, group in enumerate((*GROUPS, "edit_causal", "edit_canvas")):
+        for part, style in ((training, "-"), (held_out, "o")):
+            axes.plot(
+                [entry["rows"] / 1e6 for entry in part if group in entry],
+                [entry[group] for entry in part if group in entry],
+                style,
+                color=f"C{number}",
+                markersize=4,
+                linewidth=1,
+                label=group if style == "-" else f"{group}, held out",
+            )
+    axes.set(xlabel="million rows", ylabel="cross-entropy, nats a token", ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(ncols=2, fontsize=8)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=110, bbox_inches="tight", format="png")
+    write_whole(image, drawn.getvalue())
+    plt.close(figure)
+
 
 _LOG_STEPS: Final = 10
 _EVALUATION_BATCHES: Final = 6
@@ -54,7 +75,6 @@ def train(
     out: Path,
     *,
     resume: bool = False,
-    init_from: Path | None = None,
     pause_file: Path | None = None,
     device: str = "cpu",
 ) -> Counters:
@@ -64,7 +84,6 @@ def train(
         config: what to train, on what, and how long.
         out: folder for everything that the run leaves.
         resume: go on from the state in `out`, if there is one.
-        init_from: a checkpoint folder whose weights to start from, without optimizer state.
         pause_file: while this file exists, the run waits (and its time does not pass).
         device: where to train.
 
@@ -73,7 +92,7 @@ def train(
     folder for all of them.
     """
     with Ranks.joined(torch.device(device)) as ranks:
-        return _Run(config, out, pause_file, own_device(device), ranks).go(resume=resume, init_from=init_from)
+        return _Run(config, out, pause_file, own_device(device), ranks).go(resume=resume)
 
 
 class _Run:
@@ -115,13 +134,14 @@ class _Run:
         self.average = (
             [parameter.detach().clone() for parameter in self.model.parameters()] if options.average else None
         )
-        self.stopping = self.leaving = False
+        self.interruption, self.leaving = Interruption(), False
         self.compiled: set[BatchShape] = set()
         self.loss = LossModel(self.model, negatives=config.losses.negatives, compiled=options.compile)
         bf16 = device.type == "cuda" or native_bfloat16()
         self.precision: Any = torch.autocast(device.type, torch.bfloat16) if bf16 else nullcontext()
 
-    def go(self, *, resume: bool, init_from: Path | None) -> Counters:
+    def go(self, *, resume: bool) -> Counters:
+        init_from = self.config.init_from
         counters = (load_state(self.out, self.model, self.optimizers, self.average) if resume else None) or Counters()
         if init_from is not None and counters.step == 0:
             _check_same_tokenizer(init_from, self.config.tokenizer)
@@ -130,12 +150,11 @@ class _Run:
         if self.average is not None and counters.step == 0:
             torch._foreach_copy_(self.average, list(self.model.parameters()))
         counters.sessions += 1
-        with on_signals(self._stop):
+        with self.interruption:
             return self._show(counters)
 
     def _show(self, counters: Counters) -> Counters:
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.1f} %"))
-        with Progress(*columns, TimeRemainingColumn(), console=self.console) as progress:
+        with progress_bar(self.console) as progress:
             task = progress.add_task("training", total=self.config.rows)
             for rows in self._steps(counters):
                 progress.update(task, completed=rows)
@@ -178,17 +197,11 @@ class _Run:
 
     def _agree(self, counters: Counters, rows: int, seconds: float) -> None:
         """Count the rows of all ranks, the first one's time, and stop together."""
-        mine = [float(rows), seconds if self.ranks.first else 0.0, float(self.stopping)]
+        mine = [float(rows), seconds if self.ranks.first else 0.0, float(self.interruption.asked)]
         rows_of_all, seconds, asked = self.ranks.total(torch.tensor(mine, dtype=torch.float64)).tolist()
         counters.rows += int(rows_of_all)
         counters.seconds += seconds
         self.leaving = asked > 0
-
-    def _stop(self, *_: object) -> None:
-        """Asked to end: do so behind the step in progress, with everything saved; asked again, at once."""
-        if self.stopping:
-            raise KeyboardInterrupt
-        self.stopping = True
 
     def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
         options = self.config.optimization
@@ -263,7 +276,7 @@ class _Run:
     def _pause(self) -> None:
         if self.pause_file is not None and self.pause_file.exists():
             self.console.print(f"paused while {self.pause_file} exists")
-            while self.pause_file.exists() and not self.stopping:
+            while self.pause_file.exists() and not self.interruption.asked:
                 time.sleep(_PAUSE_POLL_SECONDS)
 
     def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
@@ -295,7 +308,7 @@ class _Run:
     def _export(self, folder: Path) -> None:
         save_checkpoint(self.model, folder, abilities=_abilities(self.config))
         if not (folder / "tokenizer.json").exists():
-            shutil.copyfile(self.config.tokenizer, folder / "tokenizer.json")
+            write_whole(folder / "tokenizer.json", self.config.tokenizer.read_bytes())
 
 
 def _abilities(config: TrainConfig) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from calomel.engine.transformer import Transformer
+from calomel.storage import write_whole
 
 _TENSORS: Final = "state.safetensors"
 _COUNTERS: Final = "state.json"
@@ -54,12 +55,9 @@ def save_state(
                 tensors[f"optimizer.{number}.{index}.{name}"] = torch.as_tensor(value)
     tensors |= {f"average.{index}": tensor for index, tensor in enumerate(average or ())}
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{_TENSORS}.part"
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
-    part.replace(folder / _TENSORS)
-    part = folder / f"{_COUNTERS}.part"
-    part.write_text(json.dumps(asdict(counters)), encoding="utf-8")
-    part.replace(folder / _COUNTERS)
+    whole = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    write_whole(folder / _TENSORS, whole)
+    write_whole(folder / _COUNTERS, json.dumps(asdict(counters)))
 
 
 def load_state(

@@ -16,8 +16,8 @@ from calomel.cli.errors import InputError
 if TYPE_CHECKING:
     from calomel.selectivity.sample import Sample
     from calomel.suggest.outcome_record import OutcomeRecord
-    from calomel.training.preference.alignment import Alignment
-    from calomel.training.preference.judged import Fate, Judged
+    from calomel.training.alignment.data import Fate, Judged
+    from calomel.training.alignment.evaluation import Alignment
 
 # A day of one window is no sign of a day of another: whoever is held out is held out for so long.
 _DAY: Final = 86_400
@@ -71,9 +71,7 @@ def align(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
 ) -> None:
     """Align a model with what people did about its suggestions."""
-    from calomel.training.preference.config import AlignConfig
-    from calomel.training.preference.judged import Enough, Lessons, preferences_of
-    from calomel.training.preference.preference import AlignmentError
+    from calomel.training.alignment.data import AlignConfig, AlignmentError, Enough, Lessons, preferences_of
 
     if not samples and log is None:
         raise InputError("name files with --samples, or an outcome log with --log")
@@ -104,7 +102,7 @@ def align(
     check_device(device)
     from calomel.engine.errors import CheckpointError
     from calomel.prompts.tokenizer import TokenizerError
-    from calomel.training.preference.run import align as run
+    from calomel.training.alignment.run import align as run
     from calomel.weights import nano_path
 
     try:
@@ -143,7 +141,7 @@ def _judged_sample(sample: Sample) -> Judged:
 
     from calomel.suggest.fields import FieldError
     from calomel.suggest.wire import decode_request
-    from calomel.training.preference.judged import Judged
+    from calomel.training.alignment.data import Judged
 
     try:
         request = decode_request(json.dumps(sample.request))
@@ -165,7 +163,7 @@ def _of_log(path: Path) -> Iterator[Judged]:
     """Suggestions of an outcome log whose prompt was kept. Raises InputError."""
     from calomel.suggest.outcome_reader import read_outcomes
     from calomel.suggest.prompt_log import prompt_log_path, read_prompts
-    from calomel.training.preference.judged import Enough, Judged
+    from calomel.training.alignment.data import Enough, Judged
 
     if not path.is_file():
         raise InputError(f"{path} does not exist")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
+from calomel.cli.errors import CommandError, InputError, engine_errors_reported
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,6 +41,13 @@ def calibrate(
         float | None,
         typer.Option(min=0.01, max=0.99, help="Find the smallest threshold with this share accepted, 90 % sure."),
     ] = None,
+    recall: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Fit what recalled texts are worth instead, on files of `calomel corpus`; needs --out."
+        ),
+    ] = None,
+    holes: Annotated[int | None, typer.Option(min=1, help="With --recall: holes of each kind.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it is worth, write nothing.")] = False,
 ) -> None:
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
@@ -50,6 +57,9 @@ def calibrate(
 
     if samples and log is not None:
         raise InputError("name --samples or --log, not both")
+    if recall is not None:
+        _fit_recall(recall, model, out, holes, dry_run=dry_run)
+        return
     try:
         info = describe(model)
         known = Calibrator() if fresh else _known(info)
@@ -80,11 +90,37 @@ def calibrate(
         console.print(f"written to {path}", markup=False)
 
 
+def _fit_recall(documents: Path, model: Path | None, out: Path | None, holes: int | None, *, dry_run: bool) -> None:
+    """Fit `recall.json` of a model, and write it into the folder `out`."""
+    from calomel.bench.recall_fit import fit_recall
+    from calomel.report.heldout import BenchDataError
+
+    if out is None and not dry_run:
+        raise InputError("--recall writes recall.json into a folder: name it with --out")
+    console = _console()
+    with engine_errors_reported():
+        try:
+            made = fit_recall(documents, model, holes_per_kind=holes)
+        except BenchDataError as error:
+            raise CommandError(str(error)) from error
+    drafts = [one for one in made.samples if one.draft is not None]
+    console.print(
+        f"{len(made.samples):,} holes, {sum(one.own_right for one in made.samples):,} of own answers right; "
+        f"{len(drafts):,} recalled texts, {sum(one.draft_right for one in drafts):,} of them right",
+        markup=False,
+    )
+    for part in ("prior", "draft", "own"):
+        weights = ", ".join(f"{name} {value:.3f}" for name, value in getattr(made.worth, part).items())
+        console.print(f"{part}: {weights}", markup=False)
+    if out is not None and not dry_run:
+        made.worth.write(out)
+        console.print(f"written to {out / 'recall.json'}", markup=False)
+
+
 def _made(found: Sequence[Sample], fits: Mapping[str, Fit], known: Calibrator, console: Console) -> Calibrator:
     """What the fits come to; kinds without one have scale and offset corrected together, where that is possible."""
     from calomel.selectivity.calibrator import Calibrator
-    from calomel.selectivity.fit import TooFewError, corrected_together, usable, with_thresholds
-    from calomel.selectivity.thresholds import named_thresholds
+    from calomel.selectivity.fit import TooFewError, corrected_together, named_thresholds, usable, with_thresholds
 
     kinds = {kind: made.calibrator for kind, made in fits.items()}
     rest = Calibrator({kind: each for kind, each in known.kinds.items() if kind not in fits})
@@ -170,7 +206,7 @@ def _show(console: Console, kind: str, made: Fit) -> None:
 
 
 def _promise(console: Console, fits: Sequence[tuple[Sequence[Sample], Fit]], wanted: float) -> None:
-    from calomel.selectivity.risk import needed, smallest_threshold
+    from calomel.selectivity.fit import needed, smallest_threshold
 
     probabilities = [each for _, made in fits for each in made.probabilities]
     accepted = [sample.accepted for found, _ in fits for sample in found]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     # Imported where there is work for them: help shall not wait for them.
     from rich.console import Console
 
+    from calomel.context.budget import ContextLimit
     from calomel.context.builder import BuiltContext
-    from calomel.context.default import ContextLimit
     from calomel.prompts.parts import PromptParts
     from calomel.suggest.completer import ModelInfo
-    from calomel.workspace.situation import Situation
+    from calomel.workspace.workspace import Situation
 
 STYLES = {
     "related": "cyan",
@@ -83,10 +83,9 @@ def _repository(file: Path) -> Path | None:
 def _see(
     file: Path, text: str, offset: int, folder: Path | None, budget: int | None, model: Path | None, device: str | None
 ) -> _Seen:
+    from calomel.context.budget import ExactCounter, default_budget
     from calomel.context.builder import ContextBuilder
-    from calomel.context.counter import ExactCounter
-    from calomel.context.default import default_budget
-    from calomel.prompts.context import ContextRenderer
+    from calomel.prompts.own import ContextRenderer
     from calomel.prompts.tokenizer import Tokenizer, TokenizerError
     from calomel.suggest.model_info import describe
     from calomel.weights import nano_path
@@ -116,10 +115,9 @@ def _see(
 
 def _situation(file: Path, text: str, offset: int, folder: Path | None) -> Situation:
     """What an editor's side would know of the file, had it just been opened there."""
-    from calomel.workspace.preferences import user_settings_path
     from calomel.workspace.privacy import Privacy
     from calomel.workspace.related import Related
-    from calomel.workspace.settings import load_settings
+    from calomel.workspace.settings import load_settings, user_settings_path
     from calomel.workspace.syntax import SyntaxTrees
     from calomel.workspace.workspace import Workspace
 
@@ -156,7 +154,7 @@ def _prefill_rate(model: Path | None, device: str, parts: PromptParts, budget: i
     """Tokens a second that the model reads on this device, from a cold start of the cache."""
     with engine_errors_reported():
         from calomel.suggest.fill import FillRequest
-        from calomel.suggest.filler import open_filler
+        from calomel.suggest.opening import open_filler
 
         check_device(device)
         with closing(open_filler(model, device)) as filler:
@@ -173,7 +171,7 @@ def _show(out: Console, seen: _Seen) -> None:
     from rich.text import Text
 
     from calomel.cli.excerpt import visible
-    from calomel.context.listing import pieces
+    from calomel.context.builder import pieces
 
     for piece in pieces(seen.built.parts):
         if piece.text:
@@ -197,7 +195,7 @@ def _show(out: Console, seen: _Seen) -> None:
 
 
 def _fields(seen: _Seen) -> dict[str, object]:
-    from calomel.context.listing import part_texts
+    from calomel.context.builder import part_texts
 
     texts = part_texts(seen.built.parts)
     return {

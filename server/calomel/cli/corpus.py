@@ -23,7 +23,7 @@ def corpus(
 ) -> None:
     """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     from calomel.training.corpus.build import CorpusConfig, build_corpus
-    from calomel.training.corpus.errors import CorpusError
+    from calomel.training.corpus.shards import CorpusError
 
     config = CorpusConfig(out=out, seed=seed)
     config = replace(

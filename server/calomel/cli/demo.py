@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calomel.cli.stage.tour import View
     from calomel.cli.stage.watched_filler import WatchedFiller
     from calomel.replay.events import ReplayLog
-    from calomel.replay.options import ReplayOptions
+    from calomel.replay.opportunity import ReplayOptions
     from calomel.suggest.completer import ModelInfo
 
 # On the log's clock, so that a slow machine shows what a fast one does: an answer, and a pause in the typing.
@@ -51,7 +51,7 @@ def demo(
 
     from calomel.cli.replay import aggressiveness_of
     from calomel.cli.stage.bundled import open_log
-    from calomel.replay.options import ReplayOptions
+    from calomel.replay.opportunity import ReplayOptions
 
     found = open_log(log)
     options = ReplayOptions(
@@ -65,8 +65,8 @@ def demo(
     plain = plain or not out.is_terminal
     with engine_errors_reported():
         from calomel.cli.stage.watched_filler import WatchedFiller
-        from calomel.suggest.filler import open_filler
         from calomel.suggest.model_info import describe
+        from calomel.suggest.opening import open_filler
 
         check_device(device)
         info = describe(model)

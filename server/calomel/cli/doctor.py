@@ -46,7 +46,7 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     from calomel.cli.checks.speed import check_speed
     from calomel.server.layers import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
-    from calomel.workspace.preferences import user_settings_path
+    from calomel.workspace.settings import user_settings_path
 
     try:
         layered = load({}, config)

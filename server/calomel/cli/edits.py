@@ -25,7 +25,7 @@ def edits(
     seed: Annotated[int, typer.Option(help="Decides which edits are made, and their order.")] = 0,
 ) -> None:
     """Build the edits to train on. Downloads earlier releases of the corpus's packages, and clones repositories."""
-    from calomel.training.corpus.errors import CorpusError
+    from calomel.training.corpus.shards import CorpusError
     from calomel.training.edits.build import EditsConfig, build_edits
 
     config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, commits=commits, seed=seed)

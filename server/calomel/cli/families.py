@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from calomel.families.facts import Published
-    from calomel.families.family import Family
+    from calomel.families.family import Family, Published
 
 _STATE: Final = (
     "| family | attention | asked for a hole, for an edit | loads | compared with a reference | run on a GPU | "

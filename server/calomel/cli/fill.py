@@ -36,10 +36,16 @@ def fill(
     hole = Hole.in_file(file, at, to)
     with engine_errors_reported():
         from calomel.suggest.fill import FillRequest
-        from calomel.suggest.filler import open_filler
+        from calomel.suggest.opening import open_filler
 
         request = FillRequest(
-            prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=max_tokens, policy=policy, min_tokens=1
+            prefix=hole.prefix,
+            suffix=hole.suffix,
+            path=hole.path,
+            max_tokens=max_tokens,
+            policy=policy,
+            min_tokens=1,
+            fitted=True,
         )
         check_device(device)
         with closing(open_filler(model, device)) as filler:
@@ -65,7 +71,10 @@ def _show(hole: Hole, answer: Fill) -> None:
 
     out = Console(highlight=False, soft_wrap=True)
     out.print(excerpt(out, hole.prefix, answer.text, hole.suffix))
-    Console(stderr=True, highlight=False, soft_wrap=True).print(measures(answer))
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    if not answer.text:
+        errors.print("Nothing that the model says fits there.")
+    errors.print(measures(answer))
 
 
 def _fields(hole: Hole, at: str, to: str | None, answer: Fill) -> dict[str, object]:

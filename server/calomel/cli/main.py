@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 from typing import Final
 
+# What a program ends with that somebody else starts and ends, from its first moment on.
+_ENDED: Final = {"lsp": 1, "serve": 0}
 _QUICK: Final = (["lsp"], ["lsp", "--stdio"])
 
 
@@ -15,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Exit status 0: done. 1: the work failed. 2: the command line, or something that it names, cannot be used.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] in _ENDED:
+        _end_in_order(_ENDED[words[0]])
     if words in _QUICK:
         # An editor waits for its server at each start: no time for the other commands' imports.
         from calomel.lsp.server import run_stdio
@@ -33,5 +41,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(f"calomel: {error.name} is not installed: pip install 'calomel[bench,train]' brings it", file=sys.stderr)
         raise SystemExit(1) from error
+    except OSError as error:
+        # A folder that is not ours, a full disk (which may not name its file): nobody looks for that in a traceback.
+        if error.filename is None and error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        print(f"calomel: {where}{error.strerror}", file=sys.stderr)
+        raise SystemExit(1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None  # 128 + SIGINT, as shells expect
+
+
+def _end_in_order(status: int) -> None:
+    """End with `status` on SIGTERM and SIGHUP, as long as nobody handles them who has more to tidy up."""
+
+    def leave(_: int, __: FrameType | None) -> None:
+        raise SystemExit(status)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Whoever starts it may have them ignored, as `nohup` does; threads have no signals.
+        if signal.getsignal(number) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+            signal.signal(number, leave)

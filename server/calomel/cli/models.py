@@ -71,9 +71,9 @@ def estimate(
     """The memory that a model takes, from its headers alone: nothing is loaded."""
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
+    from calomel.families.loading import dtype_of
     from calomel.families.memory import PROCESS_BYTES, free_bytes
     from calomel.families.open import estimate_of
-    from calomel.families.precision import dtype_of
 
     folder = _folder(name, weights=False)
     if quantize not in {None, "int8", "fp8"}:

@@ -11,13 +11,14 @@ import typer
 
 from calomel.cli.device import check_device
 from calomel.cli.errors import CommandError, InputError, engine_errors_reported
+from calomel.storage import write_whole
 
 if TYPE_CHECKING:
     from calomel.replay.events import ReplayLog
-    from calomel.replay.options import Latency, ReplayOptions
+    from calomel.replay.opportunity import Latency, ReplayOptions
     from calomel.replay.runs import Report
     from calomel.suggest.completer import Kind
-    from calomel.workspace.preferences import Aggressiveness
+    from calomel.workspace.settings import Aggressiveness
 
 _KINDS = ("fill", "edit")
 # More than that in one log is named by their number.
@@ -52,9 +53,6 @@ def replay(
         typer.Option(help="Show nothing, and write every candidate with its outcome to this file: for calibrate."),
     ] = None,
     prompts: Annotated[bool, typer.Option(help="With --samples: keep texts and prompts, too: for align.")] = False,
-    speculate: Annotated[
-        bool, typer.Option(help="Let the engine guess second steps; answers are the same without.")
-    ] = True,
     html: Annotated[Path | None, typer.Option(help="Write a report, one file that needs nothing else.")] = None,
     compare: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="A.json B.json", help="Compare two runs instead.")
@@ -66,7 +64,7 @@ def replay(
         return
     if not logs and git is None:
         raise InputError("name a LOG, or a repository with --git")
-    from calomel.replay.options import ReplayOptions
+    from calomel.replay.opportunity import ReplayOptions
 
     options = ReplayOptions(
         model=model,
@@ -79,7 +77,6 @@ def replay(
         limit_minutes=limit_minutes,
         samples=samples is not None,
         prompts=prompts,
-        speculate=speculate,
     )
     for path in (json, html, samples):
         if path is not None and not path.resolve().parent.is_dir():
@@ -107,20 +104,19 @@ def _replay(
     if samples is not None:
         from calomel.replay.samples import to_lines
 
-        samples.write_text(to_lines(each for result in results for each in result.samples), encoding="utf-8")
-    from calomel.replay.summary import document
-    from calomel.replay.summary_table import render_tables
+        write_whole(samples, to_lines(each for result in results for each in result.samples))
+    from calomel.replay.summary import document, listings
 
     whole = document(results, options.seed, {"options": _plain(options)})
     out = _console(stderr=False)
-    for table in render_tables(whole):
-        out.print(table)
+    for listing in listings(whole):
+        out.print(listing.to_table())
     if json is not None:
         import json as encoder
 
-        json.write_text(encoder.dumps(whole, allow_nan=False) + "\n", encoding="utf-8")
+        write_whole(json, encoder.dumps(whole, allow_nan=False) + "\n")
     if html is not None:
-        from calomel.report.page import write_report
+        from calomel.replay.page import write_report
 
         write_report(html, results, whole, "Calomel replay")
     stopped = [f"{result.log}: {result.error}" for result in results if result.error]
@@ -165,7 +161,7 @@ def _some(logs: list[ReplayLog], count: int | None, seed: int) -> list[ReplayLog
 def _commits(git: Path, commits: int) -> Iterator[ReplayLog]:
     from collections import Counter
 
-    from calomel.replay.git_history import LeftOut, read_git
+    from calomel.replay.git import LeftOut, read_git
 
     left_out: Counter[str] = Counter()
     for each in read_git(git, commits):
@@ -188,7 +184,7 @@ def _tell_problems(log: ReplayLog) -> None:
 def _compare(first: Path, second: Path, *, seed: int, json: Path | None) -> None:
     import json as encoder
 
-    from calomel.replay.comparison import ComparisonError, compare
+    from calomel.replay.summary import ComparisonError, compare
 
     runs: list[Any] = []
     for path in (first, second):
@@ -204,7 +200,7 @@ def _compare(first: Path, second: Path, *, seed: int, json: Path | None) -> None
         raise InputError(str(error)) from error
     _console(stderr=False).print(found.to_table())
     if json is not None:
-        json.write_text(encoder.dumps(found.to_json()) + "\n", encoding="utf-8")
+        write_whole(json, encoder.dumps(found.to_json()) + "\n")
 
 
 def _latency(text: str) -> Latency:

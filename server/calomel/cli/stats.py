@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calomel.cli.errors import InputError
+from calomel.storage import write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +45,7 @@ def stats(
     if json is not None:
         import json as encoder
 
-        json.write_text(encoder.dumps(whole, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")
     from rich.console import Console
 
     out = Console(highlight=False)
@@ -143,7 +144,7 @@ def _fields(figures: Figures) -> dict[str, Any]:
 
 def _share(name: str, part: int, whole: int) -> dict[str, float | None]:
     """`part` of `whole` with the bounds of Wilson's 95 % interval; None of nothing."""
-    from calomel.bench.stats import wilson
+    from calomel.report.stats import wilson
 
     found = wilson(part, whole)
     ends = ("", "_low", "_high")

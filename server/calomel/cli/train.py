@@ -16,7 +16,6 @@ def train(
     config: Annotated[Path, typer.Argument(help="The run: corpus, shape of the model, losses, rows.")],
     out: Annotated[Path, typer.Option(help="Folder of the checkpoints and the log.")],
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
-    init_from: Annotated[Path | None, typer.Option(help="Checkpoint folder whose weights the run begins with.")] = None,
     pause_file: Annotated[Path | None, typer.Option(help="The run waits while this file exists.")] = None,
     rows: Annotated[int | None, typer.Option(min=1, help="Length of the run; overrides the file's.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
@@ -24,7 +23,7 @@ def train(
     """Train a model as CONFIG (TOML) says."""
     from calomel.engine.errors import CheckpointError
     from calomel.training.config import TrainConfig, TrainingConfigError
-    from calomel.training.documents import CorpusError
+    from calomel.training.corpus.shards import CorpusError
     from calomel.training.run import train as run
 
     try:
@@ -35,6 +34,6 @@ def train(
     if rows is not None:
         settings = replace(settings, rows=rows)
     try:
-        run(settings, out, resume=resume, init_from=init_from, pause_file=pause_file, device=device)
+        run(settings, out, resume=resume, pause_file=pause_file, device=device)
     except (TrainingConfigError, CorpusError, CheckpointError) as error:
         raise InputError(str(error)) from error

@@ -35,7 +35,7 @@ def tryout(
     out = Console(highlight=False, soft_wrap=True)
     with engine_errors_reported():
         from calomel.suggest.fill import FillRequest
-        from calomel.suggest.filler import open_filler
+        from calomel.suggest.opening import open_filler
 
         check_device(device)
         began = time.perf_counter()
@@ -65,7 +65,9 @@ def _fill_and_show(out: Console, filler: Filler, sample: Sample, policy: str | N
     out.print("before", style="dim")
     out.print(excerpt(out, sample.prefix, " … ", sample.suffix, style=HOLE_STYLE, before=5, after=2))
     answer = filler.fill(
-        FillRequest(prefix=sample.prefix, suffix=sample.suffix, path=sample.path, policy=policy, min_tokens=1)
+        FillRequest(
+            prefix=sample.prefix, suffix=sample.suffix, path=sample.path, policy=policy, min_tokens=1, fitted=True
+        )
     )
     out.print("after", style="dim")
     out.print(excerpt(out, sample.prefix, answer.text, sample.suffix, before=1, after=1))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.prompts.foreign.paths import same_file
+from calomel.prompts.edit_prompt import same_file
 from calomel.prompts.parts import Hunk
 from calomel.server.deliveries import Deliveries
 from calomel.suggest.outcome import BY_PROMPT

@@ -5,12 +5,14 @@ A route that says nothing is refused when the application is made, so that nobod
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.routing import APIRoute, iter_route_contexts
 
 from calomel.server.errors import StartError
+from calomel.server.media import BoundedRoute
 
 
 async def with_token() -> None:
@@ -23,12 +25,17 @@ async def without_token() -> None:
 
 def protected_router(**options: Any) -> APIRouter:
     """A router whose routes want the token."""
-    return APIRouter(dependencies=[Depends(with_token), *options.pop("dependencies", ())], **options)
+    return _router(with_token, **options)
 
 
 def public_router(**options: Any) -> APIRouter:
     """A router whose routes everybody may call."""
-    return APIRouter(dependencies=[Depends(without_token), *options.pop("dependencies", ())], **options)
+    return _router(without_token, **options)
+
+
+def _router(access: Callable[[], Awaitable[None]], **options: Any) -> APIRouter:
+    dependencies = [Depends(access), *options.pop("dependencies", ())]
+    return APIRouter(dependencies=dependencies, route_class=BoundedRoute, **options)
 
 
 def public_paths(app: FastAPI) -> frozenset[str]:

@@ -10,7 +10,6 @@ import base64
 import binascii
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -28,7 +27,6 @@ _PAGE: Final = "/"
 # Wrong tokens of one address: an editor with an old token shows it at each keystroke, a guesser thousands of times.
 _WRONG_PER_MINUTE: Final = 60
 _WRONG_AT_ONCE: Final = 30
-_KNOWN: Final = 4096
 # Where the rest of the server finds who asks.
 CLIENT_STATE: Final = "calomel_client"
 
@@ -39,8 +37,9 @@ class Authentication:
     The token is read from `Authorization: Bearer TOKEN`, from `X-Api-Key: TOKEN`, or from the password of
     `Authorization: Basic`. The name that belongs to it, if any, is left in the request's state.
 
-    An address that showed too many wrong tokens is refused for a while, whatever it shows, unless it shows one that was
-    right before: a guesser does not learn more, and does not lock out others behind the same address.
+    An address that showed too many wrong tokens is answered with 429 for a while when it shows another wrong one. The
+    right one lets its owner in whatever others showed: a token has 256 bits, or as many as its owner gave it, and
+    programs of one machine share its address.
 
     Args:
         app: what is inside.
@@ -52,7 +51,6 @@ class Authentication:
         self._app = app
         self._tokens = tokens
         self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or raise a DoorError for the boundary outside."""
@@ -72,8 +70,7 @@ class Authentication:
             return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
         address = scope["client"][0] if scope.get("client") else ""
         name = self._tokens.owner(offered)
-        if name is not None and ((address, name) in self._known or not self._wrong.empty(address)):
-            self._remember(address, name)
+        if name is not None:
             if name:
                 scope.setdefault("state", {})[CLIENT_STATE] = name
             return None
@@ -81,12 +78,6 @@ class Authentication:
         if wait:
             return GuessingError(retry_after=math.ceil(wait))
         return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
-
-    def _remember(self, address: str, name: str) -> None:
-        self._known[address, name] = None
-        self._known.move_to_end((address, name))
-        if len(self._known) > _KNOWN:
-            self._known.popitem(last=False)
 
 
 def offered_token(headers: Headers) -> bytes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from calomel.prompts.answer_form import GrammarError, json_form, pattern_form
-from calomel.prompts.grammar import GrammarCompiler, GrammarConstraint
+from calomel.prompts.grammar import GrammarCompiler, GrammarConstraint, GrammarError, json_form, pattern_form
 from calomel.server.errors import InvalidParameterError
 from calomel.server.schemas.response_format import ResponseFormat
 

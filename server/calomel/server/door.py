@@ -7,9 +7,11 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakValueDictionary
 
 from fastapi import Request
 from starlette.responses import Response
@@ -60,6 +62,7 @@ class Door:
         acceptances: finds what was accepted in prompts of clients that do not say so.
         workspace: completes prompts from the folder that the user named, if there is one.
         recent: what was answered in the last minutes, for the status page.
+        turns: of each client whose texts are being prepared.
     """
 
     settings: ServerSettings
@@ -72,6 +75,7 @@ class Door:
     acceptances: Acceptances
     workspace: KnownWorkspace | None = None
     recent: Recent = field(default_factory=Recent)
+    turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def mask(self, text: str) -> str:
         """`text` with every character of a secret replaced; the same length."""
@@ -117,6 +121,15 @@ class Visit:
     async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Await `work`; when the client goes away first, the work is cancelled and ClientGoneError raised."""
         return await until_disconnect(self.request, work)
+
+    async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
+        """Run `work` in a thread of `pool` (None: the usual one).
+
+        Of each client one thing at a time, so that nobody's long texts keep others out of the pool.
+        """
+        turn = self.door.turns.setdefault(client_of(self.request), asyncio.Lock())
+        async with turn:
+            return await asyncio.get_running_loop().run_in_executor(pool, work, *of)
 
     async def fill(self, wanted: FillRequest) -> Fill:
         """Fill a hole; ends as `run` does."""

@@ -71,6 +71,15 @@ class InvalidParameterError(DoorError):
     message = "The request is invalid."
 
 
+class TooManyValuesError(DoorError):
+    """A body of numbers, lists or objects by the ten thousand, which no client sends."""
+
+    status = 413
+    type = "invalid_request_error"
+    code = "too_many_values"
+    message = "The body holds too many values. Send less at once."
+
+
 class ContextLengthError(DoorError):
     """Prompt and answer together are longer than the model's positions."""
 

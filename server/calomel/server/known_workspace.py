@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt
 from calomel.server.workspace_match import Around, around
 from calomel.suggest.stateless.room import language_of

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from types import FrameType
@@ -15,6 +17,7 @@ import uvicorn
 
 from calomel.server.admission import Admission
 from calomel.server.idle import Idleness
+from calomel.server.loading import ModelLoader
 
 _log = logging.getLogger("calomel.server")
 
@@ -65,18 +68,43 @@ class DrainingServer(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def terminated_as_interrupted() -> Iterator[None]:
-    """Turn SIGTERM into SystemExit.
+def ended_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM, and SIGHUP unless it is ignored (`nohup`), end the server in order, also before and after it runs.
 
-    uvicorn handles the signal while it runs and raises it once more when it has ended; the system's own handler would
+    uvicorn handles SIGTERM while it runs and raises it once more when it has ended; the system's own handler would
     then end the process before the runtime file is removed.
     """
 
     def leave(_: int, __: FrameType | None) -> None:
-        raise SystemExit(0)
+        server.should_exit = True
 
-    before = signal.signal(signal.SIGTERM, leave)
+    def terminate(_: int, __: FrameType | None) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    handlers = {signal.SIGTERM: leave, signal.SIGHUP: terminate}
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        del handlers[signal.SIGHUP]
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def waiting_for_no_model(loader: ModelLoader) -> Iterator[None]:
+    """End the process behind the context where a model is still being opened: no signal reaches a thread that loads."""
+    status = 0
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not loader.opening:
+            raise
+        status = 130  # 128 + SIGINT, as shells expect
+    if loader.opening:
+        # An interpreter that ends in order pulls the ground from under a thread in native code.
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

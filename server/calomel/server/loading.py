@@ -7,6 +7,7 @@ waits; one that comes while a server starts is told to come back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import logging
@@ -24,7 +25,7 @@ from calomel.suggest.completer import ModelInfo
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine
     from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.text_tokenizer import TextTokenizer
+    from calomel.prompts.tokenizer import TextTokenizer
     from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
     from calomel.suggest.drafted import Drafted
@@ -115,6 +116,8 @@ class ModelLoader:
         self._opened = False
         self._opening: Future[None] = Future()
         self._thread = threading.Thread()
+        self._closed = False
+        self._lock = threading.Lock()
         self._crashes: deque[float] = deque()
         self.restarts = 0
         self.ready_at = 0.0
@@ -127,6 +130,11 @@ class ModelLoader:
     def state(self) -> State:
         """Where the model is now."""
         return self._state
+
+    @property
+    def opening(self) -> bool:
+        """Whether a thread is opening it."""
+        return self._thread.is_alive()
 
     def filler(self) -> Filler:
         """The loaded model. Raises ModelLoadingError or ModelFailedError."""
@@ -189,10 +197,13 @@ class ModelLoader:
         return self._info
 
     def close(self) -> None:
-        """Wait for the loading to end, then close the model."""
-        if self._thread.ident is not None:
-            self._thread.join()
-        filler, self._filler = self._filler, None
+        """Close the model; one that is on its way is closed by its own thread, which nobody waits for."""
+        self._closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        with self._lock:
+            filler, self._filler = self._filler, None
         if filler is not None:
             held = [filler]
             del filler
@@ -213,6 +224,10 @@ class ModelLoader:
             if before:
                 _close(before)
             filler = self._factory()
+            if self._info is None:
+                # Reads the weights' file once: here, and not on the event loop. `info` says what is wrong with it.
+                with contextlib.suppress(OSError, ValueError):
+                    self._info = self._describe()
         except Exception as error:  # noqa: BLE001 (whatever it is, requests must be told)
             self._state = "failed"
             _log.error("the model could not be loaded: %s", error)
@@ -223,6 +238,9 @@ class ModelLoader:
             self._opened = True
             self._state = "ready"
             _log.info("the model is ready")
+            del filler
+            if self._closed:
+                self._let_go()
         finally:
             opening.set_result(None)
 
@@ -236,6 +254,8 @@ def _close(held: list[Filler]) -> None:
     if close is not None:
         close()
     del close
+    # A server keeps the collector from what was there when it began, the model among it.
+    gc.unfreeze()
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

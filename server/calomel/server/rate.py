@@ -37,10 +37,6 @@ class Rates:
             self._buckets.popitem(last=False)
         return 0.0
 
-    def empty(self, client: str) -> bool:
-        """Whether the client has to wait."""
-        return self._level(client) < 1
-
     def _level(self, client: str) -> float:
         level, then = self._buckets.get(client, (self._burst, 0.0))
         return min(self._burst, level + (self._clock() - then) * self._per_second)

@@ -19,6 +19,20 @@ from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
 
 # In which a client may take the refusal before its connection is cut.
 _LINGER_SECONDS: Final = 1.0
+# Of a head, where the configuration names no bound.
+_MOST_BYTES: Final = 64 * 1024
+
+
+class _OneLength(h11.Connection):
+    """Refuses a request that is as long as it says and as long as its chunks: a proxy may have believed the other."""
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("content-length and transfer-encoding")
+        return event
 
 
 class TimedProtocol(H11Protocol):
@@ -34,6 +48,7 @@ class TimedProtocol(H11Protocol):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
+        self.conn = _OneLength(h11.SERVER, self.config.h11_max_incomplete_event_size or _MOST_BYTES)
         self._receiving: asyncio.TimerHandle | None = None
         self._sending: asyncio.TimerHandle | None = None
 

@@ -1,18 +1,23 @@
-"""Zed's regions, whatever route they come by."""
+"""Answers that are edits: Zed's regions, whatever route they come by, and what is counted of every answer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from calomel.prompts.differences import text_hunks
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.foreign.zeta import ZetaPrompt, zeta_answer
-from calomel.prompts.parts import Hunk
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.parts import Hunk, text_hunks
+from calomel.prompts.zeta import ZetaPrompt, zeta_answer
+from calomel.server.deliveries import Delivered
 from calomel.server.door import Visit
-from calomel.server.routes.edit import decided
+from calomel.server.metrics import Spent
 from calomel.server.schemas.base import Usage
+from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.silence import SilenceReason
+from calomel.suggest.stateless.room import RegionAnswer, language_of
+
+_SHOWN: Final = "shown"
 
 
 async def rewritten(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str], client: str) -> tuple[str, Usage]:
@@ -37,3 +42,26 @@ def _changes(edit: EditPrompt, region: str) -> tuple[Hunk, ...]:
     """What an answer does to the lines of the file, told as its history tells it once it was accepted."""
     old, new = (edit.prefix + text + edit.suffix for text in (edit.region, region))
     return text_hunks(edit.path or "", old, new)
+
+
+def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
+    """Count an answer, and remember what is offered for feedback. Every route that answers edits calls it."""
+    work = answer.work
+    verdict = _SHOWN if answer.reason is None else str(answer.reason)
+    visiting.answered(
+        Spent(work.context_tokens, work.cached_tokens, work.answer_tokens, work.steps, work.seconds, verdict)
+    )
+    visiting.door.metrics.judged(verdict)
+    if answer.found:
+        best = answer.found[0]
+        delivered = Delivered(
+            kind=best.signals.kind,
+            model=visiting.info.id,
+            probability=best.probability,
+            text="".join(edit.text for edit in answer.edits),
+            language_id=language_of(path),
+            maker=best.maker,
+            signals=signals_of(best.candidate, best.edits, best.signals),
+        )
+        visiting.door.deliveries.remember(visiting.id, delivered)
+    return Usage.count(work.context_tokens, work.answer_tokens, work.cached_tokens)

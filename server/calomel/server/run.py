@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import gc
+import logging
 import os
 import socket
 import ssl
@@ -19,7 +21,7 @@ from calomel.server import offline, tokens
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.idle import Idleness
-from calomel.server.lifetime import DrainingServer, terminated_as_interrupted
+from calomel.server.lifetime import DrainingServer, ended_by_signals, waiting_for_no_model
 from calomel.server.loading import Filler
 from calomel.server.logs import log_to, say
 from calomel.server.model_folders import folder_of
@@ -29,7 +31,7 @@ from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION
 from calomel.suggest.model_info import version
-from calomel.suggest.process import started
+from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.suggest.upstream.target import TargetError, Upstream, checked_url, read_token
 from calomel.weights import nano_path
@@ -63,7 +65,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
     def open_model() -> Filler:
         try:
-            from calomel.suggest.filler import open_filler
+            from calomel.suggest.opening import open_filler
 
             filler = open_filler(
                 settings.model,
@@ -76,6 +78,9 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 replicas=settings.replicas,
             )
             _warm_up(filler)
+            # The collector stops everything while it looks: not at what stays as long as the server.
+            gc.collect()
+            gc.freeze()
         except Exception as error:
             failures.append(error)
             # A server without a model helps nobody; whoever started it should see it end.
@@ -86,10 +91,10 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     idleness = None if settings.idle_minutes is None else Idleness(settings.idle_minutes * 60)
     app = create_app(settings, open_model, idleness, allowed)
     server = DrainingServer(config(settings, app), app.state.door.admission, idleness, settings.shutdown_seconds)
-    with listen(settings.host, settings.port) as listener:
+    with waiting_for_no_model(app.state.door.loader), listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()
-        with terminated_as_interrupted(), _published(path, _record(settings, url, editors)):
+        with ended_by_signals(server), _published(path, _record(settings, url, editors)):
             if settings.offline:
                 offline.refuse_connections()
             say(out, f"Calomel listens on {url}")
@@ -98,7 +103,8 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 say(out, f"Prompts go to {upstream.host}, which serves the model's weights")
             if settings.replicas is not None:
                 say(out, f"Replicas: {settings.replicas}, on {os.environ.get('RAY_ADDRESS', 'this machine')}")
-            server.run(sockets=[listener])
+            with dead_threads_logged(logging.getLogger("calomel.server")):
+                server.run(sockets=[listener])
     if failures:
         raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]
 

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from calomel.engine import DiffusionConfig, Engine, ModelConfig, Transformer, save_checkpoint
+from calomel.engine import (
+    BlockCausal,
+    DiffusionConfig,
+    Engine,
+    ModelConfig,
+    Transformer,
+    load_checkpoint,
+    save_checkpoint,
+)
 
 MASK, END, VOCAB = 95, 96, 97
 
@@ -51,7 +59,7 @@ def checkpoint(tmp_path: Path, window: int | None) -> Path:
 
 @pytest.fixture
 def engine(checkpoint: Path) -> Iterator[Engine]:
-    with Engine.from_checkpoint(checkpoint, dtype=torch.float32, cache_tokens=2048) as engine:
+    with Engine(BlockCausal(load_checkpoint(checkpoint), cache_tokens=2048)) as engine:
         yield engine
 
 

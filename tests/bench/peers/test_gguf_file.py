@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.bench.peers.conftest import random_checkpoint
 
-from calomel.bench.peers.gguf_file import NumberType, write_gguf
+from calomel.bench.peer_engines import NumberType, write_gguf
 from calomel.engine import load_checkpoint
 
 

@@ -10,14 +10,12 @@ import pytest
 import torch
 import zstandard
 
-from calomel.bench.heldout import read_heldout
 from calomel.bench.model import open_model
-from calomel.bench.peers.contenders import Ours, theirs
-from calomel.bench.peers.in_transformers import TransformersPeer
-from calomel.bench.peers.moments import moments_going_down
-from calomel.bench.peers.run import PeersOptions, run_peers
+from calomel.bench.peer_engines import TransformersPeer
+from calomel.bench.peers import Ours, PeersOptions, Theirs, moments_going_down, run_peers
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
-from calomel.training.tokenizer import train_tokenizer
+from calomel.report.heldout import read_heldout
+from calomel.training.documents import train_tokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -80,7 +78,7 @@ def test_transformers_answers_every_hole_as_ours_does_left_to_right(tiny: Path, 
         moments = moments_going_down(read_heldout(heldout), model.measure, context=900, places=2, moments=3, seed=1)
         moments = [replace(moment, hole=replace(moment.hole, max_tokens=8)) for moment in moments]
         own = Ours(model, policy="left_to_right", as_doors=False)
-        peer = theirs(model, TransformersPeer(tiny, dtype="float32", threads=1))
+        peer = Theirs(model, TransformersPeer(tiny, dtype="float32", threads=1))
         for moment in moments:
             for asked in (moment.earlier, moment):
                 mine, other = own.fill(asked, 900), peer.fill(asked, 900)
@@ -99,7 +97,6 @@ def test_the_report_has_every_contenders_figures(tiny: Path, heldout: Path, tmp_
             holes=6,
             quick=True,
             threads=(1,),
-            parts=("holes",),
             heldout=heldout,
             json=tmp_path / "peers.json",
             results=tmp_path / "results",

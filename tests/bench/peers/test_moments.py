@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.bench.measure import PlainMeasure
 
-from calomel.bench.heldout import HeldoutFile
-from calomel.bench.model import PlainMeasure
-from calomel.bench.peers.moments import Moment, moments_going_down
+from calomel.bench.peers import Moment, moments_going_down
+from calomel.report.heldout import HeldoutFile
 
 FUNCTION = '''def total_of_{number}(values: list[int]) -> int:
     """The sum of values, {number} times."""

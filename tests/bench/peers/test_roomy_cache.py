@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from calomel.bench.peers.roomy_cache import RoomyLayer, roomy_layers
+from calomel.bench.peer_engines import RoomyLayer
 
 
 def rows(first: int, count: int) -> torch.Tensor:
@@ -44,7 +44,3 @@ def test_a_cache_grows_beyond_its_room() -> None:
     layer = RoomyLayer(None)
     seen(layer, 0, 10)
     assert seen(layer, 10, 9000) == list(range(9010))
-
-
-def test_layers_have_the_windows_of_the_configuration() -> None:
-    assert [layer.is_sliding for layer in roomy_layers(["sliding_attention", "full_attention"], 8)] == [True, False]

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from tests.bench.peers.conftest import random_checkpoint
 
-from calomel.bench.holes import Hole
-from calomel.bench.peers.cases import Case, as_right_as, flat_keys, measure, ratio_table, table
-from calomel.bench.peers.contenders import Answer
-from calomel.bench.peers.fastest import Offer, fastest, open_peers
-from calomel.bench.peers.moments import Moment, accepted
-from calomel.bench.peers.peer import Ends, Peer, common_beginning
-from calomel.bench.progress import Progress
+from calomel.bench.peer_engines import Offer, Peer, common_beginning, fastest, open_peers
+from calomel.bench.peers import Answer, Case, Moment, flat_keys, measure, ratio_table, table
+from calomel.replay.events import common
+from calomel.report.heldout import Hole
+from calomel.report.running import Progress
 
 
 class Scripted:
@@ -33,12 +31,17 @@ class Scripted:
         return Answer(self._text, prompt=100, read=7)
 
 
-class NamedPeer:
-    def __init__(self, settings: str, closed: list[str]) -> None:
-        self.name, self.settings, self._closed = "peer", settings, closed
-        self.read = 0
+class NamedPeer(Peer):
+    name = "peer"
 
-    def decode(self, prompt: Sequence[int], most: int, end: int, ends: Ends) -> list[int]:
+    def __init__(self, settings: str, closed: list[str]) -> None:
+        super().__init__(settings)
+        self._closed = closed
+
+    def keep(self, count: int) -> None:
+        raise NotImplementedError
+
+    def step(self, fresh: Sequence[int]) -> int:
         raise NotImplementedError
 
     def close(self) -> None:
@@ -101,7 +104,6 @@ def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
         ]
     )
     flat = flat_keys(cases, ["ours", "transformers", "llamacpp"])
-    as_right_as(flat, cases, "llamacpp", "transformers")
     assert flat["vs_llamacpp"] == pytest.approx(500 / 4000)
     assert flat["vs_llamacpp_as_right_as_transformers"] == pytest.approx(500 / 1000)
     assert flat["processor_vs_llamacpp_as_right_as_transformers"] == pytest.approx(1500 / 3000)
@@ -113,7 +115,7 @@ def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
     ("answer", "truth", "count"), [("abc", "abd", 2), ("", "a", 0), ("abc", "ab", 2), ("x", "a", 0)]
 )
 def test_accepted_is_what_the_author_wrote_too(answer: str, truth: str, count: int) -> None:
-    assert accepted(answer, truth) == count
+    assert common(answer, truth) == count
     assert common_beginning([*map(ord, answer)], [*map(ord, truth)]) == count
 
 

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 from tests.bench.peers.conftest import END, random_checkpoint
 
-from calomel.bench.peers.gguf_file import write_gguf
-from calomel.bench.peers.in_llamacpp import LlamaCppPeer
-from calomel.bench.peers.in_transformers import CacheKind, TransformersPeer
-from calomel.bench.peers.peer import Peer, PeerUnavailableError
-from calomel.engine import Engine, Request, load_checkpoint
+from calomel.bench.peer_engines import LlamaCppPeer, Peer, PeerUnavailableError, TransformersPeer, write_gguf
+from calomel.engine import BlockCausal, Engine, Request, load_checkpoint
 
 MOST = 12
 
@@ -25,12 +22,11 @@ def check(peer: Peer, engine: Engine, prompts: tuple[tuple[int, ...], ...]) -> N
         assert peer.decode(prompt, MOST, END, lambda _: False) == own(engine, prompt)
 
 
-@pytest.mark.parametrize("cache", ["dynamic", "roomy"])
 def test_transformers_gives_our_left_to_right_tokens(
-    checkpoint: Path, engine: Engine, prompts: tuple[tuple[int, ...], ...], cache: CacheKind
+    checkpoint: Path, engine: Engine, prompts: tuple[tuple[int, ...], ...]
 ) -> None:
     pytest.importorskip("transformers")
-    check(TransformersPeer(checkpoint, dtype="float32", threads=1, cache=cache), engine, prompts)
+    check(TransformersPeer(checkpoint, dtype="float32", threads=1), engine, prompts)
 
 
 def test_a_peer_reads_what_is_new_of_a_prompt(checkpoint: Path, prompts: tuple[tuple[int, ...], ...]) -> None:
@@ -58,7 +54,7 @@ def test_llamacpp_gives_our_left_to_right_tokens(tmp_path: Path, prompts: tuple[
     write_gguf(load_checkpoint(folder), file, "f32")
     peer = LlamaCppPeer(file, positions=512, threads=1, settings="f32")
     try:
-        with Engine.from_checkpoint(folder, cache_tokens=2048) as engine:
+        with Engine(BlockCausal(load_checkpoint(folder), cache_tokens=2048)) as engine:
             check(peer, engine, prompts)
     finally:
         peer.close()

@@ -217,6 +217,20 @@ def test_vs_code_and_its_relatives_learn_where_the_program_is(run: Callable[...,
     assert "codium --install-extension dist/calomel.vsix" in done.out
 
 
+def test_an_extension_that_is_installed_is_not_asked_for(run: Callable[..., Any], home: Path) -> None:
+    for name in ("Code", "VSCodium"):
+        (home / ".config" / name).mkdir(parents=True)
+    installed = home / ".vscode" / "extensions" / "calomel.calomel-0.1.0" / "package.json"
+    installed.parent.mkdir(parents=True)
+    installed.write_text("{}")
+    done = run("editor", "setup", "vscode", "--yes")
+
+    assert "code --install-extension" not in done.out
+    assert "codium --install-extension" in done.out
+    (home / ".config" / "VSCodium").rename(home / "elsewhere")
+    assert "install" not in run("editor", "setup", "vscode", "--yes").out
+
+
 def test_sublimes_client_is_merged_with_others(run: Callable[..., Any], home: Path) -> None:
     path = home / ".config" / "sublime-text" / "Packages" / "User" / "LSP.sublime-settings"
     path.parent.mkdir(parents=True)

@@ -9,7 +9,7 @@ from calomel.cli.stage.scene import Scene, Tally
 from calomel.cli.stage.tour import OverError, Tour
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import run
-from calomel.replay.options import ReplayOptions
+from calomel.replay.opportunity import ReplayOptions
 
 
 @dataclass

@@ -33,13 +33,13 @@ def test_text_behind_the_cursor_stays_readable(neovim: Neovim) -> None:
 
 
 def test_a_tab_in_it_is_as_wide_as_in_the_buffer(neovim: Neovim) -> None:
-    neovim.script(fill="if x {\n\ty()\n}")
+    neovim.script(fill="type T struct {\n\ty int\n}")
     neovim.open("\n", name="a.go", filetype="go")
     neovim.command("setlocal tabstop=4")
     neovim.type("i <BS>")
-    neovim.until_ghost("if x {\n    y()\n}")
-    neovim.type("<Tab>")
-    neovim.until_text("if x {\n\ty()\n}")
+    neovim.until_ghost("type T struct {\n    y int\n}")
+    neovim.type("<M-l>")
+    neovim.until_text("type T struct {\n\ty int\n}")
 
 
 def test_typing_along_shortens_it_without_asking(neovim: Neovim) -> None:

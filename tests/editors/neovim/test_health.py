@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 from tests.editors.neovim.neovim import Neovim
 
+from calomel.suggest.model_info import version
+
 
 def health(neovim: Neovim) -> str:
     neovim.command("checkhealth calomel")
@@ -16,6 +18,7 @@ def test_all_is_well(neovim: Neovim) -> None:
     assert "ERROR" not in said
     assert "WARNING" not in said
     assert "model: scripted, ready. scripted is ready." in said
+    assert f": version {version()}, " in said
     assert "positions in utf-16" in said
     assert "accept: <Tab>" in said
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.editors.neovim.neovim import Neovim
 
-KEYS = ("<Tab>", "<C-Right>", "<C-L>", "<C-]>", "<M-\\>")
+KEYS = ("<Tab>", "<M-l>", "<C-Right>", "<C-L>", "<C-]>", "<M-\\>")
 
 
 def quiet(neovim: Neovim, text: str = "one two\n") -> None:
@@ -108,3 +108,103 @@ def test_keys_that_come_in_one_go_see_what_was_typed_before_them(neovim: Neovim)
     neovim.until_ghost("first + second")
     neovim.type("first<C-Right><C-Right>!<Tab>")
     assert neovim.text() == "x = first + second!\t"
+
+
+# The name in the first line was changed, its other use is far below, and a line is opened in between.
+FAR = "old = 1\n" + "\n" * 8 + "print(old)\n"
+
+
+def waiting(neovim: Neovim, text: str = FAR) -> None:
+    """The jump to an edit far away is offered, in Insert mode, behind what was typed."""
+    neovim.script(edit={"print(old)": "print(new)"})
+    neovim.open(text)
+    neovim.command("setlocal expandtab shiftwidth=4 softtabstop=4")
+    neovim.type("cwnew")
+    neovim.until(neovim.marks, "a next edit is shown")
+    neovim.settle()
+
+
+def test_tab_indents_a_new_line_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    waiting(neovim)
+    neovim.type("<Esc>odef f(x):")
+    neovim.until(lambda: neovim.struck() == ["old"], "it waits")
+    neovim.settle()
+    assert neovim.hint() == ""
+    neovim.type("<CR><Tab>return x")
+    assert neovim.text().split("\n")[1:3] == ["def f(x):", "    return x"]
+    neovim.until(lambda: neovim.struck() == ["old"], "it still waits")
+    neovim.type("<Esc>")
+    neovim.until(lambda: "edit on line" in neovim.hint(), "the hint is back")
+    neovim.type("<Tab>")
+    assert neovim.cursor()[0] == 11
+
+
+def test_tab_is_a_tab_within_a_line_that_is_typed_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    waiting(neovim)
+    neovim.type("<Esc>ox")
+    neovim.until(lambda: neovim.struck() == ["old"], "it waits")
+    neovim.settle()
+    neovim.type("<Tab># why")
+    assert neovim.text().split("\n")[1] == "x   # why"
+
+
+def test_a_key_of_its_own_goes_there_from_wherever_one_types(neovim: Neovim) -> None:
+    waiting(neovim)
+    neovim.type("<Esc>odef f(x):<CR>")
+    neovim.until(lambda: neovim.struck() == ["old"], "it waits")
+    neovim.type("<M-l>")
+    assert neovim.cursor()[0] == 11
+    neovim.type("<M-l>")
+    neovim.until_text("new = 1\ndef f(x):\n" + "\n" * 9 + "print(new)")
+
+
+def test_ghost_text_is_shown_on_the_line_that_is_typed_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    waiting(neovim)
+    neovim.script(fill={"def f": "(x):"}, edit={"print(old)": "print(new)"})
+    neovim.type("<Esc>odef f")
+    neovim.until_ghost("(x):")
+    assert neovim.hint() == ""
+    neovim.type("<Tab>")
+    assert neovim.text().split("\n")[1] == "def f(x):"
+
+
+def test_ghost_text_where_a_line_begins_leaves_tab_to_indent(neovim: Neovim) -> None:
+    neovim.script(fill={"def f(x):\n": "    return x", "def f(x):\n    ": "return x"})
+    neovim.open("def f(x):\n")
+    neovim.command("setlocal expandtab shiftwidth=4 softtabstop=4")
+    neovim.type("o")
+    neovim.until_ghost("    return x")
+    assert neovim.hint() == "<M-l>"
+    neovim.type("<Tab>")
+    assert neovim.text() == "def f(x):\n    "
+    neovim.until_ghost("return x")
+    neovim.type("<M-l>")
+    assert neovim.text() == "def f(x):\n    return x"
+
+
+def test_an_edit_beside_the_beginning_of_a_line_leaves_tab_to_indent(neovim: Neovim) -> None:
+    neovim.script(edit={"print(old)": "print(new)"})
+    neovim.open("\nold = 1\nprint(old)\n")
+    neovim.command("setlocal expandtab shiftwidth=4 softtabstop=4")
+    neovim.type("jcwnew<Esc>ggi")
+    neovim.until(lambda: neovim.struck() == ["old"], "a next edit is shown")
+    assert neovim.hint() == "<M-l>"
+    neovim.type("<Tab>")
+    assert neovim.text().split("\n")[0] == "    "
+    neovim.until(lambda: neovim.struck() == ["old"], "it is still shown")
+    neovim.type("<Esc>")
+    neovim.until(lambda: neovim.hint() == "<Tab>", "Tab takes it outside of Insert mode")
+    neovim.type("<Tab>")
+    neovim.until_text("    \nnew = 1\nprint(new)")
+
+
+@pytest.mark.e2e
+def test_whoever_wants_it_has_tab_take_it_anywhere(bare: Neovim) -> None:
+    bare.setup(tab_indents=False)
+    bare.script(fill={"def f(x):\n": "    return x"})
+    bare.open("def f(x):\n")
+    bare.type("o")
+    bare.until_ghost("    return x")
+    assert bare.hint() == ""
+    bare.type("<Tab>")
+    assert bare.text() == "def f(x):\n    return x"

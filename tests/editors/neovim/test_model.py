@@ -59,7 +59,7 @@ def takes(neovim: Neovim, before: str, behind: str) -> bool:
         neovim.type("<M-\\>")
         neovim.settle()
     ghost = neovim.ghost()
-    if not ghost:
+    if not ghost or neovim.struck():
         neovim.type("<Esc>")
         return False
     neovim.type("<Tab>")

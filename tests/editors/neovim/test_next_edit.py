@@ -80,13 +80,23 @@ def test_one_nearby_is_taken_by_one_key(neovim: Neovim) -> None:
     assert neovim.text() == "new = 1\nprint(new)"
 
 
+def test_behind_one_that_changes_several_places_comes_the_next(neovim: Neovim) -> None:
+    text = "old = 1\nold = old - old\nif old:\n    old = 0\n" + "\n" * 40 + "print(old)\n"
+    shown(neovim, text, {"old": "new"})
+    assert len(neovim.struck()) >= 3
+    neovim.type("<Tab>")
+    neovim.until(neovim.marks, "the next one is shown")
+    neovim.type("<Tab><Tab>")
+    neovim.until_text(text.replace("old", "new")[:-1])
+
+
 @pytest.mark.parametrize(
     ("after", "struck", "inserted"),
     [
         ("print(old)\nprint(old, old)", [], "print(old, old)"),
         ("", ["print(old)"], ""),
-        ("first()\nsecond()\nthird()", ["print(old)"], "first()\nsecond()\nthird()"),
-        ("log.info(f'{new}', 1)", ["print(old)"], "log.info(f'{new}', 1)"),
+        ("min()\nmax()\nsum()", ["print(old)"], "min()\nmax()\nsum()"),
+        ("repr('{new}', 1)", ["print(old)"], "repr('{new}', 1)"),
         ("print(new, old)", [], "new, "),
     ],
     ids=["added_line", "removed_text", "other_lines", "other_line", "within_a_line"],

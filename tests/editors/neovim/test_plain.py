@@ -59,6 +59,16 @@ def test_ghost_text_is_shown_and_its_key_takes_it(plain: Neovim) -> None:
     plain.until(lambda: list(last_outcomes(plain.folder).values()) == ["accepted"], "the outcome is kept")
 
 
+def test_its_key_indents_where_a_line_begins(plain: Neovim) -> None:
+    plain.script(fill={"def f(x):\n": "    return x"})
+    opened(plain, "def f(x):\n")
+    plain.command("setlocal noexpandtab")
+    plain.type("o")
+    plain.until(lambda: "return x" in plain.lua(SHOWN), "ghost text")
+    plain.type("<Tab>")
+    assert plain.text() == "def f(x):\n\t"
+
+
 def test_the_menu_of_code_actions_has_the_next_edit(plain: Neovim) -> None:
     plain.script(edit={"print(old)": "print(new)"})
     opened(plain, "old = 1\n" + "\n" * 8 + "print(old)\n")

@@ -19,11 +19,12 @@ def test_a_server_that_dies_takes_its_ghost_text_along_and_restart_brings_it_bac
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
     (pid,) = pids(bare)
+    bare.lua("vim.defer_fn = function() end")  # it would be started again by itself
     bare.lua("vim.uv.kill(..., 9)", pid)
     bare.until(lambda: bare.lua(_CLIENTS) == 0)
     bare.until(lambda: bare.marks() == [])
-    assert bare.lua("return require('calomel').statusline()") == ""
-    assert bare.status().startswith("No server is running.")
+    assert bare.lua("return require('calomel').statusline()") == "Calomel: ended"
+    assert bare.status().startswith("The server ended (signal 9); it is started again within 1 s.")
     bare.command("setlocal noexpandtab")
     bare.type("1<Tab>")
     bare.until_text("x = 1\t")
@@ -35,6 +36,34 @@ def test_a_server_that_dies_takes_its_ghost_text_along_and_restart_brings_it_bac
     bare.type("<Tab>")
     bare.until_text("x = 1\t\nx = value_of(x)")
     assert bare.server_text() == bare.text() + "\n"
+
+
+def test_a_server_that_dies_is_started_again_by_itself(bare: Neovim) -> None:
+    bare.script(fill=FILL)
+    bare.setup()
+    bare.open("\n")
+    (before,) = pids(bare)
+    bare.lua("vim.uv.kill(..., 9)", before)
+    bare.until(lambda: pids(bare) not in ([], [before]))
+    bare.until(bare.is_served)
+    assert bare.lua("return require('calomel.server').trouble") is None
+    bare.type("ix = ")
+    bare.until_ghost("value_of(x)")
+
+
+def test_a_server_that_ends_again_and_again_is_given_up_with_a_sentence(bare: Neovim) -> None:
+    bare.setup(command=["sh", "-c", "exit 3"])
+    # Time is not waited for: each start is asked for at once.
+    bare.lua("local later = vim.defer_fn; vim.defer_fn = function(f) return later(f, 0) end")
+    bare.open("\n", served=False)
+    bare.until(lambda: any("6 times in a row (status 3)" in message for message in bare.messages()))
+    assert bare.status().startswith("The server ended 6 times in a row (status 3).")
+
+
+def test_a_buffer_without_a_file_type_is_told_so(bare: Neovim) -> None:
+    bare.setup()
+    bare.open("\n", name="notes", filetype="", served=False)
+    assert bare.status().startswith("No server is running: this buffer has no file type")
 
 
 @pytest.mark.e2e

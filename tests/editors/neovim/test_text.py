@@ -34,6 +34,21 @@ def test_a_next_edit_of_a_file_with_line_ends_of_windows(neovim: Neovim) -> None
     assert neovim.server_text() == "new = 1\r\nprint(new)\r\nprint(2)\r\n"
 
 
+def test_line_ends_of_both_kinds_stay_where_they_are(neovim: Neovim) -> None:
+    neovim.script(edit={"old": "new"})
+    path = neovim.open(b"old = 1\nprint(old)\r\nx = old\nprint(x, old)\r\n")
+    neovim.type("cwnew<Esc>")
+    neovim.until(neovim.marks)
+    neovim.type("<Tab>")
+    neovim.until(lambda: neovim.text().count("old") < 3, "it is taken")
+    neovim.settle()
+    neovim.type("<Tab>")
+    neovim.until_text("new = 1\nprint(new)\r\nx = new\nprint(x, new)\r")
+    neovim.type("<Esc>")
+    neovim.command("silent write")
+    assert path.read_bytes() == neovim.server_text().encode() == b"new = 1\nprint(new)\r\nx = new\nprint(x, new)\r\n"
+
+
 def test_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
     neovim.script(fill={"print(": "𐐷, '😀😀 à')"})
     neovim.open(ASTRAL + "; \n")

@@ -56,7 +56,8 @@ def test_every_command_has_code_and_every_key_a_command() -> None:
     code = (EXTENSION / "src" / "commands.ts").read_text(encoding="utf-8")
     registered = set(re.findall(r'^    "(calomel\.\w+)":', code, re.MULTILINE))
     assert contributed == registered
-    assert {key["command"] for key in manifest()["contributes"]["keybindings"]} <= contributed
+    editors = {"tab", "editor.action.inlineSuggest.commit"}
+    assert {key["command"] for key in manifest()["contributes"]["keybindings"]} <= contributed | editors
 
 
 def test_keys_are_taken_only_while_something_is_shown_and_no_menu_is_open() -> None:
@@ -81,9 +82,25 @@ def test_what_installs_the_program_is_the_same_everywhere() -> None:
     code = (EXTENSION / "src" / "program.ts").read_text(encoding="utf-8")
     found = re.search(r'INSTALL =\s+"([^"]+)"', code)
     assert found is not None
-    guide = next(walk for walk in manifest()["contributes"]["walkthroughs"])["steps"][0]["description"]
-    assert found[1] in guide
+    guide = (EXTENSION / "media" / "install.md").read_text(encoding="utf-8")
+    assert found[1].replace(" && ", "\n") in guide
     assert found[1] in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_guide_reads_as_it_is_shown() -> None:
+    """Steps are plain text with links; code is shown by what stands beside them."""
+    for step in manifest()["contributes"]["walkthroughs"][0]["steps"]:
+        assert "`" not in step["description"]
+
+
+def test_settings_have_names_that_read_as_words_and_a_picker_where_there_is_a_choice() -> None:
+    properties: dict[str, dict[str, Any]] = {}
+    for part in manifest()["contributes"]["configuration"]:
+        properties |= part["properties"]
+    assert [name for name in properties if "_" in name] == []
+    # The settings editor sends whoever meets anything else to settings.json.
+    assert [name for name, each in properties.items() if "anyOf" in json.dumps(each)] == []
+    assert properties["calomel.suggest.aggressiveness"]["enum"] == ["quiet", "balanced", "eager"]
 
 
 def test_the_guides_pictures_are_there() -> None:

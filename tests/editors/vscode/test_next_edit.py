@@ -65,8 +65,8 @@ def test_keys_are_their_own_again_when_nothing_is_shown(workbench: Workbench) ->
     ("after", "struck", "kind", "text"),
     [
         ("print(new, old)", [], "insertion", "new, "),
-        ("log.info(f'{new}', 1)", ["print(old)"], "box", "log.info(f'{new}', 1)"),
-        ("first()\nsecond()\nthird()", ["print(old)"], "box", "first()\nsecond()\nthird()"),
+        ("repr('{new}', 1)", ["print(old)"], "box", "repr('{new}', 1)"),
+        ("min()\nmax()\nsum()", ["print(old)"], "box", "min()\nmax()\nsum()"),
         ("print(old)\nprint(old, old)", [], "box", "print(old, old)"),
     ],
     ids=["within_a_line", "other_line", "other_lines", "added_line"],
@@ -108,15 +108,15 @@ def test_beyond_what_can_be_seen_the_hint_stands_at_the_edge_too(workbench: Work
 
 
 def test_taken_piece_by_piece(workbench: Workbench) -> None:
-    shown(workbench, "old = 1\nprint(old)\ny = 3\n", {"print(old)": "first(a)\nsecond(b)\nprint(old)"})
+    shown(workbench, "old = 1\nprint(old)\ny = 3\n", {"print(old)": "min(y)\nmax(y)\nprint(old)"})
     before, asked = workbench.outcomes().count("accepted"), len(workbench.asked())
     workbench.press("Control+l")
-    workbench.until_saved("new = 1\nfirst(a)\nprint(old)\ny = 3\n")
-    workbench.until(lambda: workbench.shown("box") == ["second(b)"], "the rest is shown")
+    workbench.until_saved("new = 1\nmin(y)\nprint(old)\ny = 3\n")
+    workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest is shown")
     workbench.until(lambda: len(workbench.asked()) > asked, "the editor asks anew")
-    workbench.until(lambda: workbench.shown("box") == ["second(b)"], "the rest stays")
+    workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest stays")
     workbench.press("Control+l")
-    workbench.until_saved("new = 1\nfirst(a)\nsecond(b)\nprint(old)\ny = 3\n")
+    workbench.until_saved("new = 1\nmin(y)\nmax(y)\nprint(old)\ny = 3\n")
     workbench.until(lambda: workbench.outcomes().count("accepted") == before + 1, "the server knows of it")
 
 
@@ -131,3 +131,60 @@ def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
     )
     assert workbench.struck() == ["old"]
     workbench.script()
+
+
+def waiting(workbench: Workbench) -> None:
+    """An edit far away is shown, and another line is typed."""
+    shown(workbench)
+    workbench.press("End", "Enter")
+    workbench.type("def f(x):")
+    workbench.until(lambda: workbench.struck() == ["old"], "it waits")
+
+
+def test_tab_indents_a_new_line_while_an_edit_waits_elsewhere(workbench: Workbench) -> None:
+    waiting(workbench)
+    workbench.until(lambda: workbench.shown("hint") == [], "the hint makes room")
+    workbench.press("Enter", "Tab")
+    workbench.type("return x")
+    workbench.until_saved(RENAMED.replace("new = 1\n", "new = 1\ndef f(x):\n    return x\n"))
+    workbench.until(lambda: workbench.struck() == ["old"], "it still waits")
+    workbench.press("ArrowUp")
+    workbench.until(lambda: workbench.shown("hint") == [f"Tab: edit on line {LAST + 2} ↓"], "the hint is back")
+    workbench.press("Tab")
+    workbench.until(lambda: workbench.place() == (LAST + 2, 7), "the cursor is at the edit")
+
+
+def test_a_key_of_its_own_goes_there_from_wherever_one_types(workbench: Workbench) -> None:
+    waiting(workbench)
+    workbench.press("Enter")
+    workbench.until(lambda: workbench.struck() == ["old"], "it waits")
+    workbench.press("Alt+l")
+    workbench.until(lambda: workbench.place() == (LAST + 2, 7), "the cursor is at the edit")
+    workbench.press("Alt+l")
+    workbench.until_saved(DONE.replace("new = 1\n", "new = 1\ndef f(x):\n\n"))
+
+
+def test_ghost_text_is_shown_on_the_line_that_is_typed_while_an_edit_waits_elsewhere(workbench: Workbench) -> None:
+    shown(workbench)
+    workbench.script(fill={"def f": "(x):"}, edit={"print(old)": "print(new)"})
+    workbench.press("End", "Enter")
+    workbench.type("def f")
+    workbench.until_ghost("(x):")
+    workbench.until(lambda: workbench.shown("hint") == [], "no hint beside it")
+    workbench.press("Tab")
+    workbench.until(lambda: "def f(x):" in workbench.saved(), "Tab takes it")
+
+
+def test_ghost_text_where_a_line_begins_leaves_tab_to_indent(workbench: Workbench) -> None:
+    workbench.script(fill={"def f(x):\n": "    return x", "def f(x):\n    ": "return x"})
+    workbench.open("def f(x):\n")
+    workbench.press("End", "Enter")
+    workbench.until_ghost("    return x")
+    workbench.press("Tab")
+    workbench.until_ghost("return x")
+    workbench.press("Tab")
+    workbench.until_saved("def f(x):\n        \n")
+    workbench.press("Backspace")
+    workbench.until_ghost("return x")
+    workbench.press("Alt+l")
+    workbench.until_saved("def f(x):\n    return x\n")

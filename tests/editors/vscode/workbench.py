@@ -26,7 +26,7 @@ WIDTH, HEIGHT = 1000, 560
 
 # The server waits for no pause in the typing and reads nothing but the open files.
 SETTINGS: dict[str, Any] = {
-    "calomel.suggest.debounce_seconds": 0,
+    "calomel.suggest.debounceSeconds": 0,
     "calomel.workspace.index": False,
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,

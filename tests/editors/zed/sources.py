@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from calomel.bench.heldout import HeldoutFile, read_heldout
+from calomel.report.heldout import HeldoutFile, read_heldout
 
 _ROOT: Final = Path(__file__).parents[3]
 _OWN: Final = ("*.py", "*.lua", "*.ts", "*.js", "*.css", "*.html", "*.md")

@@ -17,8 +17,8 @@ from tests.editors.zed.excerpts import EDITABLE_TOKENS, tokens
 from tests.editors.zed.prompts import MOST_TOKENS, STOP, Asked, ask
 from tests.editors.zed.sources import files
 
-from calomel.prompts.foreign.errors import ForeignPromptError
-from calomel.prompts.foreign.zeta import is_zeta, parse_zeta, zeta_answer
+from calomel.prompts.edit_prompt import ForeignPromptError
+from calomel.prompts.zeta import is_zeta, parse_zeta, zeta_answer
 from calomel.suggest.stateless.room import EditRoom, RegionAnswer
 
 # Words of the format: Zed does not ask where it sees them, other clients may.

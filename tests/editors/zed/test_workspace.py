@@ -15,8 +15,8 @@ from tests.editors.zed.events import Event
 from tests.editors.zed.prompts import STOP, ask
 from tests.editors.zed.sources import files
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.foreign.zeta import parse_zeta
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.zeta import parse_zeta
 from calomel.suggest.stateless.room import EditRoom, RegionAnswer
 
 

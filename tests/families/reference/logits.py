@@ -9,21 +9,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calomel.engine.window.attention import Span, WindowAttention
-from calomel.families import llada
-from calomel.families.decoder import load_decoder, qwen_places
+from calomel.engine.attention import Piece, forward
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.bidirectional import llada_places
+from calomel.families.configuration import read_config
+from calomel.families.loading import load_decoder
 from calomel.families.shards import Shards
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 
 
 def window_logits(folder: Path, ids: Sequence[int]) -> Tensor:
-    """Logits [T, V] of `ids` by the checkpoint in `folder`, as window mode forwards them."""
+    """Logits [T, V] of `ids` by the checkpoint in `folder`, as the bidirectional decoder forwards them."""
     family = find(folder)
     config: Any = family.config(read_config(folder), folder)
-    places = llada.places(config) if family.name == "llada" else qwen_places(config)
+    places = llada_places(config) if family.name == "llada" else tensor_table(config)
     model = load_decoder(folder, config, places, dtype=torch.float32)
-    attend = WindowAttention([Span(ids)])
-    return model.logits(model(torch.tensor(list(ids)), torch.arange(len(ids)), attend))
+    return forward(model, [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
 
 
 def full_attention(

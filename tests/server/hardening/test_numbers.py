@@ -28,6 +28,14 @@ EDGES = {
     "text": b'"x"',
     "wide": b"{" + b",".join(b'"k%d": 1' % n for n in range(100_000)) + b"}",
 }
+# Millions of values: parsing them held up everybody for up to a second.
+MANY = {
+    "fields": b"{" + b",".join(b'"k%d": 1' % n for n in range(300_000)) + b"}",
+    "lists": b'{"model": "m", "messages": [' + b"[]," * 1_200_000 + b"1]}",
+    "numbers": b'{"model": "m", "prompt": [' + b"1," * 1_900_000 + b"1]}",
+    "behind quotes": b'{"model": "\\\\\\"m\\\\", "x": [' + b"{}," * 1_200_000 + b"1]}",
+    "utf-16": ('{"model": "m", "x": ["\\"", ' + "[]," * 600_000 + "1]}").encode("utf-16"),
+}
 # As much of a valid body as any route needs; unknown fields are ignored.
 VALID = {
     "model": "m",
@@ -129,3 +137,16 @@ def test_what_stops_an_answer_is_bounded(open_client: Callable[..., TestClient],
     assert answer.status_code in {200, 400}
     if stop != [""] * 3:
         assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("body", MANY.values(), ids=list(MANY))
+def test_a_body_of_too_many_values_is_refused_before_it_is_read(client: TestClient, body: bytes) -> None:
+    for path in ("/v1/fim/completions", "/v1/apply/completions", "/calomel/v1/complete", "/api/generate", "/feedback"):
+        answer = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_many_values"), path
+
+
+def test_a_text_of_megabytes_is_one_value(client: TestClient) -> None:
+    text = "call(\"a\", [1, 2], {'b': '\\\\'})\n" * 80_000
+    answer = client.post("/v1/fim/completions", json={"model": "m", "prompt": text, "max_tokens": 4})
+    assert answer.status_code == 200

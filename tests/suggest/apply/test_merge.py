@@ -92,3 +92,11 @@ def test_what_would_not_parse_any_more_is_refused() -> None:
 def test_more_than_can_be_compared_is_refused() -> None:
     merged = merge("x = 1\n" * 40_000, "# ... existing code ...\ny = 2\n" * 500)
     assert (merged.text, merged.sure) == ("x = 1\n" * 40_000, False)
+
+
+@pytest.mark.parametrize("original", ["x = 1\n" * 60_000, "xoxb-" * 30_000])
+def test_what_is_too_long_to_be_compared_stays_and_says_so(original: str) -> None:
+    merged = merge(original, "# ... existing code ...\nx = 2\n")
+    assert (merged.text, merged.sure) == (original, False)
+    assert merged.warning is not None
+    assert "too long" in merged.warning

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from calomel.engine import (
+    BlockCausal,
     ContextTooLongError,
     DiffusionConfig,
     Engine,
@@ -24,16 +25,15 @@ from calomel.engine import (
     SamplingParams,
     Transformer,
 )
-from calomel.prompts.answer_form import GrammarError
-from calomel.prompts.chat.conversation import Call, Function, Message
-from calomel.prompts.chat.reading import shown_so_far
-from calomel.prompts.chat.template import ChatTemplate, ChatTemplateError
+from calomel.prompts.chat import Call, Function, Message, shown_so_far
+from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
+from calomel.prompts.grammar import GrammarError
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.chat import Chat, Reply
 from calomel.suggest.chat_request import ChatRequest
 from calomel.suggest.filler import Filler
-from calomel.training.tokenizer import train_tokenizer
+from calomel.training.documents import train_tokenizer
 
 SOURCE = (
     "{% if tools %}<|file|>tools<|prefix|>{{ tools | tojson }}<|end|>{% endif %}"
@@ -108,7 +108,7 @@ def says(config: ModelConfig, tokenizer: Tokenizer) -> Iterator[Callable[[str, C
 
     def make(text: str, request: ChatRequest) -> Chat:
         model = Speaking(config, tokenizer)
-        engine = Engine(model, cache_tokens=4096)
+        engine = Engine(BlockCausal(model, cache_tokens=4096))
         engines.append(engine)
         chat = chat_of(Filler(engine, tokenizer))
         model.said = tokenizer.encode(text)
@@ -128,7 +128,7 @@ def babbling(config: ModelConfig, tokenizer: Tokenizer) -> Iterator[Chat]:
     model = Transformer(config)
     with torch.no_grad():
         model.embed_tokens.weight.normal_(std=1.0)
-    engine = Engine(model, cache_tokens=4096)
+    engine = Engine(BlockCausal(model, cache_tokens=4096))
     yield chat_of(Filler(engine, tokenizer))
     engine.close()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from calomel.prompts.differences import text_hunks
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Hunk, text_hunks
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.propose import drafts
 

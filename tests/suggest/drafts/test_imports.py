@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.suggest.drafts.moment import lines
 
-from calomel.prompts.differences import text_hunks
+from calomel.prompts.parts import text_hunks
 from calomel.suggest.drafts.propose import drafts
 
 PYTHON = "import os\nfrom typing import Any\n\n\ndef f(a: Any) -> None:\n    pass\n"
@@ -55,5 +55,35 @@ def test_names_that_are_known_or_made_here_are_not_imported() -> None:
     assert imported("a.txt", PYTHON, "    pass", "    x = json.loads(a)") == []
 
 
-def test_where_nothing_is_imported_nothing_tells_where_to() -> None:
-    assert imported("a.py", "x = 1\n", "x = 1", "x = json.loads(1)") == []
+@pytest.mark.parametrize(
+    ("path", "text", "new", "expected"),
+    [
+        ("a.py", "def f(a):\n    pass\n", "x = json.loads(a)", "import json\n\n\ndef f(a):\n"),
+        (
+            "a.py",
+            '#!/usr/bin/env python\n"""About\nthis."""\n\nX = 1\n\n\ndef f(a):\n    pass\n',
+            "x = json.loads(a)",
+            '"""About\nthis."""\n\nimport json\n\nX = 1\n',
+        ),
+        (
+            "a.go",
+            "// Package a.\npackage a\n\nfunc f() {\n\tpass\n}\n",
+            'fmt.Println("x")',
+            'package a\n\nimport "fmt"\n\nfunc',
+        ),
+        (
+            "a.rs",
+            "//! About.\n\nfn f() {\n    pass\n}\n",
+            "let m = HashMap::new();",
+            "//! About.\n\nuse std::collections::HashMap;\n\nfn",
+        ),
+        ("a.py", "x = 1\r\npass\r\n", "json.loads(x)", "import json\r\n\r\nx = 1\r\n"),
+    ],
+)
+def test_the_first_import_stands_below_what_says_what_the_file_is(
+    path: str, text: str, new: str, expected: str
+) -> None:
+    after = text.replace("pass", new, 1)
+    found = drafts(after, text_hunks(path, text, after), after.index(new), path)
+    (draft,) = [draft for draft in found if draft.maker == "imports"]
+    assert expected in draft.apply(after)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.suggest.drafts.moment import Moment, edited
 
-from calomel.prompts.differences import text_hunks
+from calomel.prompts.parts import text_hunks
 from calomel.suggest.drafts.propose import drafts
 
 CALLS = "run(a)\nrun(b)\nrun(c)\nrun(d)\n"

@@ -113,3 +113,57 @@ def test_a_string_is_not_renamed_together_with_other_lines() -> None:
         (False, True),
         (True, False),
     ]
+
+
+C = """\
+int sum(const int *a, int n) {
+    int total = 0;
+    for (int i = 0; i < n; i++) {
+        total += a[i] * n;
+    }
+    return total / n;
+}
+
+static int
+other(int n)
+{
+    return n;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (
+            "*a, int n)",
+            "*a, int count)",
+            ["    for (int i = 0; i < count; i++) {", "        total += a[i] * count;", "    return total / count;"],
+        ),
+        ("other(int n)", "other(int count)", ["    return count;"]),
+        ("int total", "int added", ["        added += a[i] * n;", "    return added / n;"]),
+        ("int i =", "int at =", ["    for (int at = 0; at < n; at++) {", "        total += a[at] * n;"]),
+    ],
+)
+def test_a_name_behind_its_type_is_renamed_within_its_function(old: str, new: str, expected: list[str]) -> None:
+    assert sorted(Moment(C, (old, new)).results()) == sorted(expected)
+
+
+def test_a_type_in_front_of_a_name_is_none_of_the_function() -> None:
+    go = "func f(a Foo) {\n\tb(a)\n}\n\nfunc g(a Foo) {\n}\n"
+    assert Moment(go, ("a Foo", "a Bar")).results("rename") == ["func g(a Bar) {"]
+    java = "class A {\n    int f(Foo a) {\n        return a.b;\n    }\n\n    int g(Foo a) {\n    }\n}\n"
+    assert Moment(java, ("Foo a", "Bar a")).results("rename") == ["    int g(Bar a) {"]
+
+
+def test_a_new_name_may_stand_in_a_string_or_a_comment_before() -> None:
+    text = 'def apply(cart):\n    print("discounted %s")\n    # discounted\n\n\nx = apply(1)\n'
+    assert Moment(text, ("def apply", "def discounted")).results() == ["x = discounted(1)"]
+    assert Moment(text + "discounted = 2\n", ("def apply", "def discounted")).results("rename") == []
+
+
+def test_the_words_of_a_string_or_a_comment_name_no_code() -> None:
+    text = 'def hello():\n    return "hello"\n\n\nprint(hello())\n'
+    assert Moment(text, ('"hello"', '"welcome"')).results() == []
+    text = "# the total\ntotal = 1\nprint(total)\n"
+    assert Moment(text, ("# the total", "# the sum")).results() == []

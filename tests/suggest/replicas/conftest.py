@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from tests.suggest.replicas.here import HereLine
 
-from calomel.families.table import find, read_config
-from calomel.suggest.filler import Filler, open_filler
+from calomel.families.configuration import read_config
+from calomel.families.table import find
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.weights import nano_path
 

@@ -10,7 +10,7 @@ import pytest
 from tests.suggest.replicas.conftest import Open
 
 from calomel.engine import EngineError, InvalidRequestError, Priority, Request, Result, SamplingParams
-from calomel.prompts.answer_form import json_form, pattern_form
+from calomel.prompts.grammar import json_form, pattern_form
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.suggest.completer import CompleteRequest, Draft
 from calomel.suggest.ending import Ending, Patience
@@ -118,8 +118,6 @@ def test_every_field_of_a_request_arrives(single: Filler) -> None:
         sampling=SamplingParams(0.5, 0.9, 40, 0.1, 0.2, 1.1, 3),
         policy="fixed:2",
         max_steps=3,
-        overlap=2,
-        revise=True,
         deadline=12.5,
         priority=Priority.BACKGROUND,
         record_canvases=True,

@@ -18,7 +18,8 @@ from calomel.engine import (
     RequestCancelledError,
     SamplingParams,
 )
-from calomel.suggest.filler import Filler, open_filler
+from calomel.suggest.filler import Filler
+from calomel.suggest.opening import open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.suggest.replicas.errors import ReplicaLostError
 from calomel.suggest.replicas.wire import Message

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
-from calomel.families.table import find, read_config
+from calomel.families.table import find
 from calomel.suggest.launch import session_name
 from calomel.suggest.replicas.errors import ReplicasError
 from calomel.suggest.replicas.kept_signal import kept_signal

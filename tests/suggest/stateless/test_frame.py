@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
+from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.recent import done_by as recent
+from calomel.suggest.recent import past_of
 from calomel.suggest.stateless.frame import frame
+
+
+def recent(text: str, hunks: list[Hunk]) -> tuple[Recent, ...]:
+    return past_of(text, tuple(hunks), None).edited
 
 
 def as_it_is(text: str) -> str:
@@ -59,7 +63,7 @@ def test_several_changes_of_one_edit_are_each_in_their_place() -> None:
 
     found = recent(text, [Hunk("a.py", 0, "call(o, two)\nsame\nlast = 33\n", text)])
 
-    assert [(text[done.start : done.end], done.removed) for done in found] == [("ne", ""), ("", "3")]
+    assert [(text[done.start : done.end], done.removed) for done in found] == [("one", "o"), ("3", "33")]
 
 
 def test_a_made_up_line_number_finds_the_only_place() -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.parts import Excerpt, Hunk
-from calomel.prompts.region import RegionBounds
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.judging import Judging
@@ -97,6 +96,18 @@ async def test_nothing_outside_of_the_region_is_touched() -> None:
 
     assert all(len(asked.prefix) <= edit.start <= edit.end <= len(asked.prefix + region) for edit in answer.edits)
     assert {request.parts.region.text for request in model.edits if request.parts.region} == {region}
+
+
+@pytest.mark.parametrize("unit", ["x = 1\n", "xoxb-"])
+async def test_of_a_huge_file_what_is_near_is_looked_at(unit: str) -> None:
+    far = unit * (2_000_000 // len(unit)) + "\n"
+    region = "    return w * height\n"
+
+    model = Model()
+    answer = await rewritten(model, prompt(far + TEXT + far, RENAME, region=region, cursor="return w"))
+
+    assert answer.text == "    return width * height\n"
+    assert all(len(each.parts.prefix + each.parts.suffix) < 300_000 for each in model.edits)
 
 
 async def test_what_is_not_sure_enough_is_not_said() -> None:

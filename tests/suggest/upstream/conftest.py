@@ -10,8 +10,9 @@ from tests.families.published.layout import CHATML, write_config, write_tokenize
 from tests.families.published.sdar import CONFIG, CONTROLS, GENERATION
 from tests.suggest.upstream.served import Handler, serving
 
-from calomel.families.table import find, read_config
-from calomel.prompts.published.tokenizer import PublishedTokenizer
+from calomel.families.configuration import read_config
+from calomel.families.table import find
+from calomel.prompts.published import PublishedTokenizer
 from calomel.suggest.upstream.engine import UpstreamEngine
 from calomel.suggest.upstream.shape import UpstreamShape
 from calomel.suggest.upstream.target import Upstream

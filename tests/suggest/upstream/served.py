@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 
 MODEL = "org/model"
 

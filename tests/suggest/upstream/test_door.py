@@ -16,14 +16,13 @@ from tests.suggest.upstream.served import Asked, Vllm, reply, serving
 from calomel.engine import CheckpointError
 from calomel.families.family import OpenOptions
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.prompts.published.tokenizer import PublishedTokenizer
+from calomel.prompts.published import PublishedTokenizer
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
 from calomel.server.run import serve
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.filler import open_filler
-from calomel.suggest.opening import open_folder
+from calomel.suggest.opening import open_filler, open_folder
 from calomel.suggest.upstream.target import Upstream
 from calomel.suggest.wire import decode_answer, encode_request
 

@@ -23,7 +23,7 @@ from calomel.engine import (
     RequestCancelledError,
     SamplingParams,
 )
-from calomel.prompts.published.tokenizer import PublishedTokenizer
+from calomel.prompts.published import PublishedTokenizer
 from calomel.suggest.upstream.errors import UpstreamError
 
 STREAMED: dict[str, Any] = {"until": lambda _: False}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from calomel.training.corpus.build import CorpusConfig
-from calomel.training.corpus.errors import FetchError
+from calomel.training.corpus.packages import FetchError
 
 COPYRIGHT = """\
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
@@ -133,7 +133,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     folder = tmp_path / "registry"
     folder.mkdir()
     made = Registry(folder)
-    monkeypatch.setattr("calomel.training.corpus.fetch.run_client", made.run)
+    monkeypatch.setattr("calomel.training.corpus.packages.run_client", made.run)
     return made
 
 

@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.training.corpus.archives import Member
-from calomel.training.corpus.errors import LicenseError
-from calomel.training.corpus.licenses import choose, refuse_header
-from calomel.training.corpus.packages import Ecosystem
-from calomel.training.corpus.provenance import read_provenance
+from calomel.training.corpus.licenses import choose, read_provenance, refuse_header
+from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
 
 BSD3 = (
     "Redistribution and use in source and binary forms, with or without modification, are permitted.\n"

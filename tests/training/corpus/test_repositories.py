@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
-from calomel.training.corpus.errors import PackageListError
-from calomel.training.corpus.packages import CALIBRATION_LIST, load_packages
+from calomel.training.corpus.packages import CALIBRATION_LIST, PackageListError, load_packages
 from calomel.training.corpus.repositories import RepositoryCache, git, load_repositories
 from calomel.training.corpus.shards import SourceFile, read_shard
 
@@ -120,7 +119,7 @@ def test_files_are_those_of_the_commit_in_every_language_and_credited(
     notice = (made.out / "NOTICE").read_text()
     assert "https://example.com/o/tool.git" in notice
     assert pinned in notice
-    assert summary.train.by_source["git/o/tool"].files == 2
+    assert summary.train["by_source"]["git/o/tool"]["files"] == 2
 
 
 def test_links_and_what_a_repository_did_not_write_are_left_out(

@@ -9,15 +9,13 @@ import pytest
 from tests.training.corpus.conftest import make_wheel, python_source
 from tests.training.edits.commits import Commits
 
-from calomel.training.corpus.errors import CorpusError, FetchError, PackageListError
-from calomel.training.corpus.packages import CALIBRATION_LIST, DEFAULT_LIST
-from calomel.training.corpus.shards import SourceFile, write_shard
+from calomel.training.corpus.packages import CALIBRATION_LIST, DEFAULT_LIST, FetchError, PackageListError
+from calomel.training.corpus.shards import CorpusError, SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
-from calomel.training.edits.earlier import CALIBRATION_RELEASES, DEFAULT_RELEASES, DEFAULT_RELEASES_LOCK, paired
+from calomel.training.edits.histories import CALIBRATION_RELEASES, DEFAULT_RELEASES, DEFAULT_RELEASES_LOCK, paired
 from calomel.training.edits.source import Source
-from calomel.training.edits.stories import read_stories
-from calomel.training.edits.story import Change, Story
+from calomel.training.edits.story import Change, Story, read_stories
 
 
 def shout(source: Source, rng: random.Random) -> Story | None:
@@ -59,7 +57,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EditsConfig:
             raise FetchError(f"{command[-1]}: no such package")
         (landing / wheel.name).write_bytes(wheel.read_bytes())
 
-    monkeypatch.setattr("calomel.training.corpus.fetch.run_client", run)
+    monkeypatch.setattr("calomel.training.corpus.packages.run_client", run)
     for version, name in ((1, "releases.toml"), (2, "packages.toml")):
         (tmp_path / name).write_text(listed("apple", version) + listed("hidden", version, held_out=True))
     folder = tmp_path / "corpus"

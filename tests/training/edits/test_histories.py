@@ -1,4 +1,4 @@
-"""Stories of commits, out of tiny repositories."""
+"""Real edits: between releases, and in commits."""
 
 from __future__ import annotations
 
@@ -8,12 +8,133 @@ from pathlib import Path
 import pytest
 from tests.training.edits.commits import Commits
 
-from calomel.training.edits.histories import MAX_FILES, Teller, commit_story
+from calomel.training.edits.histories import MAX_FILES, MAX_STORIES, Teller, commit_story, release_stories
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
 
-FILLER = "".join(f"def filler_{n}():\n    return other_{n}\n\n\n" for n in range(8))
-CODE = "old_name(1)\n\n\n" + FILLER + "def old_name(x):\n    return x\n\n\nshow(old_name(2))\n"
+HEAD = "import os\n\nLIMIT = 3\n\n\n"
+FILLER = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(12))
+
+
+def told(before: str, after: str, language: str = "python") -> tuple[list[Story], Counter[str]]:
+    path = {"python": "a.py", "go": "a.go"}[language]
+    dropped: Counter[str] = Counter()
+    stories = list(release_stories(Source(path, language, before), Source(path, language, after), dropped))
+    return stories, dropped
+
+
+def edited(story: Story) -> list[str]:
+    return [state[change.start : change.end] for change, state in zip(story.changes, story.states(), strict=False)]
+
+
+def test_a_rename_begins_where_the_name_is_defined() -> None:
+    before = HEAD + "print(old_name(1))\n\n\n" + FILLER + "def old_name(x):\n    return x\n\n\nshow(old_name(2))\n"
+    stories, _ = told(before, before.replace("old_name", "new_name"))
+    (story,) = stories
+    assert story.states()[-1] == before.replace("old_name", "new_name")
+    assert edited(story) == ["old_name"] * 3
+    assert [change.start for change in story.changes] == [
+        before.index("old_name(x)"),
+        before.index("old_name(1)"),
+        before.index("old_name(2)"),
+    ]
+
+
+def test_a_new_parameter_comes_before_the_calls_that_pass_it() -> None:
+    before = HEAD + "run(1)\n" + FILLER + "def run(a):\n    return a\n\n\nrun(2)\n"
+    after = HEAD + "run(1, depth=2)\n" + FILLER + "def run(a, depth=0):\n    return a\n\n\nrun(2, depth=3)\n"
+    (story,), _ = told(before, after)
+    assert [change.text for change in story.changes] == [", depth=0", ", depth=2", ", depth=3"]
+    assert story.states()[-1] == after
+
+
+def test_unrelated_hunks_are_stories_of_their_own_or_done_before() -> None:
+    before = HEAD + "alpha(1)\n" + FILLER + "alpha(2)\n\n\n" + "beta(x)\nbeta(y)\n" + "single()\n"
+    after = before.replace("alpha", "gamma").replace("beta", "delta").replace("single()", "other_call()")
+    stories, dropped = told(before, after)
+    assert [edited(story) for story in stories] == [["alpha", "alpha"], ["beta", "beta"]]
+    assert all("other_call()" in story.text for story in stories)
+    assert "gamma(1)" in stories[1].text
+    assert stories[1].states()[-1] == after
+    assert dropped["release: hunk of no intent"] == 1
+
+
+def test_one_line_that_renames_a_name_twice_is_a_story() -> None:
+    before = HEAD + "total = first_value + f(first_value)\n" + FILLER
+    (story,), _ = told(before, before.replace("first_value", "second_value"))
+    assert edited(story) == ["first_value", "first_value"]
+
+
+def test_two_names_of_a_line_are_changed_at_once() -> None:
+    before = HEAD + "root = ioutil.TempDir()\nother = ioutil.ReadAll()\n" + FILLER
+    after = before.replace("ioutil.TempDir", "os.MkdirTemp").replace("ioutil.ReadAll", "io.ReadAll")
+    (story,), _ = told(before, after)
+    assert [change.text for change in story.changes] == ["os.MkdirTemp", "io"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("call_one(a_value)\n", "call_one( a_value )\n", "release: formatting hunk"),
+        ("x = 'text'\n", 'x = "text"\n', "release: formatting hunk"),
+        ("call(alpha, beta)\n", "call(\n    alpha,\n    beta,\n)\n", "release: formatting hunk"),
+        ('__version__ = "1.2.3"\n', '__version__ = "1.2.10"\n', "release: version's number"),
+        ("# Copyright 2020 Somebody\n", "# Copyright 2021 Somebody\n", "release: licence header"),
+        ("table = 1\n", "table = [\n" + "".join(f"    {n},\n" for n in range(40)) + "]\n", "release: long hunk"),
+    ],
+)
+def test_what_is_no_edit_to_foresee_is_left_out(old: str, new: str, why: str) -> None:
+    stories, dropped = told(old + FILLER, new + FILLER)
+    assert stories == []
+    assert dropped[why] == 1
+
+
+def test_words_of_comments_tie_nothing_together() -> None:
+    before = (
+        FILLER + "# the parser reads\nfirst()\n" + FILLER.replace("filler", "more") + "# the parser reads\nlast()\n"
+    )
+    stories, _ = told(before, before.replace("parser reads", "scanner reads"))
+    assert stories == []
+
+
+def test_a_rewritten_file_has_no_story() -> None:
+    after = "".join(f"def fresh_{n}():\n    return other({n})\n\n\n" for n in range(12))
+    stories, dropped = told(FILLER, after)
+    assert stories == []
+    assert dropped["release: rewritten file"] == 1
+
+
+def test_a_file_with_many_intents_gives_a_few() -> None:
+    names = [f"name_of_{n}" for n in range(MAX_STORIES + 3)]
+    before = "".join(f"{name} = open_{n}()\nuse({name})\nprint('{n}')\n\n" for n, name in enumerate(names)) + 2 * FILLER
+    stories, dropped = told(before, before.replace("name_of_", "title_of_"))
+    assert len(stories) == MAX_STORIES
+    assert dropped["release: over cap of file"] == 3
+
+
+def test_other_alphabets_do_not_shift_the_changes() -> None:
+    before = "# größe: ü\n" + HEAD + 'größe = "ä"\nshow(größe)\nshow(größe)\n' + FILLER
+    (story,), _ = told(before, before.replace("größe = ", "länge = ").replace("(größe)", "(länge)"))
+    assert edited(story) == ["größe"] * 3
+
+
+def test_a_field_of_go_comes_before_its_uses() -> None:
+    before = (
+        "package a\n\nfunc f(o Options) int {\n\treturn o.Size\n}\n\nfunc unrelated() int {\n\treturn 1\n}\n\n"
+        "type Options struct {\n\tSize int\n}\n\nfunc g() Options {\n\treturn Options{Size: 1}\n}\n"
+    )
+    after = (
+        before.replace("return o.Size", "return o.Size + o.Depth")
+        .replace("Size int", "Size int\n\tDepth int")
+        .replace("{Size: 1}", "{Size: 1, Depth: 2}")
+    )
+    (story,), _ = told(before, after, "go")
+    assert "Depth int" in story.changes[0].text
+    assert story.states()[-1] == after
+
+
+FILLER_commit = "".join(f"def filler_{n}():\n    return other_{n}\n\n\n" for n in range(8))
+CODE = "old_name(1)\n\n\n" + FILLER_commit + "def old_name(x):\n    return x\n\n\nshow(old_name(2))\n"
 
 
 @pytest.fixture
@@ -79,7 +200,7 @@ def test_a_merge_is_no_story(repository: Commits) -> None:
         ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "does not parse"),
         ("Rename", {"code.py": renamed(CODE).replace("other_7", "measured_line")}, "contaminated"),
         ("Rename", {"code.py": renamed(CODE).replace("(2)", "('AKIA" + 16 * "A" + "')")}, "secret"),
-        ("Rename", {"code.py": renamed(CODE) + 1_000 * FILLER}, "large file"),
+        ("Rename", {"code.py": renamed(CODE) + 1_000 * FILLER_commit}, "large file"),
     ],
 )
 def test_what_teaches_nothing_is_left_out(repository: Commits, subject: str, files: dict[str, str], why: str) -> None:
@@ -110,7 +231,7 @@ def test_what_nobody_can_foresee_is_done_before_the_story() -> None:
     assert len(told.changes) == 3
 
 
-def test_one_line_that_renames_a_name_twice_is_a_story() -> None:
+def test_one_line_that_renames_a_name_twice_is_a_story_commit() -> None:
     told = told_of(CODE + "total = first + f(first)\n", CODE + "total = second + f(second)\n")
     assert isinstance(told, Story)
     assert [change.text for change in told.changes] == ["second", "second"]

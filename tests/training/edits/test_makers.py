@@ -1,13 +1,86 @@
-"""All makers together."""
+"""A function is made asynchronous, and so is whoever calls it; a package is used, and then imported."""
 
 from __future__ import annotations
 
 import pytest
+from tests.training.edits.told import inserted, told
 
-from calomel.training.edits.makers import MAKERS
+from calomel.training.edits.makers import MAKERS, import_added, made_async
 
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_a_kind_is_the_name_of_its_maker(kind: str) -> None:
     assert MAKERS[kind].__name__ == kind
-    assert MAKERS[kind].__module__ == f"calomel.training.edits.{kind}"
+
+
+FILE = 'package a\n\nimport (\n\t"fmt"\n\t"os"\n)\n\nfunc f() {\n\tfmt.Println(1)\n\tos.Exit(1)\n}\n'
+BEFORE = 'package a\n\nimport (\n\t"fmt"\n)\n\nfunc f() {\n\tfmt.Println(1)\n}\n'
+
+
+def test_a_new_package_is_used_and_then_imported() -> None:
+    stories = {story.text: story for story in told(import_added, "go", FILE)}
+    assert inserted(stories[BEFORE]) == ["\n\tos.Exit(1)", '\n\t"os"']
+    assert stories[BEFORE].states()[-1] == FILE
+
+
+def test_a_package_whose_use_cannot_go_is_no_story() -> None:
+    text = FILE.replace("os.Exit(1)", "x := os.Args\n\tprint(x)").replace(
+        "fmt.Println(1)", "y := fmt.Sprint(1)\n\tprint(y)"
+    )
+    assert told(import_added, "go", text) == []
+
+
+CASES = {
+    "python": (
+        ("import sys\n\n\ndef fetch(a):\n    return a\n\n\ndef run(b):\n    c = fetch(b).text\n    return c\n"),
+        (
+            "import sys\n\n\nasync def fetch(a):\n    return a\n\n\nasync def run(b):\n"
+            "    c = (await fetch(b)).text\n    return c\n"
+        ),
+    ),
+    "typescript": (
+        (
+            "class A {\n  private fetch(a: A): B[] {\n    return a;\n  }\n\n  measure() {\n"
+            "    return this.fetch(1).length;\n  }\n}\n\nit('x', () => {\n  a.measure();\n});\n"
+        ),
+        (
+            "class A {\n  private async fetch(a: A): Promise<B[]> {\n    return a;\n  }\n\n  async measure() {\n"
+            "    return (await this.fetch(1)).length;\n  }\n}\n\nit('x', async () => {\n  await a.measure();\n});\n"
+        ),
+    ),
+    "javascript": (
+        "const fetchAll = (a) => a;\n\nfunction scan(b) {\n  return fetchAll(b);\n}\n",
+        "const fetchAll = async (a) => a;\n\nasync function scan(b) {\n  return await fetchAll(b);\n}\n",
+    ),
+    "rust": (
+        (
+            "fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[test]\nfn it_works() {\n"
+            "    assert_eq!(fetch(1).unwrap(), 1);\n"
+            "    let a = fetch(2)?;\n}\n"
+        ),
+        (
+            "async fn fetch(a: u8) -> Result<u8> {\n    Ok(a)\n}\n\n#[tokio::test]\nasync fn it_works() {\n"
+            "    assert_eq!(fetch(1).await.unwrap(), 1);\n    let a = fetch(2).await?;\n}\n"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("language", CASES)
+def test_calls_wait_and_callers_become_asynchronous_in_turn(language: str) -> None:
+    before, after = CASES[language]
+    stories = [story for story in told(made_async, language, before) if story.states()[-1] == after]
+    assert len(stories) == 1
+    assert before[stories[0].changes[0].start :].startswith(("def fetch", "fetch", "(a) =>", "fn fetch"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "async def fetch(a):\n    return a\n\n\nasync def run():\n    await fetch(1)\n",
+        "def fetch(a):\n    yield a\n\n\ndef run():\n    fetch(1)\n",
+        "def fetch(a):\n    return a\n\n\nsorted([], key=lambda a: fetch(a))\n",
+    ],
+)
+def test_what_cannot_wait_is_left_alone(text: str) -> None:
+    assert told(made_async, "python", text) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import calomel.training.edits.calls as python_file
+import calomel.training.edits.functions as python_file
 from calomel.training.edits.makers import MAKERS
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import REACH, Change, sequential, story_of, undone

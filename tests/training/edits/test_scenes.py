@@ -1,27 +1,115 @@
-"""Moments of stories: what is to come is right, silence is silent, and there is enough of it."""
+"""Moments of stories: what was done, what is to come, and where silence is right."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from calomel.prompts.region import line_start
-from calomel.training.edits.continued import continued
-from calomel.training.edits.half_done import cut_weights, half_done
-from calomel.training.edits.scene import Scene, is_silent
-from calomel.training.edits.scenes import scene_of
-from calomel.training.edits.silence_deleting import silence_deleting
-from calomel.training.edits.silence_finished import silence_finished
-from calomel.training.edits.silence_formatting import silence_formatting
-from calomel.training.edits.silence_mid_word import silence_mid_word
-from calomel.training.edits.silence_undo import silence_undo
-from calomel.training.edits.silence_unrelated import silence_unrelated
+from calomel.prompts.parts import line_start
+from calomel.training.edits.scene import Scene, Step, is_silent, pending, stream
+from calomel.training.edits.scenes import (
+    continued,
+    cut_weights,
+    half_done,
+    scene_of,
+    silence_deleting,
+    silence_finished,
+    silence_formatting,
+    silence_mid_word,
+    silence_undo,
+    silence_unrelated,
+)
 from calomel.training.edits.story import Change, Story, sequential
+from calomel.workspace.documents import RangeChange
+from calomel.workspace.workspace import Workspace
 
-TEXT = '''"""Adds up."""
+
+def applied(text: str, changes: tuple[Change, ...]) -> str:
+    for change in changes:
+        text = change.apply(text)
+    return text
+
+
+def test_changes_far_apart_keep_their_texts() -> None:
+    changes = (Change(8, 9, "XYZ"), Change(0, 1, "longer"), Change(17, 17, "!"))
+    assert pending(changes) == (Change(0, 1, "longer"), Change(8, 9, "XYZ"), Change(10, 10, "!"))
+
+
+def test_a_change_of_what_another_wrote_is_one_with_it() -> None:
+    assert pending((Change(2, 3, "abcd"), Change(3, 5, "-"))) == (Change(2, 3, "a-d"),)
+
+
+def test_any_changes_lead_to_the_same_text_at_once_as_one_by_one() -> None:
+    rng = random.Random(1)
+    for _ in range(400):
+        text = "".join(rng.choices("abcdef\n", k=30))
+        now, changes = text, []
+        for _ in range(rng.randint(1, 7)):
+            start = rng.randint(0, len(now))
+            end = min(len(now), start + rng.choice((0, 0, 1, 2, 6)))
+            changes.append(Change(start, end, "".join(rng.choices("XYZ", k=rng.choice((0, 1, 3))))))
+            now = changes[-1].apply(now)
+        waiting = pending(tuple(changes))
+        assert Scene("python", "a.py", text, (), waiting, ()).end() == applied(text, tuple(changes))
+        assert all(one.end < other.start for one, other in pairwise(waiting))
+
+
+def test_a_place_is_silent_when_its_lines_stay() -> None:
+    text = "one\ntwo\nthree\nfour\nfive\nsix\n"
+    changes = (Change(text.index("six"), text.index("six") + 3, "6"),)
+    assert is_silent(text, changes, 0)
+    assert not is_silent(text, changes, text.index("five"))
+
+
+TEXT = "".join(f"line {number} = total({number}, größe)\n" for number in range(60))
+URI = "file:///project/a.py"
+
+
+def recorded(text: str, steps: list[Step]) -> tuple[object, ...]:
+    """What a workspace says of the same steps, 0.2 seconds apart, 3 seconds where the person paused."""
+    now = 0.0
+    workspace = Workspace([Path("/project")], lambda: now)
+    document = workspace.open(URI, "python", 0, text)
+    for number, step in enumerate(steps, start=1):
+        now += 3.0 if step.paused else 0.2
+        start, end = document.position_at(step.change.start), document.position_at(step.change.end)
+        workspace.change(URI, number, [RangeChange(start, end, step.change.text)])
+    return (*workspace.history.settled(), *workspace.history.open_edit())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_give_the_hunks_of_a_live_session(seed: int) -> None:
+    rng = random.Random(seed)
+    text, steps, at = TEXT, [], rng.randrange(len(TEXT))
+    for _ in range(rng.randint(1, 8)):
+        if rng.random() < 0.4:
+            at = rng.randrange(len(text))
+        start = max(0, min(len(text), at + rng.randint(-80, 80)))
+        end = min(len(text), start + rng.choice((0, 0, 3, 12, 60)))
+        new = rng.choice(("", "x", "sum", "one\ntwo\n", " ", "a = b\n", "\n    return", "größe"))
+        if text[start:end] == new:
+            continue
+        steps.append(Step(Change(start, end, new), paused=rng.random() < 0.6))
+        text = steps[-1].change.apply(text)
+        at = start
+    assert stream("a.py", TEXT, steps) == recorded(TEXT, steps)
+
+
+def test_blanks_alone_are_no_hunk() -> None:
+    assert stream("a.py", "a\nb\n", [Step(Change(2, 2, "\n"))]) == ()
+
+
+def test_what_was_taken_back_after_a_pause_is_told_twice() -> None:
+    steps = [Step(Change(0, 1, "z")), Step(Change(0, 1, "a"))]
+    assert [(hunk.before, hunk.after) for hunk in stream("a.py", "a\nb\n", steps)] == [("a\n", "z\n"), ("z\n", "a\n")]
+
+
+TEXT_of_scenes = '''"""Adds up."""
 
 import os
 
@@ -60,13 +148,15 @@ def main():
 
 
 def renamed() -> Story:
-    edits = [Change(match.start(), match.end(), "total_size") for match in re.finditer(r"\btotal\b", TEXT)]
-    return Story("rename", "python", "a.py", TEXT, sequential(edits))
+    edits = [Change(match.start(), match.end(), "total_size") for match in re.finditer(r"\btotal\b", TEXT_of_scenes)]
+    return Story("rename", "python", "a.py", TEXT_of_scenes, sequential(edits))
 
 
 def one_line() -> Story:
-    at = TEXT.index("\n    return head")
-    return Story("line_completed", "python", "a.py", TEXT, (Change(at, at, "\n    print(total(rows[1:], len(rows)))"),))
+    at = TEXT_of_scenes.index("\n    return head")
+    return Story(
+        "line_completed", "python", "a.py", TEXT_of_scenes, (Change(at, at, "\n    print(total(rows[1:], len(rows)))"),)
+    )
 
 
 SILENCES = (
@@ -166,7 +256,7 @@ def test_brackets_that_an_editor_closed_stand_behind_the_cursor() -> None:
 
 def test_what_was_taken_back_is_told_and_gone() -> None:
     for scene in many(silence_undo, renamed()):
-        assert scene.text == TEXT
+        assert scene.text == TEXT_of_scenes
 
 
 def test_deleted_code_is_shorter_and_stood_there_before_the_story() -> None:

@@ -10,7 +10,7 @@ local text = require("calomel.text")
 local M = {}
 
 --- Whether a key has something to do now; if not, it does what it does without this plugin.
----@param action "accept"|"accept_word"|"accept_line"|"dismiss"
+---@param action "accept"|"accept_always"|"accept_word"|"accept_line"|"dismiss"
 ---@param buf integer?
 ---@return boolean
 function M.ready(action, buf)
@@ -27,7 +27,15 @@ function M.ready(action, buf)
     if s.kind == "fill" then
         return where == "insert"
     end
-    return where ~= "other" and (action == "accept" or action == "dismiss")
+    return where ~= "other" and (action == "accept" or action == "accept_always" or action == "dismiss")
+end
+
+--- Whether Tab takes a suggestion here, where it could indent as well.
+---@param buf integer?
+---@return boolean
+function M.takes_tab(buf)
+    local state = buffer.state(buf)
+    return state ~= nil and M.ready("accept", state.buf) and display.takes_tab(state)
 end
 
 --- Put text in at the cursor as if it were pasted, so that `.` repeats it with what was typed.
@@ -40,6 +48,7 @@ end
 ---@param state calomel.State
 local function jump(state)
     local row, col = suggestion.start(state.shown)
+    state.passed = nil
     vim.cmd("normal! m'")
     vim.api.nvim_win_set_cursor(0, { row + 1, col })
     vim.cmd("silent! normal! zv")

@@ -27,6 +27,7 @@ local PATIENT_ROWS = 5
 ---@field timer uv.uv_timer_t
 ---@field lines_tick integer? When lines changed last.
 ---@field due boolean? A question is about to be asked.
+---@field passed {removed: string, new: string}? The edit that was shown when the user typed on.
 ---@field blocked string? Why the editor's own state forbade a question last.
 
 ---@type table<integer, calomel.State>
@@ -74,6 +75,9 @@ local function changed(state)
     local s = state.shown
     if s then
         if suggestion.follow(s, state.row, state.col) then
+            if s.kind == "edit" and situation.mode() == "insert" then
+                state.passed = { removed = s.removed, new = s.new }
+            end
             display.draw(state)
         else
             -- The server sees from the text what became of it.
@@ -143,6 +147,9 @@ local function left_insert(buf)
     end
     M.update(buf)
     M.cancel(state)
+    state.passed = nil
+    -- Tab has another meaning here.
+    display.draw(state)
     if not state.shown and vim.uv.now() - state.edited < AFTER_EDIT_MS then
         ask_soon(state, config.current.debounce_ms)
     end

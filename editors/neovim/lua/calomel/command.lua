@@ -75,6 +75,11 @@ function M.status_lines()
     local here = buffer.describe(0)
     local client = server.client(0) or server.clients()[1]
     if not client then
+        if server.trouble then
+            return { server.trouble .. " :checkhealth calomel says more." }
+        elseif vim.bo.filetype == "" then
+            return { "No server is running: this buffer has no file type, which :set filetype=... gives it." }
+        end
         return { "No server is running. :checkhealth calomel says more." }
     end
     local lines = {}
@@ -165,7 +170,7 @@ local function snooze(minutes)
     if number > 0 then
         buffer.hide_all()
     end
-    say(number > 0 and ("quiet for %g minutes"):format(number) or "awake")
+    say(number > 0 and ("quiet for %g minute%s"):format(number, number == 1 and "" or "s") or "awake")
 end
 
 local function log()

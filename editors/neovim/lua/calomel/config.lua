@@ -4,6 +4,7 @@ local M = {}
 
 ---@class calomel.Keys
 ---@field accept string|false
+---@field accept_always string|false
 ---@field accept_word string|false
 ---@field accept_line string|false
 ---@field dismiss string|false
@@ -17,6 +18,7 @@ local M = {}
 ---@field keys calomel.Keys
 ---@field ghost_text "own"|"builtin"|false
 ---@field next_edit boolean
+---@field tab_indents boolean Tab indents where a line begins, and while typing past an edit elsewhere.
 ---@field hint boolean Say beside a next edit which key takes it, and where it is.
 ---@field with_menu boolean Show ghost text beside a popup menu in which nothing is selected.
 ---@field debounce_ms integer
@@ -29,6 +31,7 @@ M.defaults = {
     settings = {},
     keys = {
         accept = "<Tab>",
+        accept_always = "<M-l>",
         accept_word = "<C-Right>",
         accept_line = "<C-l>",
         dismiss = "<C-]>",
@@ -36,6 +39,7 @@ M.defaults = {
     },
     ghost_text = "own",
     next_edit = true,
+    tab_indents = true,
     hint = true,
     with_menu = false,
     -- The server waits for a pause in the typing; this only gathers what one key does.
@@ -95,10 +99,18 @@ function M.set(options)
         return value == "own" or value == "builtin" or value == false
     end, '"own", "builtin" or false')
     vim.validate("next_edit", merged.next_edit, "boolean")
+    vim.validate("tab_indents", merged.tab_indents, "boolean")
     vim.validate("hint", merged.hint, "boolean")
     vim.validate("with_menu", merged.with_menu, "boolean")
     vim.validate("debounce_ms", merged.debounce_ms, "number")
     M.current = merged
+end
+
+--- Whether `accept` is a key that would do something to the line without this plugin.
+---@return boolean
+function M.accepts_by_tab()
+    local key = M.current.keys.accept
+    return key and vim.keycode(key) == "\t" or false
 end
 
 ---@return string

@@ -3,6 +3,7 @@
 local config = require("calomel.config")
 local render = require("calomel.render")
 local server = require("calomel.server")
+local situation = require("calomel.situation")
 local suggestion = require("calomel.suggestion")
 
 local M = {}
@@ -55,6 +56,23 @@ function M.is_far(s, row)
     return s.kind == "edit" and (suggestion.rows_away(s, row) > suggestion.JUMP_ROWS or not in_window(s))
 end
 
+--- The user saw this edit and typed on.
+---@param state calomel.State
+---@return boolean
+local function is_passed(state)
+    local s, passed = state.shown, state.passed
+    return s ~= nil and passed ~= nil and passed.removed == s.removed and passed.new == s.new
+end
+
+--- Whether Tab takes what is shown. In Insert mode it indents where a line begins, and goes to no edit elsewhere that
+--- the user types past.
+---@param state calomel.State
+---@return boolean
+function M.takes_tab(state)
+    local goes_on = config.current.tab_indents and situation.mode() == "insert" and is_passed(state)
+    return not situation.tab_indents() and not (goes_on and M.is_far(state.shown, state.row))
+end
+
 ---@param state calomel.State
 local function tell_shown(state)
     local s = state.shown
@@ -67,16 +85,23 @@ local function tell_shown(state)
     client:notify(method, { item = s.item })
 end
 
----@param s calomel.Suggestion
----@param row integer Of the cursor.
+--- What is said of the key that takes it now, and where.
+---@param state calomel.State
 ---@return {row: integer, text: string}?
-local function hint(s, row)
-    local key = config.current.keys.accept
-    if not config.current.hint or s.kind == "fill" then
+local function hint(state)
+    local s, row, key = state.shown, state.row, config.current.keys.accept
+    local yields = config.accepts_by_tab() and not M.takes_tab(state)
+    if not config.current.hint or (s.kind == "fill" and not yields) then
         return nil
+    end
+    if yields then
+        key = config.current.keys.accept_always
     end
     local first = suggestion.rows(s)
     if M.is_far(s, row) then
+        if situation.mode() == "insert" and is_passed(state) then
+            return nil
+        end
         local what = ("edit on line %d %s"):format(first + 1, first > row and "↓" or "↑")
         return { row = row, text = key and ("%s: %s"):format(key, what) or what }
     end
@@ -90,9 +115,9 @@ function M.draw(state)
         return
     end
     if s.ghost then
-        render.ghost(state.buf, s.row, s.col, s.text)
+        render.ghost(state.buf, s.row, s.col, s.text, hint(state))
     else
-        render.edit(state.buf, s.hunks, hint(s, state.row))
+        render.edit(state.buf, s.hunks, hint(state))
     end
     if not s.told then
         vim.defer_fn(function()

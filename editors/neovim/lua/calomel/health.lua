@@ -50,17 +50,18 @@ end
 local function check_servers()
     local clients = require("calomel.server").clients()
     if #clients == 0 then
-        vim.health.warn("no server is running", {
+        vim.health.warn(require("calomel.server").trouble or "no server is running", {
             "One starts with the first file that has a file type. :set filetype? shows it.",
             ":checkhealth vim.lsp names Neovim's log, which shows why a server ended.",
         })
     end
     for _, client in ipairs(clients) do
-        local info = client.server_info or {}
+        local answer = client:request_sync("getVersion", vim.empty_dict(), VERSION_MS)
+        local info = answer and answer.result or {}
         local buffers = vim.tbl_count(client.attached_buffers)
         vim.health.ok(("server %d: version %s, %d buffer(s), positions in %s"):format(
             client.id,
-            info.version or "unknown",
+            info.version or "unknown, it does not answer",
             buffers,
             client.offset_encoding
         ))

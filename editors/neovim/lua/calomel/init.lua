@@ -102,13 +102,19 @@ function M.visible(action)
     return require("calomel.action").ready(action or "accept")
 end
 
+--- Whether Tab should take what is shown rather than indent: for a mapping of your own.
+---@return boolean
+function M.takes_tab()
+    return require("calomel.action").takes_tab()
+end
+
 --- A few characters for 'statusline'; empty in buffers without Calomel.
 ---@return string
 function M.statusline()
     local server = require("calomel.server")
     local client = server.client(0)
     if not client then
-        return ""
+        return server.trouble and vim.bo.buftype == "" and "Calomel: ended" or ""
     end
     local state = server.states[client.id]
     state = state and state.state or "loading"

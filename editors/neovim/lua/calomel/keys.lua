@@ -2,6 +2,7 @@
 
 local actions = require("calomel.action")
 local config = require("calomel.config")
+local situation = require("calomel.situation")
 
 local M = {}
 
@@ -100,14 +101,19 @@ local function map_key(buf, mode, lhs, action)
         key.before = before.buffer == 1 and before or {}
     end)
     table.insert(own[buf], key)
-    local call = codes(("<Cmd>lua require('calomel').%s()<CR>"):format(action))
+    local accepts = action == "accept" or action == "accept_always"
+    local call = codes(("<Cmd>lua require('calomel').%s()<CR>"):format(accepts and "accept" or action))
+    local is_tab = action == "accept" and config.accepts_by_tab()
     -- Taking a suggestion is an undo step of its own.
     local step = mode == "i" and action ~= "dismiss" and codes("<C-g>u") or ""
     vim.keymap.set(mode, lhs, function()
-        if action == "suggest" or actions.ready(action, buf) then
-            return (action == "suggest" and "" or step) .. call
+        if action == "suggest" then
+            return call
         end
-        local builtin = action == "accept" and mode == "i" and config.builtin()
+        if is_tab and actions.takes_tab(buf) or not is_tab and actions.ready(action, buf) then
+            return step .. call
+        end
+        local builtin = accepts and mode == "i" and config.builtin() and not (is_tab and situation.tab_indents())
         if builtin and vim.lsp.inline_completion.get({ bufnr = buf }) then
             return ""
         end
@@ -126,7 +132,7 @@ function M.attach(buf)
         if lhs then
             map_key(buf, "i", lhs, action)
             -- Beyond Insert mode there are only next edits, which are taken as a whole.
-            if config.current.next_edit and (action == "accept" or action == "dismiss" or action == "suggest") then
+            if config.current.next_edit and action ~= "accept_word" and action ~= "accept_line" then
                 map_key(buf, "n", lhs, action)
             end
         end

@@ -77,6 +77,18 @@ local function virtual(buf, lines, group)
     end, lines)
 end
 
+---@param buf integer
+---@param hint? {row: integer, text: string}
+local function show_hint(buf, hint)
+    if hint then
+        mark(buf, hint.row, 0, {
+            virt_text = { { "  " .. hint.text, HINT } },
+            virt_text_pos = "eol",
+            hl_mode = "combine",
+        })
+    end
+end
+
 --- Text that would be inserted at a place.
 ---@param buf integer
 ---@param row integer
@@ -121,9 +133,11 @@ end
 ---@param row integer
 ---@param col integer
 ---@param insertion string
-function M.ghost(buf, row, col, insertion)
+---@param hint? {row: integer, text: string}
+function M.ghost(buf, row, col, insertion, hint)
     M.clear(buf)
     insertion_at(buf, row, col, insertion, GHOST)
+    show_hint(buf, hint)
 end
 
 ---@param buf integer
@@ -177,13 +191,7 @@ function M.edit(buf, hunks, hint)
     for _, hunk in ipairs(hunks) do
         show_hunk(buf, hunk)
     end
-    if hint then
-        mark(buf, hint.row, 0, {
-            virt_text = { { "  " .. hint.text, HINT } },
-            virt_text_pos = "eol",
-            hl_mode = "combine",
-        })
-    end
+    show_hint(buf, hint)
 end
 
 return M

@@ -8,6 +8,11 @@ M.NAME = "calomel"
 -- A person who asked for the status waits no longer.
 local ANSWER_MS = 3000
 local STOP_MS = 3000
+-- A server that ended by itself is started again after so long, twice as long each time; one that ran for a while has
+-- all its starts before it again.
+local AGAIN_MS = 1000
+local MOST_STARTS = 5
+local STEADY_MS = 60000
 -- Silences that last until the user does something about them, and that he may not have asked for.
 local LASTING = { ignored_path = true, off_language = true }
 
@@ -28,6 +33,16 @@ M.states = {}
 ---@type table<string, calomel.Silence>
 M.silences = {}
 
+--- Why no server runs that should; nil when one does.
+---@type string?
+M.trouble = nil
+
+--- Starts in a row that came to nothing, when the last one was, and how many were asked for: an older one is void.
+local starts, started_at, asked_for = 0, 0, 0
+--- Servers that we stop ourselves, by the client's id.
+---@type table<integer, true>
+local stopping = {}
+
 --- What the user was told.
 ---@type table<string, true>
 local told = {}
@@ -45,6 +60,14 @@ end
 ---@param state calomel.ServerState
 local function on_status(_, state, ctx)
     M.states[ctx.client_id] = state
+    if state.state == "ready" then
+        for uri, silence in pairs(M.silences) do
+            -- What they say is over.
+            if silence.reason == "no_model" or silence.reason == "loading" then
+                M.silences[uri] = nil
+            end
+        end
+    end
     if state.state == "error" then
         tell(("%s; `calomel doctor` says more."):format((state.message:gsub("%.$", ""))), vim.log.levels.WARN)
     end
@@ -62,6 +85,43 @@ end
 --- What the server wants the user to read, it says once.
 local function on_message(_, params)
     vim.notify(params.message, params.type <= 2 and vim.log.levels.WARN or vim.log.levels.INFO)
+end
+
+--- A server ended. One that nobody stopped is started again.
+---@param code integer
+---@param signal integer
+---@param id integer
+local function on_exit(code, signal, id)
+    M.states[id] = nil
+    local stopped = stopping[id]
+    stopping[id] = nil
+    if stopped or (code == 0 and signal == 0) or vim.v.exiting ~= vim.NIL then
+        return
+    end
+    if vim.uv.now() - started_at > STEADY_MS then
+        starts = 0
+    end
+    local how = signal ~= 0 and ("signal %d"):format(signal) or ("status %d"):format(code)
+    if starts >= MOST_STARTS then
+        M.trouble = ("The server ended %d times in a row (%s)."):format(starts + 1, how)
+        vim.schedule(function()
+            tell(M.trouble .. " :checkhealth calomel says more, :Calomel restart tries again.", vim.log.levels.WARN)
+        end)
+        return
+    end
+    local wait = AGAIN_MS * 2 ^ starts
+    starts, asked_for = starts + 1, asked_for + 1
+    M.trouble = ("The server ended (%s); it is started again within %d s."):format(how, wait / 1000)
+    local mine = asked_for
+    vim.defer_fn(function()
+        if mine == asked_for and M.trouble then
+            started_at = vim.uv.now()
+            vim.lsp.enable(M.NAME)
+        end
+    end, wait)
+    vim.schedule(function()
+        vim.cmd.redrawstatus({ bang = true })
+    end)
 end
 
 --- Files alone are served, each with the others of its project.
@@ -93,7 +153,9 @@ function M.enable()
         },
         -- Every question sends what was typed before it; this is for changes that no question follows.
         flags = { debounce_text_changes = 20 },
+        on_exit = on_exit,
         on_init = function(client)
+            M.trouble = nil
             client.offset_encoding = "utf-16"
             if not config.builtin() then
                 -- Else whoever enables Neovim's inline completion for all servers sees each suggestion twice.
@@ -171,7 +233,9 @@ end
 function M.restart(done)
     local clients = M.clients()
     told = {}
+    M.trouble, starts, asked_for = nil, 0, asked_for + 1
     for _, client in ipairs(clients) do
+        stopping[client.id] = true
         client:stop()
     end
     local timer = assert(vim.uv.new_timer())

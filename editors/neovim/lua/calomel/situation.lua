@@ -20,6 +20,15 @@ function M.mode()
     return name == "n" and "normal" or "other"
 end
 
+--- Tab indents here: nothing but white space stands before the cursor in its line.
+---@return boolean
+function M.tab_indents()
+    if not config.current.tab_indents or M.mode() ~= "insert" then
+        return false
+    end
+    return vim.api.nvim_get_current_line():sub(1, select(2, M.cursor())):match("^%s*$") ~= nil
+end
+
 --- Why nothing may be shown in this buffer now, whatever the server thinks.
 ---@param buf integer
 ---@return string?

@@ -230,7 +230,7 @@ end
 function M.accepted_length(s, piece)
     local whole = s.lead .. piece
     local length = text.units(whole)
-    if s.item.insertText:find("\r\n", 1, true) then
+    if vim.bo[s.buf].fileformat == "dos" and s.item.insertText:find("\r\n", 1, true) then
         local _, ends = whole:gsub("\n", "")
         length = length + ends
     end

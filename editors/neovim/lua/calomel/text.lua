@@ -63,7 +63,10 @@ end
 ---@param text string
 ---@return calomel.Edit
 function M.edit(buf, range, text)
-    text = text:gsub("\r\n?", "\n")
+    -- A buffer with line ends of both kinds holds the rarer ones as text.
+    if vim.bo[buf].fileformat ~= "unix" then
+        text = text:gsub("\r\n?", "\n")
+    end
     local count = vim.api.nvim_buf_line_count(buf)
     local function line(row)
         return vim.api.nvim_buf_get_lines(buf, row, row + 1, false)[1] or ""

@@ -19,7 +19,7 @@ from calomel.suggest.apply.anchored import Anchored
 from calomel.suggest.apply.free import Free
 from calomel.suggest.apply.grammars import grammar_for
 from calomel.suggest.apply.likeness import Likeness
-from calomel.suggest.apply.merged import NO_PLACE, TOO_LARGE, UNDECIDED, Merged
+from calomel.suggest.apply.merged import BREAKS, NO_PLACE, TOO_LARGE, UNDECIDED, Merged
 from calomel.suggest.apply.pieces import Reading
 from calomel.suggest.apply.snippet import Run, Snippet, divided, read_snippet
 from calomel.suggest.apply.sound import Sound
@@ -32,6 +32,8 @@ MOST_AMBIGUOUS: Final = 8
 # Lines of the snippet times lines of the original.
 _MOST_CELLS: Final = 4_000_000
 _MOST_LINES: Final = 50_000
+# Characters: nobody writes such lines by hand, and what looks at one holds up all others.
+_LONGEST_LINE: Final = 100_000
 # A snippet that holds so much of the file is the file.
 _WHOLE: Final = 0.5
 _WHOLE_WITHOUT_DEFINITIONS: Final = 0.7
@@ -54,13 +56,19 @@ def merge(original: str, snippet: str, language_id: str | None = None, path: str
     text, update = original.removeprefix(_BOM), snippet.removeprefix(_BOM)
     if not update.strip():
         return Merged(original, sure=False, warning=NO_PLACE)
-    if text.count("\n") > _MOST_LINES or update.count("\n") > _MOST_LINES:
+    if any(_is_too_large(each) for each in (text, update)):
         return Merged(original, sure=False, warning=TOO_LARGE)
     merged = _merge(text, update, grammar_for(text if text.strip() else update, language_id, path))
     if not merged.sure:
         texts = tuple(mark + each for each in merged.ambiguous)
         return Merged(original, sure=False, ambiguous=texts, warning=UNDECIDED if texts else merged.warning)
     return Merged(mark + merged.text, sure=True, warning=merged.warning)
+
+
+def _is_too_large(text: str) -> bool:
+    if text.count("\n") > _MOST_LINES:
+        return True
+    return len(text) > _LONGEST_LINE and any(len(line) > _LONGEST_LINE for line in text.split("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,24 +102,36 @@ def _merge(text: str, update: str, grammar: Grammar | None) -> Merged:
         # Markers alone: everything stays.
         return Merged(text, sure=True)
     if not snippet.marked and _whole(original, snippet.source):
-        return Merged(_as_file(text, "".join(snippet.source.lines)), sure=True)
+        return _replaced(original, snippet.source, grammar)
     runs = snippet.runs if snippet.marked else divided(snippet)
     if len(snippet.source.lines) * len(original.lines) > _MOST_CELLS:
         return Merged(text, sure=False, warning=TOO_LARGE)
     question = _Question(original, snippet, runs, grammar, Likeness(snippet.source, original))
-    texts, likeliest, complete = _texts(question)
+    sound = Sound(original, snippet.source, grammar)
+    texts, likeliest, complete = _texts(question, sound)
     if not texts or not complete or len(texts) > MOST_AMBIGUOUS:
-        return Merged(text, sure=False, warning=NO_PLACE)
+        return Merged(text, sure=False, warning=BREAKS if sound.broken and not texts else NO_PLACE)
     if texts == likeliest:
         return Merged(texts[0], sure=True)
     return Merged(text, sure=False, ambiguous=tuple(texts))
 
 
-def _texts(question: _Question) -> tuple[list[str], list[str], bool]:
+def _replaced(original: Source, snippet: Source, grammar: Grammar | None) -> Merged:
+    """A snippet that is the whole file; one that holds comments alone shows no language, and may become anything."""
+    text = "".join(original.lines)
+    merged = _as_file(text, "".join(snippet.lines))
+    sound = Sound(original, snippet, grammar)
+    if not all(original.is_comment(at) for at in original.filled(0, len(original.lines))):
+        sound.sound(merged)
+    if sound.broken:
+        return Merged(text, sure=False, warning=BREAKS)
+    return Merged(merged, sure=True)
+
+
+def _texts(question: _Question, sound: Sound) -> tuple[list[str], list[str], bool]:
     """The texts that the snippet may mean, likeliest first; the best reading's alone; whether there are no more."""
     items, lines = question.items()
     alignment = align(items, len(question.original.lines))
-    sound = Sound(question.original, question.snippet.source)
     found: dict[str, bool] = {}
     for pairs in _alignments(question, alignment, lines):
         for combination in product(*(_readings(question, pairs) or [[]])):
@@ -120,7 +140,7 @@ def _texts(question: _Question) -> tuple[list[str], list[str], bool]:
             pieces = [piece for reading in combination for piece in reading]
             merged = splice(question.original, question.snippet.source, pieces)
             if merged is not None and merged not in found:
-                found[merged] = sound.sound(read_source(merged, question.grammar))
+                found[merged] = sound.sound(merged)
     return _good(found), _good(dict([*found.items()][:1])), True
 
 

@@ -7,6 +7,9 @@ from typing import Final
 
 NO_PLACE: Final = "The update could not be placed in the original code; the original code is returned."
 TOO_LARGE: Final = "The original code and the update are too long to be compared; the original code is returned."
+BREAKS: Final = (
+    "The update would make syntax errors that the original code does not have; the original code is returned."
+)
 UNDECIDED: Final = "The update fits more than one place in the original code; the original code is returned."
 
 

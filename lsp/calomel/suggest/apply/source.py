@@ -163,7 +163,7 @@ def _blocks(source: Source) -> None:
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
     tree = parse(text, grammar)
     if tree is not None and grammar is not None:
-        source.errors = error_count(tree)
+        source.errors = error_count(tree, grammar)
         starts = [0]
         for each in split_lines(text):
             starts.append(starts[-1] + len(each))

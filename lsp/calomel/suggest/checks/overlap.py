@@ -13,15 +13,22 @@ _QUOTES: Final = frozenset("\"'`")
 # Fewer letters than this may well be meant: "a" before "a" is no repetition yet.
 _MIN_LETTERS: Final = 3
 _LINE_ENDS: Final = frozenset("\r\n")
-_LAST_WORD: Final = re.compile(r"(?<!\w)([^\W\d]\w*)[ \t]+\Z")
+_LAST_WORD: Final = re.compile(r"(?<!\w)([^\W\d]\w*)(?P<space>[ \t]*)\Z")
+_OWN: Final = re.compile(r"(?<!\w)((?:self|this|cls)\.)\Z")
 # `not not x`, `long long x`.
 _TWICE: Final = frozenset({"not", "long"})
 
 
 def without_echo(prefix: str, text: str) -> str:
-    """`text` without a beginning that is also the last word of `prefix`: `return` behind `return `."""
-    last = _LAST_WORD.search(prefix[-200:])
-    again = None if last is None or last[1] in _TWICE else re.match(rf"{last[1]}(?:[ \t]+|\Z)", text)
+    """`text` without a beginning that is also the last word of `prefix`: `return` behind `return `, or directly so."""
+    near = prefix[-200:]
+    own = _OWN.search(near)
+    if own is not None:
+        return text.removeprefix(own[1])
+    last = _LAST_WORD.search(near)
+    if last is None or last[1] in _TWICE or (not last["space"] and len(last[1]) < _MIN_LETTERS):
+        return text
+    again = re.match(last[1] + (r"(?:[ \t]+|\Z)" if last["space"] else r"(?!\w)"), text)
     return text if again is None else text[again.end() :]
 
 

@@ -23,6 +23,17 @@ _DEFINITION: Final = re.compile(
     r"^\s*(?:(?:async|export|default|public|private|protected|static|abstract|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
     r"(?:def|func|fn|function\*?)\s+(?:\([^)]*\)\s*)?$"
 )
+# A type as C, Java and their kin write it in front of a name: `static`, `const char *`, `List<String>[]`.
+TYPE: Final = (
+    r"(?!(?:return|else|new|throw|await|case|goto|delete|yield|if|for|while|switch|catch|do|in|of|def|func|fn|function|"
+    r"class|let|var|type|import|export)\b)"
+    r"[A-Za-z_](?:[\w.]|::|<[^<>;=]*(?:<[^<>;=]*>)?[^<>;=]*>)*(?:\[\])*(?:\s+(?:[*&]+\s*)?|[*&]+\s*)"
+)
+_TYPED: Final = re.compile(
+    rf"\s*((?:{TYPE})*)~?(?!(?:if|for|while|switch|catch)\b)[A-Za-z_][\w:]*\s*\([^;{{}}]*(?:\)[\w., ]*\{{?)?\s*$"
+)
+_LONGEST_HEAD: Final = 400
+_BODY: Final = re.compile(r"\s*(?:(?:const|noexcept|override|throws\s[\w., ]+)\s*)*\{")
 _METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
 
 
@@ -34,7 +45,7 @@ def is_function(line: str) -> bool:
 def begins_function(rows: Rows, row: int) -> bool:
     """The same for a line whose parameters may stand on the lines below."""
     line = rows.lines[row]
-    if is_function(line):
+    if is_function(line) or is_typed_head(rows, row):
         return True
     if not line.rstrip().endswith("("):
         return False
@@ -44,6 +55,16 @@ def begins_function(rows: Rows, row: int) -> bool:
     name = re.search(r"[\w$]+(?:<[^>]*>)?\s*\($", line.rstrip())
     after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
     return name is not None and is_definition(line[: name.start()], after)
+
+
+def is_typed_head(rows: Rows, row: int) -> bool:
+    """Whether a function begins in a line whose parameters have their types in front of them, as in C and Java."""
+    line = rows.lines[row]
+    found = _TYPED.match(line) if len(line) <= _LONGEST_HEAD else None
+    listed = None if found is None else read_list(rows.text, rows.start(row) + line.index("("))
+    body = None if listed is None else _BODY.match(rows.text, listed.end + 1)
+    # Without a type in its line, which may stand above, only a body that begins below tells it from a call.
+    return found is not None and body is not None and (bool(found[1]) or "\n" in body[0])
 
 
 def is_definition(before: str, after: str) -> bool:
@@ -71,7 +92,12 @@ def parameter_head(rows: Rows, row: int, column: int) -> int | None:
     after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
     name = re.search(r"[\w$]*(?:<[^>]*>)?\s*$", before)
     named = before[: name.start()] if name else before
-    if is_function(rows.lines[head]) or is_definition(named, after) or re.match(r"\s*(?::[^{=;]+)?=>", after):
+    if (
+        is_function(rows.lines[head])
+        or is_typed_head(rows, head)
+        or is_definition(named, after)
+        or re.match(r"\s*(?::[^{=;]+)?=>", after)
+    ):
         return head
     return None
 
@@ -82,7 +108,7 @@ def function_rows(rows: Rows, row: int) -> range | None:
     for above in range(row, -1, -1):
         line = rows.lines[above]
         if line.strip() and len(indent_of(line)) < width:
-            if line.lstrip()[:1] in {")", "]"}:
+            if line.lstrip()[:1] in {")", "]"} or line.strip() == "{":
                 # The end of a head over several lines, which began above at this width.
                 continue
             if begins_function(rows, above):

@@ -26,6 +26,16 @@ _FROM: Final = re.compile(r"from\s+([\w.]+)\s+import\s+([\w, ]+)$")
 _BRACED: Final = re.compile(r"import\s+(type\s+)?\{\s*([\w, ]+?),?\s*\}\s+from\s+([\"'][^\"']+[\"'];?)$")
 _ROOT: Final = re.compile(r"(?:from|import|use|pub use)\s+(\w+)")
 _NAMES: Final = 4
+_SLASHES: Final = r"(?:[ \t]*//[^\n]*\n|[ \t]*/\*(?:[^*]|\*(?!/))*\*/[ \t]*\r?\n|[ \t]*\r?\n)*"
+# What stands above the imports: the file's own comments, its documentation, its package.
+_HEADS: Final = {
+    "python": re.compile(
+        r"(?:[ \t]*#[^\n]*\n|[ \t]*\r?\n)*(?:[rRuU]?(?P<q>\"{3}|'{3})(?s:.*?)(?P=q)[ \t]*(?:\r?\n)+)?"
+    ),
+    "typescript": re.compile(rf"(?:#![^\n]*\n)?{_SLASHES}(?:[\"']use \w+[\"'];?[ \t]*(?:\r?\n)+)*"),
+    "rust": re.compile(rf"(?:{_SLASHES}#!\[[^\n]*\n)*{_SLASHES}"),
+    "go": re.compile(rf"{_SLASHES}package \w+[^\n]*\n"),
+}
 
 
 def imports(rows: Rows, seen: Evidence, path: str | None, others: Sequence[str] = ()) -> Iterator[EditDraft]:
@@ -128,7 +138,7 @@ def _placed(rows: Rows, line: str, language: str) -> EditDraft | None:
     if language == "go":
         block = next((row for row, text in enumerate(rows.lines) if text.strip() == "import ("), None)
         if block is None:
-            return None
+            return _first(rows, f"import {line}", language)
         group = []
         for row in range(block + 1, len(rows)):
             if not _GO_LINE.match(rows.lines[row]):
@@ -138,7 +148,7 @@ def _placed(rows: Rows, line: str, language: str) -> EditDraft | None:
     else:
         block = next((row for row, text in enumerate(rows.lines) if is_import(text) and not indent_of(text)), None)
         if block is None:
-            return None
+            return _first(rows, line, language)
         group = _group(rows, block, line)
         indent = ""
     if not group:
@@ -146,6 +156,19 @@ def _placed(rows: Rows, line: str, language: str) -> EditDraft | None:
     before = [row for row in group if rows.lines[row].strip() < line]
     at = rows.start(before[-1] + 1) if before else rows.start(group[0])
     return EditDraft(at, at, indent + line + rows.line_end, MAKER, 1, 0.8)
+
+
+def _first(rows: Rows, line: str, language: str) -> EditDraft | None:
+    """Below what says what the file is, in a file without imports."""
+    head = _HEADS[language].match(rows.text)
+    if head is None:
+        return None
+    at = head.end()
+    below = rows.text[at:].lstrip("\r\n")
+    blanks = 2 if language == "python" and re.match(r"(?:async\s+)?def\b|class\b|@", below) else 1
+    above = rows.line_end if language == "go" else ""
+    have = rows.text[at : len(rows.text) - len(below)].count("\n")
+    return EditDraft(at, at, above + line + rows.line_end * (1 + max(0, blanks - have)), MAKER, 1, 0.8)
 
 
 def _group(rows: Rows, first: int, line: str) -> list[int]:

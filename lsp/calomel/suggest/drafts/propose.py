@@ -17,7 +17,8 @@ from calomel.suggest.drafts.evidence import Evidence, evidence
 from calomel.suggest.drafts.extraction import extraction
 from calomel.suggest.drafts.imports import imports
 from calomel.suggest.drafts.relatives import relatives
-from calomel.suggest.drafts.rename import rename
+from calomel.suggest.drafts.rename import MAKER as RENAME
+from calomel.suggest.drafts.rename import leaves_scope, rename, renamings
 from calomel.suggest.drafts.repeated import repeated
 from calomel.suggest.drafts.rows import Rows
 from calomel.suggest.drafts.shape import shape_of_siblings
@@ -99,10 +100,13 @@ def _all(
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
     own = [draft for draft in found if draft.maker == ARGUMENTS]
+    local = [each for each in renamings(rows, seen) if each.local is not None]
     return [
         draft
         for draft in found
-        if not _undoes(rows, draft, seen) and (draft.maker == ARGUMENTS or not strays(rows, seen, draft, own))
+        if not _undoes(rows, draft, seen)
+        and (draft.maker == ARGUMENTS or not strays(rows, seen, draft, own))
+        and (draft.maker == RENAME or not leaves_scope(rows, draft, local))
     ]
 
 

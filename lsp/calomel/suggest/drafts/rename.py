@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal
 
-from calomel.suggest.drafts.block import function_rows, parameter_head
+from calomel.suggest.drafts.block import TYPE, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.draft import EditDraft
 from calomel.suggest.drafts.evidence import Evidence, LineEdit
 from calomel.suggest.drafts.rows import Rows
@@ -29,6 +29,9 @@ _DECLARED: Final = (
 _FIELD: Final = r"\s+(?:pub(?:\([^)]*\))?\s+|public\s+|private\s+|readonly\s+)*{0}\s*[?:\s]\s*\S"
 # Before the name of a parameter; before its type stands something else.
 _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|readonly|const|final)\s+)*$")
+# The same, and a variable, where types stand in front of names.
+_TYPED_NAMED: Final = re.compile(rf"[(,]\s*(?:{TYPE})+$|^\s*(?:{TYPE})+$")
+_TYPED_DECLARED: Final = rf"(?:^\s*|\bfor\s*\(\s*)(?:{TYPE})+(?:\w+\s*,\s*)*{{0}}\s*(?:=(?!=)|[;\[,:])"
 # A placeholder that is open, in a string that has code in it.
 _COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
@@ -112,6 +115,17 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     return [each for each in found if each is not None and olds[each.old] == 1]
 
 
+def leaves_scope(rows: Rows, draft: EditDraft, local: Sequence[Renaming]) -> bool:
+    """Whether a draft of another maker renames where a name means something else: `local` are renames of one place."""
+    row = rows.row(draft.start)
+    beyond = {(each.old, each.new) for each in local if each.local is not None and row not in each.local}
+    if not beyond or row != rows.row(draft.end):
+        return False
+    line, start = rows.lines[row], rows.start(row)
+    new = line[: draft.start - start] + draft.text + line[draft.end - start :]
+    return not beyond.isdisjoint(renamed_words(line, new))
+
+
 def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit, support: int) -> Renaming | None:
     old, new = pair
     use = "attribute" if _is_field(rows, edit, new) else _use(edit.new, *_first(edit.new, new))
@@ -120,7 +134,7 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
         # A short name is many things, but not as an attribute nor within one function.
         if (len(old) < _SHORTEST and use != "attribute") or old in TYPES or new in TYPES:
             return None
-        # A name that was there before is another thing: it was put in the place of this one, here.
+        # A name that code had before is another thing: it was put in the place of this one, here.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
     partly = _first(edit.new, old) != (-1, -1)
@@ -141,7 +155,11 @@ def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
     edited = seen.rows()
     pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    return any(rows.row(match.start()) not in edited for match in pattern.finditer(rows.text))
+    for match in pattern.finditer(rows.text):
+        row = rows.row(match.start())
+        if row not in edited and not is_quoted(rows.lines[row], match.start() - rows.start(row)):
+            return True
+    return False
 
 
 def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
@@ -163,6 +181,9 @@ def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
             or (renaming.local is not None and (use == "quoted" or (use == "keyword" and outside) or
             (use != "attribute" and not outside)))
         ]  # fmt: skip
+        if renaming.use == "quoted":
+            # The words of a string name no code.
+            kept = [(match, use) for match, use in kept if use == "quoted"]
         if not kept:
             continue
         likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
@@ -258,8 +279,11 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         inside = function_rows(rows, edit.row if head is None else head)
         if inside is None:
             continue
-        parameter = head is not None and inside.start == head and _NAMED.search(edit.new[:start]) is not None
-        variable = inside.start != edit.row and re.search(_DECLARED.format(re.escape(new)), edit.new) is not None
+        typed = is_typed_head(rows, inside.start)
+        named = _TYPED_NAMED if typed else _NAMED
+        declared = _TYPED_DECLARED if typed else _DECLARED
+        parameter = head is not None and inside.start == head and named.search(edit.new[:start]) is not None
+        variable = inside.start != edit.row and re.search(declared.format(re.escape(new)), edit.new) is not None
         if parameter or variable:
             return inside
     return None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from calomel.engine.errors import EngineStoppedError
 from calomel.engine.handle import Handle
-from calomel.engine.request import Request
-from calomel.engine.result import CanvasState
+from calomel.engine.request import CanvasState, Request
 from calomel.suggest.replicas.errors import LineLostError, ReplicaLostError
 from calomel.suggest.replicas.wire import Data, Message, read_error, read_result, read_state, request_data
 

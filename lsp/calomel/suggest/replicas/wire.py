@@ -11,16 +11,12 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
-from calomel.engine.constraint import Constraint
 from calomel.engine.errors import EngineError, InvalidRequestError, RequestFailedError
-from calomel.engine.request import Priority, Request, SamplingParams
-from calomel.engine.result import CanvasState, Result
-from calomel.prompts.answer_form import AnswerForm
-from calomel.prompts.begins import Begins
-from calomel.prompts.grammar import GrammarCompiler, GrammarConstraint
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
+from calomel.prompts.grammar import AnswerForm, GrammarCompiler, GrammarConstraint
+from calomel.prompts.token_healing import HealingConstraint, TokenHealing
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.ending import READINGS, Ending, Patience, Reading
-from calomel.suggest.half_word import HalfWord
 
 Data = dict[str, Any]
 Kind = Literal["state", "result", "error"]
@@ -142,14 +138,14 @@ def _read_until(value: Data, model: Model) -> Ending | Patience | None:
 def _constraint(value: object) -> Data:
     if isinstance(value, GrammarConstraint):
         return {"grammar": value.form.grammar}
-    if isinstance(value, Begins):
+    if isinstance(value, HealingConstraint):
         return {"begins": value.text, "least": value.least, "most": value.most}
     raise InvalidRequestError("constraint is an object, which a replica cannot be sent; use a grammar")
 
 
 def _read_constraint(value: Data, model: Model) -> Constraint:
     if "begins" in value:
-        return HalfWord(value["begins"]).constraint(model.tokenizer, least=value["least"], most=value["most"])
+        return TokenHealing(value["begins"]).constraint(model.tokenizer, least=value["least"], most=value["most"])
     return model.grammars.compile(AnswerForm(value["grammar"]))
 
 

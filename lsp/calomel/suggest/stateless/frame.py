@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.foreign.paths import same_file
+from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Excerpt, Hunk
-from calomel.selectivity.proposal import Recent
-from calomel.suggest.recent import done_by
+from calomel.suggest.recent import Past, past_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class Frame:
         cursor: offset in the text; None when the client shows none.
         hunks: the last edits, oldest first, under the file's own path where they are its own.
         related: excerpts of other files, the most useful one last.
-        recent: what the edits of this file did, in places of the text as it is now, oldest first.
+        past: what the edits of this file did.
     """
 
     path: str | None
@@ -36,7 +34,7 @@ class Frame:
     cursor: int | None
     hunks: tuple[Hunk, ...]
     related: tuple[Excerpt, ...]
-    recent: tuple[Recent, ...]
+    past: Past
 
     @property
     def region(self) -> str:
@@ -59,7 +57,7 @@ def frame(prompt: EditPrompt, mask: Callable[[str], str]) -> Frame:
         hunks=tuple(replace(hunk, before=mask(hunk.before), after=mask(hunk.after)) for hunk in hunks),
         # A client's first snippet is its best one; ours stands last, next to the file.
         related=tuple(replace(excerpt, text=mask(excerpt.text)) for excerpt in reversed(prompt.related)),
-        recent=done_by(original, [hunk for hunk in hunks if hunk.path == prompt.path]),
+        past=past_of(original, hunks, prompt.path),
     )
 
 

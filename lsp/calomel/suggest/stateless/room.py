@@ -7,15 +7,16 @@ region be rewritten. What is sure enough there is put together; where nothing is
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
+from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
-from calomel.context.counter import EstimateCounter
-from calomel.prompts.foreign.edit_prompt import EditPrompt
-from calomel.prompts.parts import PromptParts
-from calomel.prompts.region import region_around
+from calomel.prompts.edit_prompt import EditPrompt
+from calomel.prompts.parts import PromptParts, region_around
 from calomel.suggest.asker import Asker, context_tokens
 from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
@@ -35,13 +36,17 @@ from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.secrets import SecretFinder
-from calomel.workspace.situation import Situation
 from calomel.workspace.syntax import SyntaxTrees
+from calomel.workspace.workspace import Situation
 
 # Places elsewhere in the region that one request looks at; an editor's question looks at as many.
 _PLACES: Final = 2
+# Characters on either side of a region that are looked at: all that a model reads, and more than most files have.
+_NEAR: Final = 131_072
 # Of the engine, and of an asker that waited long enough.
 _LATE: Final = frozenset({"deadline_exceeded", "timeout"})
+# Seconds between two pieces of a long text in which secrets are looked for: event loop and engine have their turn.
+_PAUSE: Final = 0.001
 # Clients ask when something has just been typed; none says how long ago.
 _SINCE_EDIT: Final = 0.5
 
@@ -86,7 +91,7 @@ class EditRoom:
 
     def __init__(self, judging: Judging, *, context: int | None = None) -> None:
         self.judging = judging
-        self.secrets = SecretFinder()
+        self.secrets = SecretFinder(partial(time.sleep, _PAUSE))
         self._context = context
         self._builder = ContextBuilder(EstimateCounter())
         self._streams = Streams()
@@ -108,10 +113,10 @@ class EditRoom:
         """
         self.judging.know(info)
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
-        shown = await asyncio.to_thread(frame, prompt, self.secrets.mask)
+        shown = await asyncio.to_thread(frame, _near(prompt), self.secrets.mask)
         model = _Counted(filler, info)
         asker = Asker(self._builder, model, self.judging, asyncio.sleep)
-        question = self._question(shown, info, client, max_tokens)
+        question = await self._question(shown, info, client, max_tokens)
         try:
             answered = await self._look(asker, question, shown, info)
         except Exception as error:
@@ -149,7 +154,8 @@ class EditRoom:
 
     async def _edits(self, asker: Asker, question: Question, shown: Frame) -> tuple[list[Found], Answered]:
         offset = question.situation.offset
-        proposed = drafts(shown.text, shown.hunks, offset, shown.path, [excerpt.text for excerpt in shown.related])
+        related = [excerpt.text for excerpt in shown.related]
+        proposed = await asyncio.to_thread(drafts, shown.text, shown.hunks, offset, shown.path, related)
         found: list[Found] = []
         best: Answered | None = None
         asked: list[tuple[int, int]] = []
@@ -168,13 +174,14 @@ class EditRoom:
                 break
         return found, best or SilenceReason.NO_CHANGE
 
-    def _question(self, shown: Frame, info: ModelInfo, client: str, max_tokens: int) -> Question:
+    async def _question(self, shown: Frame, info: ModelInfo, client: str, max_tokens: int) -> Question:
         key = f"{client}\0{shown.path or ''}"
         stream = self._streams.follow(key, shown.hunks)
         offset = shown.start if shown.cursor is None else shown.cursor
         document = Document(key, "", None, shown.text, shown.path)
         syntax = SyntaxTrees()
         syntax.opened(document)
+        await syntax.parse(document)
 
         def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
             return syntax.errors_after(document, start, end, text)
@@ -193,8 +200,8 @@ class EditRoom:
                 related=shown.related,
             ),
             trigger=Trigger.EDIT,
-            recent=shown.recent,
-            edited=shown.recent,
+            recent=shown.past.edited,
+            past=shown.past,
             since_edit=_SINCE_EDIT if shown.hunks else None,
             decisions=(0, 0),
             max_tokens=max_tokens,
@@ -234,6 +241,18 @@ class _Counted:
 
     async def aclose(self) -> None:
         """Nothing: the model is the server's."""
+
+
+def _near(prompt: EditPrompt) -> EditPrompt:
+    """The prompt without what is far from its region, in whole lines where there are any."""
+    prefix, suffix = prompt.prefix, prompt.suffix
+    if len(prefix) > _NEAR:
+        first = len(prefix) - _NEAR
+        prefix = prefix[max(first, prefix.find("\n", first) + 1) :]
+    if len(suffix) > _NEAR:
+        last = suffix.rfind("\n", 0, _NEAR) + 1
+        suffix = suffix[: last or _NEAR]
+    return replace(prompt, prefix=prefix, suffix=suffix)
 
 
 def language_of(path: str | None) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from calomel.engine.config import Shape
-from calomel.engine.result import FinishReason, Result
-from calomel.prompts.text_tokenizer import TextTokenizer, TokenizerError
+from calomel.engine.request import FinishReason, Result
+from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
 from calomel.suggest.upstream.errors import UpstreamError
 
 NO_LOG_PROBS: Final = (
@@ -88,7 +88,6 @@ class Answer:
             length_scores=(),
             prefill_seconds=times[0],
             denoise_seconds=times[1],
-            near_ties=0,
         )
 
     def mismatch(self) -> bool:

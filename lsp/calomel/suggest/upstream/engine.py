@@ -23,9 +23,8 @@ from calomel.engine.errors import (
     RequestFailedError,
 )
 from calomel.engine.handle import Handle
-from calomel.engine.request import Request, check
-from calomel.engine.result import CanvasState, Result
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.engine.request import CanvasState, Request, Result, check
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.upstream.answer import Answer
 from calomel.suggest.upstream.asking import body_of, streamed
 from calomel.suggest.upstream.errors import UpstreamError

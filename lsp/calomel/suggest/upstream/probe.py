@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from calomel.engine.request import Request
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.upstream.answer import Answer
 from calomel.suggest.upstream.errors import UpstreamError
 from calomel.suggest.upstream.exchange import MODELS, Line

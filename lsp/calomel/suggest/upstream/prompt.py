@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from calomel.engine.errors import InvalidRequestError
-from calomel.prompts.text_tokenizer import TextTokenizer
+from calomel.prompts.tokenizer import TextTokenizer
 
 
 class Spelling:

@@ -4,25 +4,226 @@ Held-out packages come first, so that whatever training text shares with them is
 other way round; then the other packages, then repositories: of two copies the first is kept.
 """
 
+from __future__ import annotations
+
+import hashlib
 import logging
 import os
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
-from calomel.training.corpus.cleaning import is_declaration, is_test
-from calomel.training.corpus.contamination import MeasuringData, read_measuring_data
-from calomel.training.corpus.duplicates import SeenText
-from calomel.training.corpus.errors import ArchiveError, FetchError, LicenseError
-from calomel.training.corpus.extract import Extraction, extract, extract_repository
-from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, ArchiveCache
-from calomel.training.corpus.notice import Credit, RepositoryCredit, render_notice
-from calomel.training.corpus.packages import DEFAULT_LIST, Package, load_packages
-from calomel.training.corpus.repositories import DEFAULT_REPOSITORIES, Repository, RepositoryCache, load_repositories
-from calomel.training.corpus.shards import SourceFile, write_shard
-from calomel.training.corpus.summary import CorpusSummary, summarise
+from calomel.storage import write_whole
+from calomel.training.corpus.cleaning import (
+    LANGUAGES,
+    SeenText,
+    is_declaration,
+    is_test,
+    language_of,
+    path_fault,
+    read_measuring_data,
+    text_fault,
+)
+from calomel.training.corpus.licenses import is_metadata, read_provenance, refuse_header
+from calomel.training.corpus.packages import (
+    DEFAULT_CACHE,
+    DEFAULT_LIST,
+    DEFAULT_LOCK,
+    Archive,
+    ArchiveCache,
+    ArchiveError,
+    Ecosystem,
+    FetchError,
+    LicenseError,
+    Member,
+    Package,
+    load_packages,
+    read_members,
+)
+from calomel.training.corpus.repositories import (
+    DEFAULT_REPOSITORIES,
+    Repository,
+    RepositoryCache,
+    folder_licenses,
+    is_license,
+    load_repositories,
+    read_repository,
+)
+from calomel.training.corpus.shards import SourceFile, Summary, summarise, summary_lines, write_shard
+
+_PREAMBLE = """\
+This corpus is made of source files from the packages and repositories below. Each file stays under the licence
+of its package or repository and the copyright of its authors; the copyright lines are in the files
+themselves, in the archives, and in the repositories at the commits named here.
+"""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Credit:
+    """One used package or repository, as a NOTICE names it: packages by key, then repositories."""
+
+    repository: bool
+    key: str
+    text: str = field(compare=False)
+    held_out: bool = field(default=False, compare=False)
+
+
+def credit_package(archive: Archive, license_: str) -> Credit:
+    """Return where a package's text came from, and under which licence it is."""
+    package = archive.package
+    use = "held out: measured on, never trained on" if package.held_out else "training"
+    text = (
+        f"{package.name} {package.version}\n  ecosystem: {package.ecosystem}\n  license: {license_}\n"
+        f"  archive: {archive.path.name}\n  sha256: {archive.sha256}\n  use: {use}\n"
+    )
+    return Credit(repository=False, key=package.key, text=text, held_out=package.held_out)
+
+
+def credit_repository(repository: Repository, license_: str) -> Credit:
+    """Return where a repository's text came from, and under which licences it is."""
+    text = (
+        f"{repository.name}\n  url: {repository.url}\n  commit: {repository.commit}\n  license: {license_}\n"
+        "  use: training\n"
+    )
+    return Credit(repository=True, key=repository.key, text=text)
+
+
+def render_notice(used: Iterable[Credit]) -> str:
+    """Render a NOTICE: one paragraph a package or repository."""
+    return "\n".join([_PREAMBLE, *(credit.text for credit in sorted(used))])
+
+
+# A package that ships its sources ships its build output too: the sources are enough.
+_BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
+MIN_SOURCES = 3
+# Folders of build output that a repository has checked in.
+_CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
+# How a repository's files are marked where a package's have the name of their registry.
+GIT = "git"
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """A source's usable files, in a seeded order, and why the others were dropped."""
+
+    files: tuple[SourceFile, ...]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def extract(archive: Archive, seed: int) -> Extraction:
+    """Read, license-check and clean one archive's source files.
+
+    Raises LicenseError when the package may not be used, ArchiveError when it cannot be read.
+    """
+    package = archive.package
+    metadata: list[Member] = []
+    sources: list[Member] = []
+    for member in read_members(archive.path):
+        if is_metadata(package.ecosystem, member.path):
+            metadata.append(member)
+        elif language_of(member.path) in languages_of(package):
+            sources.append(member)
+    provenance = read_provenance(package.ecosystem, metadata)
+    dropped: Counter[str] = Counter()
+    licensed = (
+        (Member(_inner_path(package, member.path), member.content), provenance.license_of(member.path))
+        for member in _without_built(package, sources, dropped)
+    )
+    return _cleaned(package.name, package.ecosystem, licensed, dropped, seed)
+
+
+def extract_repository(clone: Path, repository: Repository, seed: int) -> Extraction:
+    """Read, license-check and clean the source files of a bare clone at the pinned commit, in all languages.
+
+    Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
+    """
+    licenses = folder_licenses(repository, read_repository(clone, repository.commit, is_license))
+    dropped: Counter[str] = Counter()
+
+    def wanted(path: str) -> bool:
+        if language_of(path) is None:
+            return False
+        fault = path_fault(path) or ("build output" if _CHECKED_IN.intersection(path.split("/")) else None)
+        fault = fault or (None if licenses.license_of(path) else "license")
+        if fault is not None:
+            dropped[fault] += 1
+        return fault is None
+
+    members = read_repository(clone, repository.commit, wanted)
+    licensed = ((member, licenses.license_of(member.path)) for member in members)
+    return _cleaned(repository.name, GIT, licensed, dropped, seed)
+
+
+def _cleaned(
+    name: str, ecosystem: str, licensed: Iterable[tuple[Member, str | None]], dropped: Counter[str], seed: int
+) -> Extraction:
+    """Return what may be used, and count the rest."""
+    files: list[SourceFile] = []
+    for member, license_ in licensed:
+        fault = path_fault(member.path) or _content_fault(member)
+        if fault is not None or license_ is None:
+            dropped[fault or "license"] += 1
+            continue
+        language, text = LANGUAGES[PurePosixPath(member.path).suffix], member.content.decode("utf-8")
+        files.append(SourceFile(name, ecosystem, member.path, language, license_, text))
+    files.sort(key=lambda file: _rank(file, seed))
+    return Extraction(tuple(files), dropped)
+
+
+def languages_of(package: Package) -> frozenset[str]:
+    """Return the languages that a package is listed for; what else it ships is build output."""
+    match package.ecosystem:
+        case Ecosystem.PYPI:
+            return frozenset({"python"})
+        case Ecosystem.NPM:
+            return frozenset({"typescript", "javascript"})
+        case Ecosystem.DEBIAN:
+            return frozenset({"rust"} if "rust" in package.name else {"go"})
+
+
+def _inner_path(package: Package, path: str) -> str:
+    # npm tarballs hold everything in one folder, by custom `package/`.
+    return path.partition("/")[2] if package.ecosystem is Ecosystem.NPM else path
+
+
+def _without_built(package: Package, members: list[Member], dropped: Counter[str]) -> list[Member]:
+    if package.ecosystem is not Ecosystem.NPM:
+        return members
+    paths = [_inner_path(package, member.path) for member in members]
+    sources = [p for p in paths if _is_source(p)]
+    if len(sources) < MIN_SOURCES:
+        return members
+    kept = [m for m in members if not _BUILT.match(_inner_path(package, m.path))]
+    dropped["build output"] += len(members) - len(kept)
+    return kept
+
+
+def _is_source(path: str) -> bool:
+    if is_declaration(path) or _BUILT.match(path):
+        return False
+    return language_of(path) == "typescript" or path.startswith("src/") or "/src/" in path
+
+
+def _content_fault(member: Member) -> str | None:
+    fault = text_fault(member.path, member.content)
+    if fault is not None:
+        return fault
+    try:
+        refuse_header(member.content.decode("utf-8"))
+    except LicenseError:
+        return "license"
+    return None
+
+
+def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:
+    """Order files so that a limit keeps a spread of them: code, then tests, then declarations."""
+    digest = hashlib.sha256(f"{seed}:{file.package}:{file.path}".encode()).hexdigest()
+    return is_declaration(file.path), is_test(file.path), digest
+
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +267,7 @@ class CorpusConfig:
     heldout_share: float = 0.3
 
 
-def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> CorpusSummary:
+def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info) -> Summary:
     """Build the corpus under `config.out` and return what was done, source by source.
 
     A package or repository that cannot be fetched, read or used is left out and named in the summary; the rest goes on.
@@ -81,9 +282,56 @@ def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info
     for repository in repositories:
         build.add_repository(repository)
     summary = build.write()
-    for line in summary.lines():
+    for line in summary_lines(summary):
         report(line)
     return summary
+
+
+class Record:
+    """What a build leaves out, and why.
+
+    Attributes:
+        measuring: what must not be trained on; None where there is none, which is a warning.
+        dropped: files and stories by reason; refused, failed: sources with the reason.
+        credits: what is used.
+    """
+
+    def __init__(self, data: Path, what: str, report: Callable[[str], None]) -> None:
+        """Nothing is left out yet. `what` is built; `report` is told what is missing."""
+        self.report = report
+        self.dropped: Counter[str] = Counter()
+        self.credits: list[Credit] = []
+        self._refused: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
+        self._warnings: list[str] = []
+        self.measuring = read_measuring_data(data)
+        if self.measuring is None:
+            warning = f"no measuring data at {data}: {what} NOT DECONTAMINATED; set CALOMEL_DATA"
+            _log.warning(warning)
+            report(f"WARNING {warning}")
+            self._warnings.append(warning)
+
+    def attempt(self, key: str, read: Callable[[], None]) -> None:
+        """Read a source; note why when it cannot be used."""
+        try:
+            read()
+        except (FetchError, ArchiveError) as error:
+            self._failed[key] = str(error)
+            self.report(f"FAILED  {key}: {error}")
+        except LicenseError as error:
+            self._refused[key] = str(error)
+            self.report(f"REFUSED {key}: {error}")
+
+    def summary(self, train: Mapping[str, Any], heldout: Mapping[str, Any], seed: int) -> Summary:
+        """Return all of it with the counts of both splits."""
+        dropped = {reason: count for reason, count in sorted(self.dropped.items()) if count}
+        decontaminated = self.measuring is not None
+        warnings = tuple(self._warnings)
+        return Summary(train, heldout, dropped, self._refused, self._failed, decontaminated, warnings, seed)
+
+    def notices(self) -> tuple[str, str]:
+        """Return the NOTICE of everything, and that of the held-out packages alone."""
+        return render_notice(self.credits), render_notice(credit for credit in self.credits if credit.held_out)
 
 
 class _Build:
@@ -91,29 +339,13 @@ class _Build:
 
     def __init__(self, config: CorpusConfig, report: Callable[[str], None]) -> None:
         self._config = config
-        self._report = report
+        self._record = Record(config.data, "this corpus is", report)
         self._archives = ArchiveCache(config.cache, config.lock)
         self._clones = RepositoryCache(config.cache)
         self._heldout_seen = SeenText(config.heldout_share)
         self._seen = SeenText()
         self._heldout: list[SourceFile] = []
         self._train: list[SourceFile] = []
-        self._credits: list[Credit] = []
-        self._repository_credits: list[RepositoryCredit] = []
-        self._dropped: Counter[str] = Counter()
-        self._refused: dict[str, str] = {}
-        self._failed: dict[str, str] = {}
-        self._warnings: list[str] = []
-        self._measuring = self._read_measuring()
-
-    def _read_measuring(self) -> MeasuringData | None:
-        measuring = read_measuring_data(self._config.data)
-        if measuring is None:
-            warning = f"no measuring data at {self._config.data}: this corpus is NOT DECONTAMINATED; set CALOMEL_DATA"
-            _log.warning(warning)
-            self._report(f"WARNING {warning}")
-            self._warnings.append(warning)
-        return measuring
 
     def add(self, package: Package) -> None:
         """Fetch, read and filter one package; note why when it cannot be used."""
@@ -122,9 +354,9 @@ class _Build:
             archive = self._archives.fetch(package)
             extraction = extract(archive, self._config.seed)
             if license_ := self._keep(package.key, extraction, held_out=package.held_out):
-                self._credits.append(Credit(archive, license_))
+                self._record.credits.append(credit_package(archive, license_))
 
-        self._attempt(package.key, read)
+        self._record.attempt(package.key, read)
 
     def add_repository(self, repository: Repository) -> None:
         """Clone, read and filter one repository; note why when it cannot be used."""
@@ -133,19 +365,9 @@ class _Build:
             clone = self._clones.fetch(repository)
             extraction = extract_repository(clone, repository, self._config.seed)
             if license_ := self._keep(repository.key, extraction, held_out=False):
-                self._repository_credits.append(RepositoryCredit(repository, license_))
+                self._record.credits.append(credit_repository(repository, license_))
 
-        self._attempt(repository.key, read)
-
-    def _attempt(self, key: str, read: Callable[[], None]) -> None:
-        try:
-            read()
-        except (FetchError, ArchiveError) as error:
-            self._failed[key] = str(error)
-            self._report(f"FAILED  {key}: {error}")
-        except LicenseError as error:
-            self._refused[key] = str(error)
-            self._report(f"REFUSED {key}: {error}")
+        self._record.attempt(repository.key, read)
 
     def _keep(self, key: str, extraction: Extraction, *, held_out: bool) -> str:
         """Keep what is new and within its shares; return the licences of it, or nothing."""
@@ -160,41 +382,31 @@ class _Build:
             quota.take(file)
             kept.append(file)
             (self._heldout_seen if held_out else self._seen).add(file.text)
-        self._dropped.update(dropped)
+        self._record.dropped.update(dropped)
         (self._heldout if held_out else self._train).extend(kept)
-        self._report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {key} {dict(dropped)}")
+        self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {key} {dict(dropped)}")
         return " AND ".join(sorted({file.license for file in kept}))
 
     def _fault(self, file: SourceFile, *, held_out: bool) -> str | None:
-        if self._measuring and (fault := self._measuring.fault(file.text)):
+        if self._record.measuring and (fault := self._record.measuring.fault(file.text)):
             return fault
         if fault := self._heldout_seen.fault(file.text):
             return fault if held_out else "held-out duplicate"
         return None if held_out else self._seen.fault(file.text)
 
-    def write(self) -> CorpusSummary:
+    def write(self) -> Summary:
         """Shuffle and write both splits, the summary and the NOTICE."""
         out = self._config.out
         train = _within_share(self._train, self._config)
-        self._dropped["over source share"] += len(self._train) - len(train)
+        self._record.dropped["over source share"] += len(self._train) - len(train)
         for name, files in ((TRAIN, train), (HELDOUT, self._heldout)):
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(self._config.seed).shuffle(files)
             write_shard(out / name, files)
-        summary = CorpusSummary(
-            train=summarise(train),
-            heldout=summarise(self._heldout),
-            dropped=dict(sorted(self._dropped.items())),
-            refused=self._refused,
-            failed=self._failed,
-            decontaminated=self._measuring is not None,
-            warnings=tuple(self._warnings),
-            seed=self._config.seed,
-        )
+        summary = self._record.summary(summarise(train), summarise(self._heldout), self._config.seed)
         summary.write(out / SUMMARY)
-        heldout = [credit for credit in self._credits if credit.archive.package.held_out]
-        (out / NOTICE).write_text(render_notice(self._credits, self._repository_credits), encoding="utf-8")
-        (out / HELDOUT_NOTICE).write_text(render_notice(heldout), encoding="utf-8")
+        for name, notice in zip((NOTICE, HELDOUT_NOTICE), self._record.notices(), strict=True):
+            write_whole(out / name, notice)
         return summary
 
 

@@ -1,53 +1,28 @@
-"""Licence expressions against the allow-list; whatever is unknown is refused."""
+"""Licence expressions against the allow-list, and where packages say theirs; whatever is unknown is refused.
 
+A package's licence stands in its own metadata: wheel METADATA, package.json, Debian DEP-5.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
 import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
 
-from calomel.training.corpus.errors import LicenseError
+from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
 
-# SPDX identifiers of permissive licences whose notice a NOTICE file satisfies.
-ALLOWED = frozenset(
-    {
-        *("MIT", "BSD-2-Clause", "BSD-3-Clause", "Apache-2.0", "ISC", "0BSD"),
-        *("Zlib", "Unlicense", "PSF-2.0"),
-    }
-)
+_TABLE = tomllib.loads(Path(__file__).with_name("licenses.toml").read_text(encoding="utf-8"))
+# Spellings in lower case, and the SPDX identifiers that they mean.
+_SPELLINGS: dict[str, str] = {spelling: spdx for spdx, each in _TABLE["spellings"].items() for spelling in each}
+ALLOWED = frozenset(_TABLE["spellings"])
 
 # An exception only adds permissions; this is the one met in practice (Rust, LLVM).
 _ALLOWED_EXCEPTIONS = frozenset({"LLVM-exception"})
-
-# Spellings that mean one SPDX identifier and nothing else. "BSD" alone is not here: which of
-# the BSD licences it is, only the licence's text can tell.
-_SPELLINGS = {
-    "mit": "MIT",
-    "mit license": "MIT",
-    "the mit license": "MIT",
-    "the mit license (mit)": "MIT",
-    "expat": "MIT",
-    "bsd-2-clause": "BSD-2-Clause",
-    "bsd-3-clause": "BSD-3-Clause",
-    "bsd 3-clause": "BSD-3-Clause",
-    "bsd 3-clause license": "BSD-3-Clause",
-    "bsd 2-clause license": "BSD-2-Clause",
-    "3-clause bsd license": "BSD-3-Clause",
-    "new bsd": "BSD-3-Clause",
-    "new bsd license": "BSD-3-Clause",
-    "bsd-3-clause-google": "BSD-3-Clause",
-    "apache-2.0": "Apache-2.0",
-    "apache-2": "Apache-2.0",
-    "apache 2": "Apache-2.0",
-    "apache 2.0": "Apache-2.0",
-    "apache 2.0 license": "Apache-2.0",
-    "apache license 2.0": "Apache-2.0",
-    "apache license, version 2.0": "Apache-2.0",
-    "apache license version 2.0": "Apache-2.0",
-    "apache software license 2.0": "Apache-2.0",
-    "isc": "ISC",
-    "isc license": "ISC",
-    "0bsd": "0BSD",
-    "zlib": "Zlib",
-    "unlicense": "Unlicense",
-    "psf-2.0": "PSF-2.0",
-}
 
 _TOKEN = re.compile(r"\(|\)|[^\s()]+")
 
@@ -161,3 +136,173 @@ def refuse_header(text: str) -> None:
     # An identifier is exact; prose beside it ("or, at your option, the GPL") is its other side.
     if not identified and (word := _FOREIGN_HEADER.search(header)):
         raise LicenseError(f"file header says {word.group()!r}")
+
+
+_CLASSIFIERS: dict[str, str] = _TABLE["classifiers"]
+# Too vague alone: the licence file decides which BSD it is.
+_VAGUE_CLASSIFIERS = frozenset({"License :: OSI Approved :: BSD License"})
+_VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
+
+# Some packages put the whole licence text into the field for its name.
+_MAX_NAME_CHARS = 100
+
+_LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one licence covers: path patterns, and None as the licence when it is not allowed."""
+
+    globs: tuple[str, ...]
+    license: str | None
+
+    def covers(self, path: str) -> bool:
+        """Tell whether a pattern fits; patterns count from the source's root, wherever it lies."""
+        return any(fnmatch.fnmatchcase("/" + path, f"*/{glob}") for glob in self.globs)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The licences of a package's files, the most general first."""
+
+    grants: tuple[Grant, ...]
+
+    def license_of(self, path: str) -> str | None:
+        """Return the licence of the file at `path`, or None when it may not be used.
+
+        One fitting grant that is not allowed is enough to refuse: where the source's root lies
+        inside an archive is not known, so a pattern may fit more than it was written for.
+        """
+        fitting = [grant.license for grant in self.grants if grant.covers(path)]
+        return None if not fitting or None in fitting else fitting[-1]
+
+
+def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenance:
+    """Read a package's licence from its metadata files.
+
+    Raises LicenseError when it is missing, unknown or not allowed.
+    """
+    texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
+    match ecosystem:
+        case Ecosystem.PYPI:
+            return _whole(_wheel_license(texts))
+        case Ecosystem.NPM:
+            return _whole(_npm_license(texts))
+        case Ecosystem.DEBIAN:
+            return _debian_provenance(texts)
+
+
+def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
+    """Tell whether a member is one that `read_provenance` looks at."""
+    match ecosystem:
+        case Ecosystem.PYPI:
+            top = path.partition("/")[0]
+            return top.endswith(".dist-info") and (path == f"{top}/METADATA" or bool(_LICENSE_FILE.search(path)))
+        case Ecosystem.NPM:
+            return path.count("/") == 1 and (path.endswith("/package.json") or bool(_LICENSE_FILE.search(path)))
+        case Ecosystem.DEBIAN:
+            return re.fullmatch(r"usr/share/doc/[^/]+/copyright", path) is not None
+
+
+def _license_files(texts: dict[str, str]) -> list[str]:
+    """Return what each licence file is, the outermost (the package's own) first."""
+    paths = sorted((p for p in texts if _LICENSE_FILE.search(p)), key=lambda p: (p.count("/"), p))
+    found = (recognise_text(texts[path]) for path in paths)
+    return [name for name in found if name is not None]
+
+
+def _wheel_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/METADATA")), None)
+    if path is None:
+        raise LicenseError("the wheel has no METADATA")
+    metadata = HeaderParser().parsestr(texts[path])
+    files = _license_files(texts)
+    if expression := metadata.get("License-Expression"):
+        return choose(expression)
+    classifiers = [c for c in metadata.get_all("Classifier", []) if c.startswith("License :: ")]
+    classifiers = [c for c in classifiers if c != "License :: OSI Approved"]
+    vague = [c for c in classifiers if c in _VAGUE_CLASSIFIERS]
+    for classifier in classifiers:
+        if classifier not in _CLASSIFIERS and classifier not in _VAGUE_CLASSIFIERS:
+            raise LicenseError(f"classifier not allowed: {classifier!r}")
+    if classifiers and not vague:
+        return " AND ".join(dict.fromkeys(_CLASSIFIERS[c] for c in classifiers))
+    field = " ".join((metadata.get("License") or "").split())
+    if len(field) < _MAX_NAME_CHARS and field.lower() not in _VAGUE_FIELDS:
+        return choose(field)
+    if files and (vague or field):
+        return files[0]
+    raise LicenseError("the wheel's metadata names no licence")
+
+
+def _npm_license(texts: dict[str, str]) -> str:
+    path = next((path for path in texts if path.endswith("/package.json")), None)
+    if path is None:
+        raise LicenseError("the tarball has no package.json")
+    _license_files(texts)
+    try:
+        declared = json.loads(texts[path]).get("license")
+    except (json.JSONDecodeError, AttributeError) as error:
+        raise LicenseError(f"package.json is not readable: {error}") from error
+    if isinstance(declared, dict):
+        declared = declared.get("type")
+    if not isinstance(declared, str):
+        raise LicenseError("package.json names no licence")
+    return choose(declared)
+
+
+def _whole(license_: str) -> Provenance:
+    return Provenance((Grant(("*",), license_),))
+
+
+def _debian_provenance(texts: dict[str, str]) -> Provenance:
+    """Follow DEP-5: a licence for each `Files` stanza.
+
+    https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+    """
+    text = next(iter(texts.values()), "")
+    stanzas = [HeaderParser().parsestr(part) for part in re.split(r"\n\s*\n", text.strip())]
+    if not stanzas or "copyright-format/1" not in (stanzas[0].get("Format") or ""):
+        raise LicenseError("the copyright file is not machine-readable")
+    named = _dep5_texts(stanza.get("License") or "" for stanza in stanzas[1:])
+    grants: list[Grant] = []
+    refused: list[str] = []
+    for stanza in stanzas[1:]:
+        if globs := tuple(glob.removeprefix("./") for glob in (stanza.get("Files") or "").split()):
+            short = (stanza.get("License") or "").split("\n")[0].strip()
+            try:
+                grants.append(Grant(globs, named.get(short) or choose(_dep5_expression(short))))
+            except LicenseError as error:
+                refused.append(str(error))
+                grants.append(Grant(globs, None))
+    if all(grant.license is None for grant in grants):
+        raise LicenseError(refused[0] if refused else "the copyright file has no Files stanza")
+    return Provenance(tuple(grants))
+
+
+def _dep5_texts(fields: Iterable[str]) -> dict[str, str]:
+    """Return what each short name means that a package made up and spelled out in full."""
+    named: dict[str, str] = {}
+    for field in fields:
+        short, _, body = field.partition("\n")
+        if " " in short.strip() or canonical(short.strip()) or not body.strip():
+            continue
+        try:
+            meant = recognise_text(body)
+        except LicenseError:
+            continue
+        if meant is not None:
+            named[short.strip()] = meant
+    return named
+
+
+def _dep5_expression(short: str) -> str:
+    """Turn DEP-5 short names and operators into an SPDX expression of allowed identifiers."""
+    words = re.split(r"(\s+(?:and/or|and|or)\s+|,\s*)", short, flags=re.IGNORECASE)
+    parts = []
+    for index, word in enumerate(words):
+        if index % 2:
+            parts.append("OR" if word.strip().lower() in ("or", "and/or") else "AND")
+        else:
+            parts.append(canonical(word) or (word.strip().replace(" ", "-") or "unknown"))
+    return " ".join(parts)

@@ -1,13 +1,53 @@
-"""The hand-written list of packages that the corpus is made of, each pinned to one version."""
+"""Packages: the list of them, each pinned to one version, their archives in a cache, and what is in these.
 
+Archives are fetched one after another through each registry's own client. Nothing is enumerated and no package code
+runs: wheels only, no dependencies, no npm scripts, and Debian archives are never installed. They come from outside, so
+each limit here is a refusal: no links or devices are followed, no path may climb out of the archive, and sizes are
+checked on the bytes read, not on the header.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import lzma
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
 import tomllib
-from collections.abc import Iterable
+import zipfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
-from calomel.training.corpus.errors import PackageListError
+import zstandard
+
+from calomel.storage import write_whole
+from calomel.training.corpus.shards import CorpusError
+
+
+class PackageListError(CorpusError):
+    """The package list is not valid: the message names the entry and the field."""
+
+
+class FetchError(CorpusError):
+    """An archive could not be downloaded, or is not the one that the lock file names."""
+
+
+class ArchiveError(CorpusError):
+    """An archive is malformed, too large, or tries to write outside its own folder."""
+
+
+class LicenseError(CorpusError):
+    """A package's licence is unknown or not on the allow-list."""
+
 
 DEFAULT_LIST = Path(__file__).with_name("packages.toml")
 # Those that filters are fitted on; none of them is in the other list.
@@ -81,3 +121,248 @@ def _refuse_twins(packages: Iterable[Package]) -> None:
         if (package.ecosystem, package.name) in seen:
             raise PackageListError(f"{package.ecosystem}/{package.name} is listed twice")
         seen.add((package.ecosystem, package.name))
+
+
+DEFAULT_LOCK = Path(__file__).with_name("packages.lock.json")
+DEFAULT_CACHE = Path("~/.cache/calomel/corpus")
+
+# Seconds one download may take before it counts as failed.
+DOWNLOAD_TIMEOUT = 600
+
+# One fixed target, so that every machine downloads (and hashes) the same wheel.
+_WHEEL_TARGET = (
+    *("--python-version", "3.13", "--implementation", "cp"),
+    *("--abi", "cp313", "--abi", "abi3", "--abi", "none"),
+    *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_17_x86_64"),
+    *("--platform", "manylinux2014_x86_64", "--platform", "any"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One downloaded archive whose bytes are the ones that the lock file names."""
+
+    package: Package
+    path: Path
+    sha256: str
+
+
+class ArchiveCache:
+    """Archives on disk, and the lock file that says which bytes each package must have."""
+
+    def __init__(self, folder: Path, lock: Path) -> None:
+        """Keep archives under `folder`; read `lock` now, extend it as packages are added."""
+        self._folder = folder.expanduser()
+        self._lock = lock
+        self._entries: dict[str, dict[str, str]] = {}
+        if lock.exists():
+            self._entries = json.loads(lock.read_text(encoding="utf-8"))
+
+    def fetch(self, package: Package) -> Archive:
+        """Return the package's archive, downloading it only when the cache lacks it.
+
+        Raises FetchError when the client fails, or the bytes differ from the locked ones.
+        """
+        entry = self._entries.get(package.key)
+        shelf = self._folder / package.ecosystem
+        shelf.mkdir(parents=True, exist_ok=True)
+        if entry and (path := shelf / Path(entry["file"]).name).exists():
+            return self._verified(package, path, entry["sha256"])
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix="download-") as landing:
+            run_client(download_command(package), Path(landing))
+            files = [path for path in Path(landing).iterdir() if path.is_file()]
+            if len(files) != 1:
+                raise FetchError(f"{package.key}: expected one archive, got {len(files)}")
+            sha256 = _sha256(files[0])
+            if entry and entry["sha256"] != sha256:
+                raise FetchError(f"{package.key}: the lock file has {entry['sha256']}, not {sha256}")
+            path = shelf / files[0].name
+            shutil.move(files[0], path)
+        self._record(package, path.name, sha256)
+        return Archive(package, path, sha256)
+
+    def _verified(self, package: Package, path: Path, expected: str) -> Archive:
+        sha256 = _sha256(path)
+        if sha256 != expected:
+            raise FetchError(f"{package.key}: cached {path.name} is {sha256}, not {expected}")
+        return Archive(package, path, sha256)
+
+    def _record(self, package: Package, file: str, sha256: str) -> None:
+        if package.key in self._entries:
+            return
+        self._entries[package.key] = {"file": file, "sha256": sha256}
+        text = json.dumps(dict(sorted(self._entries.items())), indent=1) + "\n"
+        write_whole(self._lock, text)
+
+
+def download_command(package: Package) -> list[str]:
+    """Return the registry client's command that leaves exactly one archive in its folder."""
+    pinned = {
+        Ecosystem.PYPI: f"{package.name}=={package.version}",
+        Ecosystem.NPM: f"{package.name}@{package.version}",
+        Ecosystem.DEBIAN: f"{package.name}={package.version}",
+    }[package.ecosystem]
+    match package.ecosystem:
+        case Ecosystem.PYPI:
+            client = [sys.executable, "-m", "pip", "download", "--no-deps"]
+            return [*client, "--only-binary=:all:", *_WHEEL_TARGET, "-d", ".", pinned]
+        case Ecosystem.NPM:
+            return ["npm", "pack", "--ignore-scripts", pinned]
+        case Ecosystem.DEBIAN:
+            return ["apt-get", "download", pinned]
+
+
+def run_client(command: list[str], folder: Path) -> None:
+    """Run one registry client in `folder`; raise FetchError with its last words if it fails."""
+    try:
+        subprocess.run(  # noqa: S603 - a list, no shell; names and versions are checked as they are read
+            command,
+            cwd=folder,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=DOWNLOAD_TIMEOUT,
+        )
+    except FileNotFoundError as error:
+        raise FetchError(f"{command[0]} is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise FetchError(f"{command[-1]}: no answer in {DOWNLOAD_TIMEOUT} s") from error
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr.strip() or "no message").splitlines()[-1]
+        raise FetchError(f"{command[-1]}: {last}") from error
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Bytes. A source file worth training on is far smaller; the rest is skipped unread.
+MAX_MEMBER_BYTES = 2_000_000
+# Bytes of everything read from one archive: far above any source package, far below a zip bomb.
+MAX_TOTAL_BYTES = 1_000_000_000
+# Bytes on either side of an archive's compressed tar.
+MAX_TAR_BYTES = 2_000_000_000
+# Entries in one archive.
+MAX_MEMBERS = 200_000
+
+_AR_MAGIC = b"!<arch>\n"
+_AR_HEADER_BYTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One regular file of an archive; `path` is relative, with forward slashes."""
+
+    path: str
+    content: bytes
+
+
+def read_members(archive: Path) -> Iterator[Member]:
+    """Yield an archive's regular files of at most MAX_MEMBER_BYTES, in archive order.
+
+    The kind is told by the file's name: .whl, .tgz or .deb.
+    Raises ArchiveError when the archive is malformed, unsafe or over a limit.
+    """
+    readers = {".whl": _read_zip, ".tgz": _read_tgz, ".deb": _read_deb}
+    reader = readers.get(archive.suffix)
+    if reader is None:
+        raise ArchiveError(f"{archive.name}: not a .whl, .tgz or .deb")
+    total = 0
+    try:
+        for count, member in enumerate(reader(archive)):
+            total += len(member.content)
+            if count >= MAX_MEMBERS or total > MAX_TOTAL_BYTES:
+                raise ArchiveError(f"{archive.name}: too large to be a source package")
+            yield member
+    except (
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        lzma.LZMAError,
+        gzip.BadGzipFile,
+        zstandard.ZstdError,
+        EOFError,
+    ) as error:
+        raise ArchiveError(f"{archive.name}: {error}") from error
+
+
+def safe_path(name: str) -> str:
+    """Return a member's normal relative path; raise ArchiveError when it would leave the archive."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or ".." in path.parts or "\0" in name:
+        raise ArchiveError(f"unsafe path in archive: {name!r}")
+    if path.parts and path.parts[0].endswith(":"):
+        raise ArchiveError(f"unsafe path in archive: {name!r}")
+    return str(path)
+
+
+def _read_zip(archive: Path) -> Iterator[Member]:
+    with zipfile.ZipFile(archive) as wheel:
+        for info in wheel.infolist():
+            path = safe_path(info.filename)
+            # The upper 16 bits hold the Unix mode: links in a zip are files of that type.
+            kind = (info.external_attr >> 16) & 0o170000
+            if info.is_dir() or kind not in (0, 0o100000):
+                continue
+            if info.file_size > MAX_MEMBER_BYTES:
+                continue
+            with wheel.open(info) as file:
+                content = file.read(MAX_MEMBER_BYTES + 1)
+            if len(content) <= MAX_MEMBER_BYTES:
+                yield Member(path, content)
+
+
+def _read_tgz(archive: Path) -> Iterator[Member]:
+    with gzip.open(archive) as stream:
+        yield from _read_tar(cast("IO[bytes]", stream))
+
+
+def _read_deb(archive: Path) -> Iterator[Member]:
+    with archive.open("rb") as deb:
+        if deb.read(len(_AR_MAGIC)) != _AR_MAGIC:
+            raise ArchiveError(f"{archive.name}: not a Debian package")
+        while header := deb.read(_AR_HEADER_BYTES):
+            name, size = _ar_entry(header, archive)
+            if name.startswith("data.tar"):
+                data = io.BytesIO(deb.read(min(size, MAX_TAR_BYTES)))
+                yield from _read_tar(_decompressed(name, data, archive))
+                return
+            # Entries start on even offsets.
+            deb.seek(size + size % 2, io.SEEK_CUR)
+    raise ArchiveError(f"{archive.name}: no data.tar inside")
+
+
+def _ar_entry(header: bytes, archive: Path) -> tuple[str, int]:
+    try:
+        return header[:16].decode("ascii").strip().rstrip("/"), int(header[48:58])
+    except ValueError as error:
+        raise ArchiveError(f"{archive.name}: malformed ar header") from error
+
+
+def _decompressed(name: str, data: IO[bytes], archive: Path) -> IO[bytes]:
+    match name.removeprefix("data.tar"):
+        case ".xz":
+            return cast("IO[bytes]", lzma.open(data))
+        case ".gz":
+            return cast("IO[bytes]", gzip.open(data))
+        case ".zst":
+            return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(data))
+        case "":
+            return data
+        case other:
+            raise ArchiveError(f"{archive.name}: unknown compression {other!r}")
+
+
+def _read_tar(stream: IO[bytes]) -> Iterator[Member]:
+    unpacked = 0
+    with tarfile.open(fileobj=stream, mode="r|") as tar:
+        for info in tar:
+            path = safe_path(info.name)
+            unpacked += info.size
+            if unpacked > MAX_TAR_BYTES:
+                raise ArchiveError(f"{path}: archive unpacks to more than {MAX_TAR_BYTES} bytes")
+            if not info.isreg() or info.size > MAX_MEMBER_BYTES:
+                continue
+            file = tar.extractfile(info)
+            if file is not None:
+                yield Member(path, file.read())

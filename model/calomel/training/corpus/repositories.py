@@ -16,9 +16,18 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import IO, Self, cast
 
-from calomel.training.corpus.archives import MAX_MEMBER_BYTES, MAX_MEMBERS, MAX_TOTAL_BYTES, Member, safe_path
-from calomel.training.corpus.errors import ArchiveError, FetchError, LicenseError, PackageListError
 from calomel.training.corpus.licenses import choose, recognise_text
+from calomel.training.corpus.packages import (
+    MAX_MEMBER_BYTES,
+    MAX_MEMBERS,
+    MAX_TOTAL_BYTES,
+    ArchiveError,
+    FetchError,
+    LicenseError,
+    Member,
+    PackageListError,
+    safe_path,
+)
 
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
 

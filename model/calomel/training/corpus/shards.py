@@ -1,15 +1,30 @@
-"""Corpus files on disk: one JSON object a line, zstandard-compressed."""
+"""Corpora and stories on disk: one JSON object a line, zstandard-compressed; and what a build of them did, counted."""
+
+from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator
+import lzma
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
+from typing import IO, Any, cast
 
-import zstandard
+from tokenizers import Tokenizer
+
+from calomel.storage import write_whole
+from calomel.weights import nano_path
 
 # High enough to be small, low enough to take seconds for the whole corpus.
 COMPRESSION_LEVEL = 10
+# Files that are turned into tokens at once.
+_BATCH = 256
+
+
+class CorpusError(ValueError):
+    """A corpus or its stories cannot be built as asked, or are not there; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +42,89 @@ class SourceFile:
     text: str
 
 
-def write_shard(path: Path, files: Iterable[SourceFile], level: int = COMPRESSION_LEVEL) -> None:
+def write_shard(path: Path, files: Iterable[SourceFile]) -> None:
     """Write files in the given order; the shard appears whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as raw, zstandard.ZstdCompressor(level).stream_writer(raw) as stream:
-        for file in files:
-            stream.write(json.dumps(asdict(file), ensure_ascii=False).encode() + b"\n")
-    partial.replace(path)
+    write_lines(path, map(asdict, files))
 
 
 def read_shard(path: Path) -> Iterator[SourceFile]:
     """Yield a shard's files in order, without holding it in memory."""
+    for entry in read_lines(path, "calomel corpus"):
+        yield SourceFile(**entry)
+
+
+def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Write objects as compressed JSON lines; the file appears whole or not at all."""
+    import zstandard  # reading does not need it where files are packed as `.xz`
+
+    packed = io.BytesIO()
+    with zstandard.ZstdCompressor(COMPRESSION_LEVEL).stream_writer(packed, closefd=False) as stream:
+        for entry in entries:
+            stream.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+    write_whole(path, packed.getvalue())
+
+
+def read_lines(path: Path, maker: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a `.jsonl.zst` in order, without holding it in memory.
+
+    The same packed as `.jsonl.xz` is read too, by the standard library alone: for machines without `zstandard`. Raises
+    CorpusError, which names the command `maker`, when there is no such file.
+    """
+    if not path.is_file():
+        raise CorpusError(f"{path} does not exist; `{maker}` makes it")
     with path.open("rb") as raw:
-        stream = zstandard.ZstdDecompressor().stream_reader(raw)
-        for line in io.TextIOWrapper(stream, encoding="utf-8", newline="\n"):
-            yield SourceFile(**json.loads(line))
+        for line in io.TextIOWrapper(_unpacked(path, raw), encoding="utf-8", newline="\n"):
+            yield json.loads(line)
+
+
+def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes]:
+    if path.suffix == ".xz":
+        return cast("IO[bytes]", lzma.LZMAFile(raw))
+    import zstandard
+
+    return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(raw))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A whole build: `train` and `heldout` count what is there, `refused` and `failed` give a reason by source."""
+
+    train: Mapping[str, Any]
+    heldout: Mapping[str, Any]
+    dropped: Mapping[str, int]
+    refused: Mapping[str, str]
+    failed: Mapping[str, str]
+    decontaminated: bool
+    warnings: tuple[str, ...]
+    seed: int
+
+    def write(self, path: Path) -> None:
+        """Write the summary as indented JSON."""
+        write_whole(path, json.dumps(vars(self), indent=1, sort_keys=True) + "\n")
+
+
+def summarise(files: Iterable[SourceFile]) -> dict[str, Any]:
+    """Count one split: files, bytes and tokens of the shipped tokenizer in `total`, `by_language` and `by_source`."""
+    tokenizer = Tokenizer.from_file(str(nano_path() / "tokenizer.json"))
+    total = Counter(files=0, bytes=0, tokens=0)
+    languages: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    sources: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    rest = iter(files)
+    while batch := tuple(islice(rest, _BATCH)):
+        encoded = tokenizer.encode_batch_fast([file.text for file in batch], add_special_tokens=False)
+        for file, tokens in zip(batch, encoded, strict=True):
+            for counts in (total, languages[file.language], sources[f"{file.ecosystem}/{file.package}"]):
+                counts.update(files=1, bytes=len(file.text.encode()), tokens=len(tokens))
+    return {"total": total, "by_language": dict(sorted(languages.items())), "by_source": dict(sorted(sources.items()))}
+
+
+def summary_lines(summary: Summary) -> Iterator[str]:
+    """Yield a corpus's summary for a terminal: by source, the largest first, by language, and what was dropped."""
+    yield f"{'files':>9} {'bytes':>13} {'tokens':>13}"
+    by_bytes = sorted(summary.train["by_source"].items(), key=lambda item: -item[1]["bytes"])
+    rows = [*by_bytes, *summary.train["by_language"].items(), ("training", summary.train["total"])]
+    for name, counts in (*rows, ("held out", summary.heldout["total"])):
+        yield f"{counts['files']:>9,} {counts['bytes']:>13,} {counts['tokens']:>13,}  {name}"
+    for reason, count in sorted(summary.dropped.items(), key=lambda item: -item[1]):
+        yield f"{count:>9,} files dropped: {reason}"
+    yield f"{len(summary.refused)} sources refused, {len(summary.failed)} failed"

@@ -5,19 +5,23 @@ Held-out packages come first, so that whatever a training package shares with th
 
 import logging
 import random
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from calomel.storage import write_whole
 from calomel.training.corpus import build as corpus_build
-from calomel.training.corpus.contamination import MeasuringData, read_measuring_data
-from calomel.training.corpus.duplicates import SeenText
-from calomel.training.corpus.errors import ArchiveError, CorpusError, FetchError, LicenseError
-from calomel.training.corpus.fetch import DEFAULT_CACHE, DEFAULT_LOCK, ArchiveCache
-from calomel.training.corpus.notice import Credit, RepositoryCredit, render_notice
-from calomel.training.corpus.packages import DEFAULT_LIST
+from calomel.training.corpus.build import Record, credit_package, credit_repository
+from calomel.training.corpus.cleaning import SeenText
+from calomel.training.corpus.packages import (
+    DEFAULT_CACHE,
+    DEFAULT_LIST,
+    DEFAULT_LOCK,
+    ArchiveCache,
+    Package,
+)
 from calomel.training.corpus.repositories import (
     DEFAULT_REPOSITORIES,
     Repository,
@@ -27,23 +31,22 @@ from calomel.training.corpus.repositories import (
     load_repositories,
     read_repository,
 )
-from calomel.training.corpus.shards import SourceFile, read_shard
-from calomel.training.edits.earlier import (
+from calomel.training.corpus.shards import CorpusError, SourceFile, Summary, read_shard
+from calomel.training.edits.histories import (
+    COMMIT,
     DEFAULT_RELEASES,
     DEFAULT_RELEASES_LOCK,
+    FileChange,
     ReleasePair,
+    Teller,
     fetch_pair,
     paired,
+    release_stories,
 )
-from calomel.training.edits.histories import KIND as COMMIT
-from calomel.training.edits.histories import FileChange, Teller
-from calomel.training.edits.kept import Kept
 from calomel.training.edits.makers import MAKERS, Maker
-from calomel.training.edits.releases import release_stories
 from calomel.training.edits.source import LANGUAGES, Source
-from calomel.training.edits.stories import crop, write_stories
-from calomel.training.edits.synthetic import Wanted, tell
-from calomel.training.edits.tally import EditsSummary, tally
+from calomel.training.edits.story import crop, write_stories
+from calomel.training.edits.synthetic import Kept, Wanted, tally, tell
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +95,7 @@ class EditsConfig:
 
 def build_edits(
     config: EditsConfig, report: Callable[[str], None] = _log.info, makers: Mapping[str, Maker] = MAKERS
-) -> EditsSummary:
+) -> Summary:
     """Build the stories under `config.out` and return what was done.
 
     A release or repository that cannot be fetched, read or used is left out and named in the summary. `report` is told
@@ -117,17 +120,11 @@ class _Build:
 
     def __init__(self, config: EditsConfig, report: Callable[[str], None], makers: Mapping[str, Maker]) -> None:
         self._config = config
-        self._report = report
         self._makers = makers
-        self._warnings: list[str] = []
-        measuring = self._read_measuring()
-        self._train = Kept(measuring)
-        self._heldout = Kept(measuring)
-        self._dropped: Counter[str] = Counter()
-        self._refused: dict[str, str] = {}
-        self._failed: dict[str, str] = {}
-        self._credits: list[Credit] = []
-        self._histories: list[RepositoryCredit] = []
+        self._record = Record(config.data, "stories are", report)
+        self._dropped = self._record.dropped
+        self._train = Kept(self._record.measuring)
+        self._heldout = Kept(self._record.measuring)
         self._heldout_files = self._read(corpus_build.HELDOUT)
         self._heldout_seen = SeenText(config.heldout_share)
         for file in self._heldout_files:
@@ -136,33 +133,16 @@ class _Build:
     def _read(self, shard: str) -> list[SourceFile]:
         return [file for file in read_shard(self._config.corpus / shard) if file.language in LANGUAGES]
 
-    def _read_measuring(self) -> MeasuringData | None:
-        measuring = read_measuring_data(self._config.data)
-        if measuring is None:
-            warning = f"no measuring data at {self._config.data}: stories are NOT DECONTAMINATED; set CALOMEL_DATA"
-            _log.warning(warning)
-            self._report(f"WARNING {warning}")
-            self._warnings.append(warning)
-        return measuring
-
     def read_releases(self) -> None:
         """Add the stories of all pairs of releases, the held-out ones first."""
         config = self._config
         earlier = ArchiveCache(config.cache, config.releases_lock)
         later = ArchiveCache(config.cache, config.lock)
-        for older, newer in paired(config.packages, config.releases):
-            try:
-                pair = fetch_pair(older, newer, earlier, later, config.seed)
-            except (FetchError, ArchiveError) as error:
-                self._failed[older.key] = str(error)
-                self._report(f"FAILED  {older.key}: {error}")
-            except LicenseError as error:
-                self._refused[older.key] = str(error)
-                self._report(f"REFUSED {older.key}: {error}")
-            else:
-                self._add_pair(pair)
+        for packages in paired(config.packages, config.releases):
+            self._record.attempt(packages[0].key, partial(self._read_pair, packages, earlier, later))
 
-    def _add_pair(self, pair: ReleasePair) -> None:
+    def _read_pair(self, packages: tuple[Package, Package], earlier: ArchiveCache, later: ArchiveCache) -> None:
+        pair = fetch_pair(*packages, earlier, later, self._config.seed)
         kept = self._heldout if pair.package.held_out else self._train
         most = self._config.package_stories
         if pair.package.held_out:
@@ -180,8 +160,10 @@ class _Build:
                 licenses.update((older.license, newer.license))
         if licenses:
             expression = " AND ".join(sorted(licenses))
-            self._credits += [Credit(release.archive, expression) for release in (pair.older, pair.newer)]
-        self._report(f"{len(kept) - before:>5} stories  {pair.older.archive.package.key}")
+            self._record.credits += [
+                credit_package(release.archive, expression) for release in (pair.older, pair.newer)
+            ]
+        self._record.report(f"{len(kept) - before:>5} stories  {pair.older.archive.package.key}")
 
     def _shuffled(self, pair: ReleasePair) -> list[tuple[SourceFile, SourceFile]]:
         files = list(pair.files())
@@ -202,7 +184,7 @@ class _Build:
 
     def _file_fault(self, texts: tuple[str, ...], *, held_out: bool) -> str | None:
         for text in texts:
-            if self._train.measuring and (fault := self._train.measuring.fault(text)):
+            if self._record.measuring and (fault := self._record.measuring.fault(text)):
                 return fault
             if not held_out and self._heldout_seen.fault(text):
                 return "held-out duplicate"
@@ -213,28 +195,21 @@ class _Build:
         config = self._config
         heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE, thorough=True)
         for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
-            self._report(f"held out, {line}")
+            self._record.report(f"held out, {line}")
         wanted = Wanted(config.stories, TRAIN_SHARES)
         for line in tell(self._read(corpus_build.TRAIN), self._makers, wanted, self._train, config.seed):
-            self._report(f"training, {line}")
+            self._record.report(f"training, {line}")
 
     def read_histories(self) -> None:
         """Add the stories of commits: beside the others, of which there are as many without them."""
         cache = RepositoryCache(self._config.cache)
         for repository in load_repositories(self._config.repositories) if self._config.commits else ():
             before = len(self._train)
-            try:
-                self._add_history(repository, cache.fetch(repository))
-            except (FetchError, ArchiveError) as error:
-                self._failed[repository.key] = str(error)
-                self._report(f"FAILED  {repository.key}: {error}")
-            except LicenseError as error:
-                self._refused[repository.key] = str(error)
-                self._report(f"REFUSED {repository.key}: {error}")
-            self._report(f"{len(self._train) - before:>5} stories  {repository.key}")
+            self._record.attempt(repository.key, partial(self._add_history, repository, cache))
+            self._record.report(f"{len(self._train) - before:>5} stories  {repository.key}")
 
-    def _add_history(self, repository: Repository, clone: Path) -> None:
-        config = self._config
+    def _add_history(self, repository: Repository, cache: RepositoryCache) -> None:
+        config, clone = self._config, cache.fetch(repository)
         licenses = folder_licenses(repository, read_repository(clone, repository.commit, is_license))
         wanted = Wanted(config.commits, TRAIN_SHARES)
         told: Counter[str] = Counter()
@@ -257,9 +232,9 @@ class _Build:
             told[story.language] += 1
             used.add(licenses.license_of(story.path) or "")
         if used:
-            self._histories.append(RepositoryCredit(repository, " AND ".join(sorted(used))))
+            self._record.credits.append(credit_repository(repository, " AND ".join(sorted(used))))
 
-    def write(self) -> EditsSummary:
+    def write(self) -> Summary:
         """Shuffle and write both splits, the notices and, last, the summary."""
         config = self._config
         config.out.mkdir(parents=True, exist_ok=True)
@@ -267,32 +242,13 @@ class _Build:
             self._dropped.update(kept.dropped)
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(config.seed).shuffle(kept.stories)
-        summary = EditsSummary(
-            train=tally(self._train),
-            heldout=tally(self._heldout),
-            dropped={reason: count for reason, count in sorted(self._dropped.items()) if count},
-            refused=self._refused,
-            failed=self._failed,
-            decontaminated=self._train.measuring is not None,
-            warnings=tuple(self._warnings),
-            seed=config.seed,
-        )
-        heldout_credits = [credit for credit in self._credits if credit.archive.package.held_out]
-        with tempfile.TemporaryDirectory(dir=config.out, prefix="partial-") as folder:
-            partial = Path(folder)
-            write_stories(partial / TRAIN, self._train)
-            write_stories(partial / HELDOUT, self._heldout)
-            self._write_notice(partial / NOTICE, corpus_build.NOTICE, self._credits, self._histories)
-            self._write_notice(partial / HELDOUT_NOTICE, corpus_build.HELDOUT_NOTICE, heldout_credits, ())
-            summary.write(partial / SUMMARY)
-            for name in (TRAIN, HELDOUT, NOTICE, HELDOUT_NOTICE, SUMMARY):
-                (partial / name).replace(config.out / name)
+        summary = self._record.summary(tally(self._train), tally(self._heldout), config.seed)
+        write_stories(config.out / TRAIN, self._train)
+        write_stories(config.out / HELDOUT, self._heldout)
+        own = (corpus_build.NOTICE, corpus_build.HELDOUT_NOTICE)
+        for name, of_corpus, notice in zip((NOTICE, HELDOUT_NOTICE), own, self._record.notices(), strict=True):
+            # The corpus's own, and behind it the releases and histories whose differences became stories.
+            said = (config.corpus / of_corpus).read_text(encoding="utf-8")
+            write_whole(config.out / name, f"{said}\nReleases compared, and commits up to the ones named\n\n{notice}")
+        summary.write(config.out / SUMMARY)
         return summary
-
-    def _write_notice(
-        self, path: Path, of_corpus: str, used: list[Credit], histories: Iterable[RepositoryCredit]
-    ) -> None:
-        """Write the corpus's own notice, and behind it the releases and histories whose differences became stories."""
-        own = (self._config.corpus / of_corpus).read_text(encoding="utf-8")
-        compared = "Releases compared, and commits up to the ones named"
-        path.write_text(f"{own}\n{compared}\n\n{render_notice(used, histories)}", encoding="utf-8")

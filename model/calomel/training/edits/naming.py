@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 import re
+import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Final, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from calomel.training.edits.synonyms import alike
+# What the makers of stories put in the place of what.
+WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
 Style = Literal["snake", "camel", "pascal", "upper"]
 Role = Literal["function", "value", "type"]
@@ -21,6 +24,7 @@ _BEHIND: Final = ("name", "value", "data", "list", "info", "count", "key", "path
 _BEHIND_FUNCTION: Final = ("all", "one", "by_name", "by_id", "safe", "once", "now", "internal", "async", "or_default")
 _BEHIND_TYPE: Final = ("info", "config", "base", "spec", "entry", "record", "model", "state", "impl", "handler")
 _LONGEST: Final = 36
+_SHORTEST_MISSPELT: Final = 6
 _TRIES: Final = 12
 
 
@@ -190,18 +194,7 @@ _LONG_WORD: Final = 4
 _AT_END: Final = 0.5
 
 
-_MORE_KEYWORDS_WORDS: Final = (
-    "abstract any as assert async await become bool box boolean break byte case catch chan char class cls "
-    "const constructor continue crate debugger declare def default defer del delete do dyn elif else enum "
-    "error except exec export extends extern fallthrough false final finally float fn for from func function "
-    "get global go goto if impl implements import in instanceof int interface is lambda len let loop macro "
-    "map match mod module move mut namespace new nil none nonlocal not null number object of or override "
-    "package pass print priv private protected pub public raise range ref require return select self set "
-    "static str string struct super switch symbol this throw trait true try type typeof undefined union "
-    "unsafe unsized use var virtual void where while with yield list dict tuple min max sum id filter sorted "
-    "input format hash iter next open all"
-)
-_MORE_KEYWORDS: Final = frozenset(_MORE_KEYWORDS_WORDS.split())
+_MORE_KEYWORDS: Final = frozenset(WORDS["keywords"].split())
 _BUILTINS: Final = {"python": "builtins"}
 
 
@@ -210,3 +203,24 @@ def keywords(language: str) -> frozenset[str]:
     """Words that nothing can be called in a language, and builtins that nobody should hide."""
     module = _BUILTINS.get(language)
     return _MORE_KEYWORDS if module is None else _MORE_KEYWORDS | frozenset(dir(import_module(module)))
+
+
+@cache
+def alike() -> dict[str, tuple[str, ...]]:
+    """For each word the others of its groups."""
+    found: dict[str, list[str]] = {}
+    for line in WORDS["alike"]:
+        group = line.split()
+        for word in group:
+            found.setdefault(word, []).extend(other for other in group if other != word and len(other) > 1)
+    return {word: tuple(others) for word, others in found.items() if others}
+
+
+def misspelt(word: str, rng: random.Random) -> str | None:
+    """The word with one slip: two letters swapped, one left out or doubled, never the first; None for a short one."""
+    at = rng.randrange(1, max(2, len(word) - 1))
+    head, one, two, tail = word[:at], word[at : at + 1], word[at + 1 : at + 2], word[at + 2 :]
+    if len(word) < _SHORTEST_MISSPELT or not (one + two).isalpha():
+        return None
+    wrong = rng.choice((head + two + one + tail, head + two + tail, head + one + one + two + tail))
+    return None if wrong == word else wrong

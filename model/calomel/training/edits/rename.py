@@ -1,25 +1,93 @@
-"""A rename: the definition first, then every use of the name that means the same thing."""
+"""A name changed, or spelt right: the definition first, then every use of the name that means the same thing."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import Final, Literal
 
 from tree_sitter import Node
 
-from calomel.training.edits.calls import COMMON, calls, is_member, is_own, is_promised
-from calomel.training.edits.functions import Function, functions
-from calomel.training.edits.naming import Role, new_name
-from calomel.training.edits.roles import is_shorthand, role_of
+from calomel.training.edits.functions import (
+    COMMON,
+    Function,
+    calls,
+    enclosing,
+    functions,
+    is_member,
+    is_own,
+    is_promised,
+)
+from calomel.training.edits.naming import Role, misspelt, new_name
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Change, Story, story_of
+from calomel.training.edits.story import REACH, Change, Story, story_of, undone
+
+Place = Literal["use", "member", "key", "keyword", "declared", "outside"]
+_OUTSIDE: Final = frozenset({
+    "import_specifier", "import_clause", "namespace_import", "aliased_import", "import_spec", "use_list",
+    "use_as_clause", "use_declaration", "global_statement", "nonlocal_statement", "export_specifier",
+})  # fmt: skip
+_PAIRS: Final = frozenset({"pair", "pair_pattern", "field_initializer", "field_pattern"})
+_DECLARED_IN: Final = frozenset({
+    "required_parameter", "optional_parameter", "typed_parameter", "default_parameter", "parameter",
+    "parameter_declaration", "parameters", "formal_parameters", "lambda_parameters",
+})  # fmt: skip
+_DECLARING: Final = frozenset({"variable_declarator", "let_declaration", "named_expression"})
+
+
+def role_of(node: Node) -> Place:
+    """A use, behind a dot, a key of a literal, the keyword of an argument, declared anew, or from another file."""
+    parent = node.parent
+    if parent is None:
+        return "use"
+    if is_member(node):
+        return "member"
+    if parent.type == "keyword_argument" and parent.child_by_field_name("name") == node:
+        return "keyword"
+    if _is_outside(parent):
+        return "outside"
+    if _is_key(node, parent):
+        return "key"
+    return "declared" if _is_declared(node, parent) else "use"
+
+
+def is_shorthand(node: Node) -> bool:
+    """Whether a name is the key of a literal and its value at once."""
+    short = ("shorthand_property_identifier", "shorthand_field_identifier")
+    return node.type in short or (node.parent is not None and node.parent.type == "shorthand_field_initializer")
+
+
+def _is_outside(parent: Node) -> bool:
+    above = parent.parent
+    return parent.type in _OUTSIDE or (parent.type == "dotted_name" and above is not None and "import" in above.type)
+
+
+def _is_key(node: Node, parent: Node) -> bool:
+    if parent.type in _PAIRS:
+        return parent.children[0] == node
+    above = parent.parent
+    return (
+        parent.type == "literal_element"
+        and above is not None
+        and above.type == "keyed_element"
+        and above.children[0] == parent
+    )
+
+
+def _is_declared(node: Node, parent: Node) -> bool:
+    if node.type == "shorthand_property_identifier_pattern":
+        return True
+    if parent.type in _DECLARED_IN:
+        return node.type == "identifier" and parent.child_by_field_name("value") != node
+    return parent.type in _DECLARING and parent.children[0] == node
+
 
 # More places than this nobody renames by hand.
 _MOST_USES: Final = 24
-_TRIES: Final = 8
+_TRIES: Final = 9
 _LOCAL: Final = {
     "python": (("assignment", "left"), ("for_statement", "left"), ("named_expression", "name")),
     "typescript": (("variable_declarator", "name"),),
@@ -38,10 +106,22 @@ _FIELDS: Final = {
     "rust": ("field_declaration",),
 }
 _SHORT_PATTERN: Final = "shorthand_property_identifier_pattern"
-_GLOBAL: Final = frozenset({
-    "module", "program", "source_file", "export_statement", "lexical_declaration", "variable_declaration",
-    "expression_statement", "const_declaration", "var_declaration", "var_spec_list",
-})  # fmt: skip
+_FIELD_NAMES: Final = ("property_identifier", "field_identifier")
+_UNCLEAR: Final = (_SHORT_PATTERN, *_FIELD_NAMES)
+_CONSTANTS: Final = ("const_item", "static_item", "const_spec", "assignment", "variable_declarator", "var_spec")
+_LISTS: Final = ("expression_list", "tuple_pattern", "pattern_list")
+# What tools call by its name.
+_FIXED: Final = ("__", "test_", "Test", "Benchmark", "Example")
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name where it is defined, the function that it is local to, and whether it stands behind a dot elsewhere."""
+
+    node: Node
+    role: Role
+    scope: Function | None = None
+    member: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +138,60 @@ def rename(source: Source, rng: random.Random) -> Story | None:
 
     Languages: Python, TypeScript, JavaScript, Go, Rust.
     """
-    makers: list[Callable[[Source, random.Random], Iterator[_Target]]] = [
-        _of_functions,
-        _of_locals,
-        _of_types,
-        _of_fields,
-    ]
-    weights = [4, 5, 2, 3]
-    while makers:
-        maker = rng.choices(makers, weights)[0]
-        place = makers.index(maker)
-        del makers[place], weights[place]
-        for tried, target in enumerate(maker(source, rng)):
-            story = _story(source, rng, target)
-            if story is not None:
-                return story
-            if tried >= _TRIES:
-                break
+    for target in _targets(source, rng):
+        new = _other_name(source, rng, target)
+        story = None if new is None else story_of("rename", source, _edits(source, target, new))
+        if story is not None:
+            return story
     return None
 
 
-def _story(source: Source, rng: random.Random, target: _Target) -> Story | None:
-    nodes = (target.definition, *target.uses)
-    if not 2 <= len(nodes) <= _MOST_USES:  # noqa: PLR2004
-        return None
-    if max(node.end_byte for node in nodes) - min(node.start_byte for node in nodes) > REACH:
-        return None
+def typo_fixed(source: Source, rng: random.Random) -> Story | None:
+    """Put a misspelt name right, where it is defined and wherever it is used; languages as for `rename`."""
+    for target in _targets(source, rng):
+        wrong = misspelt(source.slice(target.definition), rng)
+        story = None
+        if wrong is not None and wrong.lower() not in source.text.lower():
+            story = story_of("typo_fixed", source, _edits(source, target, wrong))
+        if story is not None:
+            text, back = undone(story)
+            return story_of("typo_fixed", source.with_text(text), back)
+    return None
+
+
+def _targets(source: Source, rng: random.Random) -> Iterator[_Target]:
+    """Names with few uses near each other, some of one sort, then of the next."""
+    sorts, weights = [_functions, _locals, _types, _fields], [4, 5, 2, 3]
+    while sorts:
+        sort = rng.choices(sorts, weights)[0]
+        place = sorts.index(sort)
+        del sorts[place], weights[place]
+        names = list(sort(source))
+        rng.shuffle(names)
+        targets = (_Target(each.role, each.node, uses) for each in names if (uses := _uses(source, each)))
+        for target in islice(targets, _TRIES):
+            nodes = (target.definition, *target.uses)
+            reach = max(node.end_byte for node in nodes) - min(node.start_byte for node in nodes)
+            if len(nodes) <= _MOST_USES and reach <= REACH:
+                yield target
+
+
+def _other_name(source: Source, rng: random.Random, target: _Target) -> str | None:
     old = source.slice(target.definition)
     camel = source.language not in ("python", "rust")
     start, end = source.span(target.definition)
     near = source.text[source.line_start(start) : start] + source.text[end : end + 60].split("\n")[0]
     new = new_name(old, rng, source.names, language=source.language, role=target.role, camel=camel, near=near)
-    if new is None:
+    if new is not None and source.language == "go" and old[:1].isupper() != new[:1].isupper():
         return None
-    if source.language == "go" and old[:1].isupper() != new[:1].isupper():
-        return None
-    edits = [_edit(source, node, old, new) for node in nodes]
-    edits += _in_strings(source, nodes, old, new)
-    definition, *uses = edits
-    return story_of("rename", source, [definition, *sorted(uses, key=lambda edit: edit.start)])
+    return new
+
+
+def _edits(source: Source, target: _Target, new: str) -> list[Change]:
+    """The definition first, then every use, from top to bottom."""
+    old, nodes = source.slice(target.definition), (target.definition, *target.uses)
+    definition, *uses = [_edit(source, node, old, new) for node in nodes]
+    return [definition, *sorted([*uses, *_in_strings(source, nodes, old, new)], key=lambda edit: edit.start)]
 
 
 def _edit(source: Source, node: Node, old: str, new: str) -> Change:
@@ -120,99 +215,87 @@ def _in_strings(source: Source, nodes: tuple[Node, ...], old: str, new: str) -> 
     return found
 
 
-def _of_functions(source: Source, rng: random.Random) -> Iterator[_Target]:
-    found = list(functions(source))
-    rng.shuffle(found)
-    for function in found:
-        name = function.name
-        if is_promised(function) and len([each for each in functions(source) if each.name == name]) == 1:
-            continue
-        if function.name_node is None or name in COMMON or name.startswith("__") or name in ("main", "constructor"):
-            continue
-        if any(name.startswith(lead) for lead in ("test_", "Test", "Benchmark", "Example")):
-            continue
-        nodes = [node for node in source.identifiers(name) if node != function.name_node]
-        definitions = {each.name_node.start_byte for each in functions(source) if each.name_node and each.name == name}
-        if len(definitions) > 1 and not function.method:
-            continue
-        called = calls(source).get(name, ())
-        if function.method and any(is_member(call.name) and not is_own(source, call) for call in called):
-            continue
-        if not called and len(definitions) < 2:  # noqa: PLR2004
-            continue
-        if any(role_of(node) in ("declared", "key", "keyword", "outside") for node in nodes):
-            continue
-        members = {is_member(node) or node.start_byte in definitions for node in nodes}
-        # A method is always behind a dot, a function never: else the name means two things.
-        if source.language != "rust" and members and members != {function.method}:
-            continue
-        yield _Target("function", function.name_node, tuple(nodes))
-
-
-def _of_locals(source: Source, rng: random.Random) -> Iterator[_Target]:
-    targets: list[tuple[Node, Function]] = []
+def _functions(source: Source) -> Iterator[_Name]:
     for function in functions(source):
-        targets += [(each.name_node, function) for each in function.plain if each.name_node is not None]
-    around = list(functions(source))
+        name, called = function.name, calls(source).get(function.name, ())
+        fixed = name in COMMON or name in ("main", "constructor") or name.startswith(_FIXED)
+        if function.name_node is None or fixed or not called or is_promised(function):
+            continue
+        if not function.method or all(is_own(source, call) for call in called if is_member(call.name)):
+            yield _Name(function.name_node, "function", member=function.method and source.language != "rust")
+
+
+def _locals(source: Source) -> Iterator[_Name]:
+    """Parameters, and names given inside of functions."""
+    for function in functions(source):
+        yield from (_Name(each.name_node, "value", function) for each in function.plain if each.name_node is not None)
     for kind, field in _LOCAL[source.language]:
         for node in source.walk(kind):
-            for left in node.children_by_field_name(field):
-                names = [left] if left.type == "identifier" else left.named_children
-                inner = _innermost(around, node)
-                if inner is not None and left.type in (
-                    "identifier",
-                    "expression_list",
-                    "tuple_pattern",
-                    "pattern_list",
-                ):
-                    targets += [(name, inner) for name in names if name.type == "identifier"]
-    rng.shuffle(targets)
-    for definition, function in targets:
-        target = _local(source, definition, function)
-        if target is not None:
-            yield target
+            function_around = enclosing(source, node)
+            for left in node.children_by_field_name(field) if function_around is not None else ():
+                names = left.named_children if left.type in _LISTS else [left]
+                yield from (_Name(name, "value", function_around) for name in names if name.type == "identifier")
 
 
-def _innermost(around: list[Function], node: Node) -> Function | None:
-    found = None
-    for function in around:
-        if function.node.start_byte > node.start_byte:
-            break
-        if function.node.end_byte >= node.end_byte:
-            found = function
-    return found
+def _types(source: Source) -> Iterator[_Name]:
+    """Types and constants of the file."""
+    for node in source.walk(*_TYPES):
+        named = node.child_by_field_name("name")
+        if named is not None:
+            yield _Name(named, "type")
+    for node in source.walk(*_CONSTANTS):
+        left = node.child_by_field_name("name") or node.child_by_field_name("left")
+        if left is not None and left.type == "identifier" and enclosing(source, node) is None:
+            yield _Name(left, "value")
 
 
-def _local(source: Source, definition: Node, function: Function) -> _Target | None:
-    name = source.slice(definition)
-    low, high = function.node.start_byte, function.node.end_byte
-    if name in ("_", "self", "cls", "this") or name.startswith("__"):
-        return None
-    uses = []
-    inner = [
-        each for each in functions(source)
-        if low < each.node.start_byte and each.node.end_byte <= high
-        and any(parameter.name == name for parameter in each.parameters)
-    ]  # fmt: skip
-    if inner:
-        return None
-    for node in source.identifiers(name):
-        if not low <= node.start_byte < high or node == definition:
-            continue
-        role = role_of(node)
-        if (
-            role == "outside"
-            or node.type == _SHORT_PATTERN
-            or (role != "member" and node.start_byte < definition.start_byte)
-        ):
-            return None
-        if role in ("use", "declared"):
-            uses.append(node)
-    if any(each.name == name for each in functions(source)):
-        return None
-    if source.language == "python":
-        uses += _keywords(source, definition, function, name)
-    return _Target("value", definition, tuple(uses)) if uses else None
+def _fields(source: Source) -> Iterator[_Name]:
+    for node in source.walk(*_FIELDS.get(source.language, ())):
+        names = node.children_by_field_name("name") or node.children_by_field_name("property")
+        yield from (_Name(name, "value", member=True) for name in names if name.type in _FIELD_NAMES)
+    seen: set[str] = set()
+    for node in source.walk("attribute") if source.language == "python" else ():
+        before, field = node.child_by_field_name("object"), node.child_by_field_name("attribute")
+        left = node.parent is not None and node.parent.type == "assignment"
+        if left and before is not None and field is not None and source.slice(before) == "self":
+            if source.slice(field) not in seen:
+                yield _Name(field, "value", member=True)
+            seen.add(source.slice(field))
+
+
+def _uses(source: Source, name: _Name) -> tuple[Node, ...]:
+    """Every other place of a name; none where it may mean something else as well."""
+    text = source.slice(name.node)
+    functions_so_called = [each for each in functions(source) if each.name == text]
+    others = [(node, role_of(node)) for node in source.identifiers(text) if node != name.node]
+    if name.scope is not None:
+        return () if functions_so_called else _uses_in(source, name, name.scope, others)
+    if not name.member:
+        known = {"use", "member"} if source.language == "rust" else {"use"}
+        alone = len(functions_so_called) == (name.role == "function") or source.language == "rust"
+        return tuple(node for node, _ in others) if alone and {role for _, role in others} <= known else ()
+    definitions = [each.name_node for each in functions_so_called]
+    if text in COMMON or (definitions and name.role != "function"):
+        return ()
+    keys = ("member",) if source.language == "python" else ("member", "key")
+    followed = [node for node, role in others if role in keys or node in definitions]
+    left = [(node, role) for node, role in others if node not in followed]
+    unclear = any(role == "outside" or is_shorthand(node) or node.type in _UNCLEAR for node, role in left)
+    return () if unclear or (left and name.role == "function") else tuple(followed)
+
+
+def _uses_in(source: Source, name: _Name, scope: Function, others: list[tuple[Node, Place]]) -> tuple[Node, ...]:
+    """The places of a local name."""
+    text = source.slice(name.node)
+    if text in ("_", "self", "cls", "this") or text.startswith("__"):
+        return ()
+    inside = [each for each in others if scope.node.start_byte <= each[0].start_byte < scope.node.end_byte]
+    uses = [node for node, role in inside if role in ("use", "declared")]
+    if any(role == "outside" or node.type == _SHORT_PATTERN for node, role in inside):
+        return ()
+    if any(node.start_byte < name.node.start_byte for node in uses):
+        return ()
+    return (*uses, *(_keywords(source, name.node, scope, text) if source.language == "python" else ()))
 
 
 def _keywords(source: Source, definition: Node, function: Function, name: str) -> list[Node]:
@@ -228,68 +311,3 @@ def _keywords(source: Source, definition: Node, function: Function, name: str) -
             if key is not None and source.slice(key) == name:
                 found.append(key)
     return found
-
-
-def _of_types(source: Source, rng: random.Random) -> Iterator[_Target]:
-    targets: list[tuple[Node, Role]] = [
-        (named, "type") for node in source.walk(*_TYPES) if (named := node.child_by_field_name("name")) is not None
-    ]
-    constants = ("const_item", "static_item", "const_spec", "assignment", "variable_declarator", "var_spec")
-    for node in source.walk(*constants):
-        left = node.child_by_field_name("name") or node.child_by_field_name("left")
-        if left is not None and left.type == "identifier" and _is_global(node):
-            targets.append((left, "value"))
-    rng.shuffle(targets)
-    for definition, role in targets:
-        name = source.slice(definition)
-        uses = [node for node in source.identifiers(name) if node != definition]
-        roles = {role_of(node) for node in uses}
-        if roles <= {"use", "member"} and ("member" not in roles or source.language == "rust"):
-            yield _Target(role, definition, tuple(uses))
-
-
-def _is_global(node: Node) -> bool:
-    parent = node.parent
-    while parent is not None:
-        if parent.type not in _GLOBAL:
-            return False
-        parent = parent.parent
-    return True
-
-
-def _of_fields(source: Source, rng: random.Random) -> Iterator[_Target]:
-    targets = []
-    for node in source.walk(*_FIELDS.get(source.language, ())):
-        names = node.children_by_field_name("name") or node.children_by_field_name("property")
-        targets += [name for name in names if name.type in ("property_identifier", "field_identifier")]
-    seen: set[str] = set()
-    for node in source.walk("attribute") if source.language == "python" else ():
-        before, field = node.child_by_field_name("object"), node.child_by_field_name("attribute")
-        left = node.parent is not None and node.parent.type == "assignment"
-        if left and before is not None and field is not None and source.slice(before) == "self":
-            if source.slice(field) not in seen:
-                targets.append(field)
-            seen.add(source.slice(field))
-    rng.shuffle(targets)
-    for definition in targets:
-        name = source.slice(definition)
-        if name in COMMON or any(each.name == name for each in functions(source)):
-            continue
-        others = [node for node in source.identifiers(name) if node != definition]
-        if any(_elsewhere(source, node) for node in others):
-            continue
-        uses = tuple(node for node in others if role_of(node) in ("member", "key"))
-        if uses:
-            yield _Target("value", definition, uses)
-
-
-def _elsewhere(source: Source, node: Node) -> bool:
-    """Whether a name of a field stands where it may be another one's, or cannot be followed."""
-    role = role_of(node)
-    if role == "member" or (role == "key" and source.language != "python"):
-        return False
-    return (
-        role == "outside"
-        or is_shorthand(node)
-        or node.type in (_SHORT_PATTERN, "property_identifier", "field_identifier")
-    )

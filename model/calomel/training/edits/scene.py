@@ -1,14 +1,16 @@
-"""A scene: one moment of a story, as the model meets it."""
+"""A scene: one moment of a story, as the model meets it; what was done before it, and which places are asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
-from calomel.prompts.parts import Hunk
-from calomel.prompts.region import RegionBounds, region_around
-from calomel.training.edits.story import Change
+from calomel.prompts.parts import Hunk, RegionBounds, line_start, region_around, text_hunks
+from calomel.training.edits.story import Change, Story
 
 # What the smallest model may rewrite at once. A place that is silent is so within these lines.
 REGION: Final = RegionBounds(above=1, below=2, characters=160)
@@ -105,3 +107,252 @@ def _with(edits: Sequence[Change], change: Change) -> list[Change]:
                 end -= grown
         moved += grown
     return [*before, Change(start, end, head + change.text + tail), *behind]
+
+
+_NUMBER: Final = re.compile(r"(?<![\w.\"'])\d{1,4}(?![\w.\"'])")
+_COMMENT_WORD: Final = re.compile(r"(?<=\s)[a-z]{3,12}(?=[\s.,]|\Z)")
+_COMMENT: Final = {"python": re.compile(r"^[ \t]*# \S")}
+_SLASHES: Final = re.compile(r"^[ \t]*// \S")
+_WORDS: Final = (
+    "always", "cached", "current", "default", "each", "empty", "existing", "first", "given", "initial", "internal",
+    "last", "local", "only", "optional", "original", "possible", "previous", "remaining", "required", "whole",
+)  # fmt: skip
+_NOTES: Final = (
+    "TODO: measure this", "keep in sync with the docs", "see above", "the order matters here",
+    "not reached in practice",
+    "FIXME: handle the empty case", "this is intentional", "cheap enough to do every time", "for older versions",
+)  # fmt: skip
+_EDIT_TRIES: Final = 40
+_INSERTED_SHARE: Final = 0.5
+
+
+def aimless_edit(text: str, language: str, rng: random.Random) -> Change | None:
+    """Draw one; None where no line of the text offers a place."""
+    lines = lines_of(text)
+    for _ in range(_EDIT_TRIES):
+        start, end = rng.choice(lines)
+        edit = rng.choice(_KINDS)(text[start:end], language, rng)
+        if edit is not None:
+            return Change(start + edit.start, start + edit.end, edit.text)
+    return None
+
+
+def lines_of(text: str) -> list[tuple[int, int]]:
+    """Start and end of every line, without line ends; never empty."""
+    spans, start = [], 0
+    while (end := text.find("\n", start)) >= 0:
+        spans.append((start, end))
+        start = end + 1
+    return [*spans, (start, len(text))] if start < len(text) or not spans else spans
+
+
+def is_comment(line: str, language: str) -> bool:
+    """Whether a line is a comment of plain words, and nothing else."""
+    return _COMMENT.get(language, _SLASHES).match(line) is not None
+
+
+def marker(language: str) -> str:
+    """What a comment of one line begins with."""
+    return "#" if language == "python" else "//"
+
+
+def _number(line: str, _language: str, rng: random.Random) -> Change | None:
+    found = list(_NUMBER.finditer(line))
+    if not found or is_comment(line, _language):
+        return None
+    match = rng.choice(found)
+    value = int(match[0])
+    other = rng.choice((value + 1, value * 2, value * 10, max(0, value - 1), value // 2))
+    return None if other == value else Change(match.start(), match.end(), str(other))
+
+
+def _comment_word(line: str, language: str, rng: random.Random) -> Change | None:
+    found = list(_COMMENT_WORD.finditer(line)) if is_comment(line, language) else []
+    if not found:
+        return None
+    match = rng.choice(found)
+    word = rng.choice(_WORDS)
+    if rng.random() < _INSERTED_SHARE:
+        return Change(match.start(), match.start(), word + " ")
+    return Change(match.start(), match.end(), word) if word != match[0] else None
+
+
+def _comment_added(line: str, language: str, rng: random.Random) -> Change | None:
+    bare = line.lstrip()
+    # Between the lines of a statement or a string a comment may be wrong; before these it is not.
+    if not re.match(r"(return|if|for|while|let|const|var)\b", bare):
+        return None
+    indent = line[: len(line) - len(bare)]
+    return Change(0, 0, f"{indent}{marker(language)} {rng.choice(_NOTES)}\n")
+
+
+def _comment_removed(line: str, language: str, _rng: random.Random) -> Change | None:
+    return Change(len(line) - len(line.lstrip()), len(line), "") if is_comment(line, language) else None
+
+
+_KINDS: Final[tuple[Callable[[str, str, random.Random], Change | None], ...]] = (
+    _number,
+    _comment_word,
+    _comment_word,
+    _comment_added,
+    _comment_removed,
+)
+
+
+# Changes that are at most so many lines from the latest one belong to one edit.
+_LINE_SPAN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One change, and whether the person paused before it."""
+
+    change: Change
+    paused: bool = True
+
+
+def stream(path: str, text: str, steps: Sequence[Step]) -> tuple[Hunk, ...]:
+    """All hunks of the steps, oldest first; those of the last edit, which is still open, come last.
+
+    Neighbouring steps are one edit, in which only the last pause is remembered. `text` is the one before the first
+    step.
+    """
+    hunks: list[Hunk] = []
+    base, middle = text, None
+    latest: int | None = None
+    for step in steps:
+        change = step.change
+        first = text.count("\n", 0, change.start)
+        last = first + text.count("\n", change.start, change.end)
+        if latest is None or first > latest + _LINE_SPAN or last < latest - _LINE_SPAN:
+            hunks += _edit(path, base, middle, text)
+            base, middle = text, None
+            latest = first
+        else:
+            middle = text if step.paused else middle
+            latest = first + change.text.count("\n")
+        text = change.apply(text)
+    return (*hunks, *_edit(path, base, middle, text))
+
+
+def _edit(path: str, base: str, middle: str | None, text: str) -> list[Hunk]:
+    states = [base, text] if middle is None else [base, middle, text]
+    return [hunk for old, new in pairwise(states) for hunk in text_hunks(path, old, new)]
+
+
+_EARLIER_SHARE: Final = 0.3
+# Most people stop to think between two changes; some type on.
+_PAUSE_SHARE: Final = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The file before anything was done, and what was done before the story."""
+
+    path: str
+    text: str
+    steps: tuple[Step, ...]
+    paused: tuple[bool, ...]
+
+    def hunks(self, changes: Iterable[Change]) -> tuple[Hunk, ...]:
+        """The diff stream behind these changes of the story."""
+        steps = [Step(change, self.paused[at % len(self.paused)]) for at, change in enumerate(changes)]
+        return stream(self.path, self.text, [*self.steps, *steps])
+
+
+def past_of(story: Story, rng: random.Random) -> Past:
+    """Draw what came before a story."""
+    # A prime number, so that the pattern does not follow that of the changes.
+    paused = tuple(rng.random() < _PAUSE_SHARE for _ in range(7))
+    back = aimless_edit(story.text, story.language, rng) if rng.random() < _EARLIER_SHARE else None
+    if back is None:
+        return Past(story.path, story.text, (), paused)
+    # The edit backwards leads from another text to the story's own.
+    forth = Change(back.start, back.start + len(back.text), story.text[back.start : back.end])
+    return Past(story.path, back.apply(story.text), (Step(forth),), paused)
+
+
+def moved(offset: int, changes: Iterable[Change]) -> int:
+    """Where an offset is behind some changes, made one behind the other; inside of one: where that begins."""
+    for change in changes:
+        if offset >= change.end:
+            offset += len(change.text) - (change.end - change.start)
+        elif offset > change.start:
+            offset = change.start
+    return offset
+
+
+def places_of(changes: tuple[Change, ...]) -> list[int]:
+    """Where changes ended, in the text behind all of them; the latest first."""
+    found = [moved(change.start + len(change.text), changes[at + 1 :]) for at, change in enumerate(changes)]
+    return found[::-1]
+
+
+MOST: Final = 6
+# Characters around a place in which another one is near.
+_NEAR: Final = 1600
+_WORD: Final = re.compile(r"[^\W\d]\w{2,}")
+_TRIES: Final = 12
+# Of the places that are done, how many are asked about; of the others, how many share a word with the change.
+_DONE_SHARE: Final = 0.5
+_SAME_WORD_SHARE: Final = 0.5
+
+
+def asked(
+    text: str,
+    changes: Sequence[Change],
+    wanted: Iterable[Focus],
+    near: Iterable[int],
+    silence: str,
+    count: int,
+    rng: random.Random,
+) -> tuple[Focus, ...]:
+    """`wanted` in its order, then up to `count` places where nothing is to change; every region once.
+
+    Args:
+        text: of the scene.
+        changes: still to come, in its coordinates.
+        wanted: places to ask about; a silent one is left out where something is to change.
+        near: offsets worth a silent question, best first: places that are done.
+        silence: kind of the silent places.
+        count: of silent places besides those in `wanted`.
+        rng: draws them.
+    """
+    found: list[Focus] = []
+    regions: list[tuple[int, int]] = []
+
+    def add(focus: Focus) -> bool:
+        start, end = region_around(text, focus.offset, REGION)
+        if any((start < stop and begin < end) or (start, end) == (begin, stop) for begin, stop in regions):
+            return False
+        if focus.silent and not is_silent(text, changes, focus.offset):
+            return False
+        found.append(focus)
+        regions.append((start, end))
+        return True
+
+    for focus in wanted:
+        if len(found) < MOST:
+            add(focus)
+    done = [line_start(text, offset) for offset in near]
+    anchors = [focus.offset for focus in found] or done or [0]
+    left = min(count, MOST - len(found))
+    for offset in done:
+        if left and rng.random() < _DONE_SHARE:
+            left -= add(Focus(offset, silence, cursor=False))
+    for _ in range(_TRIES):
+        if left:
+            left -= add(Focus(_nearby(text, rng.choice(anchors), rng), silence, cursor=False))
+    return tuple(found)
+
+
+def _nearby(text: str, anchor: int, rng: random.Random) -> int:
+    """The start of some line near `anchor`; often one that shares a word with its line."""
+    low, high = max(0, anchor - _NEAR), min(len(text), anchor + _NEAR)
+    if rng.random() < _SAME_WORD_SHARE:
+        words = _WORD.findall(text, line_start(text, anchor), anchor + 80)
+        if words:
+            same = [match.start() for match in re.finditer(rf"\b{rng.choice(words)}\b", text[low:high])]
+            if same:
+                return line_start(text, low + rng.choice(same))
+    return line_start(text, rng.randint(low, high))

@@ -1,12 +1,15 @@
-"""A story: one intent carried out in one file, change by change."""
+"""A story: one intent carried out in one file, change by change; and stories on disk, cropped around their changes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Final
 
+from calomel.training.corpus.shards import read_lines, write_lines
 from calomel.training.edits.source import Source
 
 # Characters from the first place of a story to its last. Farther ones do not fit into the text kept of a file.
@@ -110,3 +113,72 @@ def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None
     for edit in reversed(by_place):
         result = edit.apply(result)
     return None if result == source.text or source.with_text(result).has_error else story
+
+
+def restored(kind: str, source: Source, removals: Sequence[Change]) -> Story | None:
+    """The story that takes edits of the file back, in the order given; its end is the file as it is.
+
+    None where they overlap or touch, or the file does not parse without them; and as for `story_of`.
+    """
+    if not removals:
+        return None
+    by_place = sorted(removals, key=lambda edit: (edit.start, edit.end))
+    if any(one.end >= other.start for one, other in pairwise(by_place)):
+        return None
+    text = source.text
+    for edit in reversed(by_place):
+        text = edit.apply(text)
+    back = {}
+    moved = 0
+    for edit in by_place:
+        start = edit.start + moved
+        back[edit] = Change(start, start + len(edit.text), source.text[edit.start : edit.end])
+        moved += len(edit.text) - (edit.end - edit.start)
+    return story_of(kind, source.with_text(text), [back[edit] for edit in removals])
+
+
+# Characters of a story's text: some times the context that a small model sees around its region.
+CROP_CHARACTERS = 12_000
+
+
+def crop(story: Story, rng: random.Random, characters: int = CROP_CHARACTERS) -> Story | None:
+    """Cut a story's text to whole lines around its changes, at most `characters` before the first change.
+
+    Where in the crop the changes lie is drawn. None when the changes lie further apart than that.
+    """
+    first, last = _touched(story)
+    text = story.text
+    first = text.rfind("\n", 0, first) + 1
+    if last == first or text[last - 1] != "\n":
+        last = (text.find("\n", last) + 1) or len(text)
+    room = characters - (last - first)
+    if room < 0:
+        return None
+    before = min(first, max(round(room * rng.random()), room - (len(text) - last)))
+    start = 0 if before == first else text.find("\n", first - before - 1) + 1
+    end = min(len(text), last + room - (first - start))
+    end = len(text) if end == len(text) else max(last, text.rfind("\n", 0, end) + 1)
+    changes = tuple(Change(c.start - start, c.end - start, c.text) for c in story.changes)
+    return Story(story.kind, story.language, story.path, text[start:end], changes)
+
+
+def _touched(story: Story) -> tuple[int, int]:
+    """Return the range of the first text outside of which no change of the story does anything."""
+    length = len(story.text)
+    before = after = length
+    for change in story.changes:
+        before = min(before, change.start)
+        after = min(after, length - change.end)
+        length += len(change.text) - (change.end - change.start)
+    return before, max(before, len(story.text) - after)
+
+
+def write_stories(path: Path, stories: Iterable[Story]) -> None:
+    """Write stories in the given order; the file appears whole or not at all."""
+    write_lines(path, ({**asdict(story), "changes": [astuple(each) for each in story.changes]} for story in stories))
+
+
+def read_stories(path: Path) -> Iterator[Story]:
+    """Yield a file's stories in order, without holding them in memory; see `read_lines`."""
+    for fields in read_lines(path, "calomel edits"):
+        yield Story(**{**fields, "changes": tuple(Change(*each) for each in fields["changes"])})

@@ -1,16 +1,86 @@
-"""Stories that makers tell about files of the corpus, spread over languages and kinds."""
+"""Stories that makers tell about files of the corpus, spread over languages and kinds; and those kept, counted."""
+
+from __future__ import annotations
 
 import random
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from calomel.training.corpus.cleaning import MeasuringData, SeenText
 from calomel.training.corpus.shards import SourceFile
-from calomel.training.edits.kept import Kept
 from calomel.training.edits.makers import Maker
-from calomel.training.edits.source import Source
-from calomel.training.edits.stories import CROP_CHARACTERS, crop
-from calomel.training.edits.windows import window
+from calomel.training.edits.source import Source, window
+from calomel.training.edits.story import CROP_CHARACTERS, Story, crop
+
+
+@dataclass(slots=True)
+class Kept:
+    """One split's stories. What is refused is counted in `dropped`, by reason."""
+
+    measuring: MeasuringData | None
+    stories: list[Story] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _seen: defaultdict[str, SeenText] = field(default_factory=lambda: defaultdict(SeenText))
+
+    def add(self, story: Story) -> bool:
+        """Keep the story and return True, or count why not."""
+        edited = edited_lines(story)
+        seen = self._seen[story.kind]
+        fault = seen.fault(edited)
+        if fault is None and self.measuring is not None:
+            fault = self.measuring.fault(f"{story.text}\n{edited}")
+        if fault is not None:
+            self.dropped[fault] += 1
+            return False
+        seen.add(edited)
+        self.stories.append(story)
+        self._counts[story.language, story.kind] += 1
+        return True
+
+    def count(self, language: str, kind: str) -> int:
+        """Stories of one kind in one language."""
+        return self._counts[language, kind]
+
+    def of_language(self, language: str) -> int:
+        """Stories in one language."""
+        return sum(count for (of, _), count in self._counts.items() if of == language)
+
+    def __len__(self) -> int:
+        return len(self.stories)
+
+    def __iter__(self) -> Iterator[Story]:
+        return iter(self.stories)
+
+
+def edited_lines(story: Story) -> str:
+    """Return the lines that a story changes, each before and after: what makes two stories the same."""
+    parts = []
+    for change, text in zip(story.changes, story.states(), strict=False):
+        start = text.rfind("\n", 0, change.start) + 1
+        end = text.find("\n", change.end)
+        end = len(text) if end < 0 else end
+        parts += [text[start:end], text[start : change.start] + change.text + text[change.end : end]]
+    return "\n".join(parts)
+
+
+def tally(stories: Iterable[Story]) -> dict[str, Any]:
+    """Count one split; `changes` counts stories by their number of changes."""
+    told = list(stories)
+    both: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for story in told:
+        both[story.kind][story.language] += 1
+    return {
+        "stories": len(told),
+        "characters": sum(len(story.text) for story in told),
+        "by_kind": Counter(story.kind for story in told),
+        "by_language": Counter(story.language for story in told),
+        "by_kind_and_language": both,
+        "changes": Counter(len(story.changes) for story in told),
+    }
+
 
 # Stories of one file in one round, and makers asked for them. Whoever finds nothing costs time alone.
 PER_FILE = 2

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from calomel.cli.checks.finding import Finding, fail, ok, warn
 from calomel.suggest.completer import Completer, CompleterError
-from calomel.suggest.silence import SilenceReason
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import SettingProblem, Settings, load_settings
 
 _ANSWER_SECONDS: Final = 5.0
@@ -85,7 +85,7 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
             silent = True
             yield warn(
                 "file",
-                f"{file}: {SilenceReason.IGNORED_PATH.message} ({verdict.reason})",
+                f"{file}: {Silence.kept(verdict.reason).message}",
                 "no model could make use of it"
                 if verdict.reason in _UNFIT
                 else f'privacy.ignore = ["!{file.name}"] in your own settings lets it in, if you are sure',

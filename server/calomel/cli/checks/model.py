@@ -58,9 +58,10 @@ def _read_published(folder: Path, *, weights: bool) -> None:
     Raises ValueError.
     """
     from calomel.engine import CheckpointError
+    from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
-    from calomel.families.table import find, read_config
-    from calomel.prompts.styles.choose import open_published
+    from calomel.families.table import find
+    from calomel.prompts.published import open_published
 
     try:
         family = find(folder)

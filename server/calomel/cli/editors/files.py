@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Final
 
 from calomel.cli.editors.plan import Change
 from calomel.cli.errors import CommandError, InputError
+from calomel.storage import write_whole
 
 _LARGEST: Final = 1024 * 1024
 _BACKUP: Final = "{name}.calomel-{number}.bak"
@@ -95,14 +95,4 @@ def _free(target: Path) -> Path:
 def _put(path: Path, text: str, like: Path) -> None:
     """Write a file whole or not at all, with the rights of another."""
     mode = like.stat().st_mode & 0o777 if like.exists() else _NEW_MODE
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode())
-            os.fchmod(file.fileno(), mode)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_whole(path, text, mode=mode)

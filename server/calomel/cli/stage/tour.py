@@ -15,8 +15,7 @@ from calomel.suggest.silence import SilenceReason
 if TYPE_CHECKING:
     from calomel.cli.stage.watched_filler import WatchedFiller
     from calomel.replay.events import ReplayLog
-    from calomel.replay.opportunity import Opportunity
-    from calomel.replay.options import ReplayOptions
+    from calomel.replay.opportunity import Opportunity, ReplayOptions
     from calomel.suggest.canvas_text import CanvasText
     from calomel.suggest.completer import Completer, ModelInfo
 

@@ -27,7 +27,7 @@ from calomel.suggest.apply.deciding import Decided, decide
 from calomel.suggest.apply.merge import merge
 from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
 
-_MERGES: Final = ThreadPoolExecutor(1, thread_name_prefix="calomel-merge")
+_MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
 
 router = protected_router(dependencies=[Depends(require_json)])
 
@@ -40,7 +40,7 @@ router = protected_router(dependencies=[Depends(require_json)])
 async def create_apply_completion(body: ApplyRequest, request: Request) -> Response:
     """Merge the snippet; where that is not possible, answer the file as it was, with a warning."""
     try:
-        prompt = parse_apply(body.messages[0].content)
+        prompt = await asyncio.to_thread(parse_apply, body.messages[0].content)
     except ApplyPromptError as error:
         raise InvalidParameterError(f"messages: {error}", "messages") from None
     async with visit(request, "apply") as visiting:
@@ -53,9 +53,9 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
 
 async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Decided:
     began = time.monotonic()
-    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; one after another,
-    # so that many of them leave the processor to the engine. What has not begun when its client goes away never does.
-    merged = await asyncio.get_running_loop().run_in_executor(_MERGES, merge, prompt.original, prompt.update)
+    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; few at a time, so
+    # that many of them leave the processor to the engine. What has not begun when its client goes away never does.
+    merged = await visiting.prepare(_MERGES, merge, prompt.original, prompt.update)
     decided = await decide(
         visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=visiting.door.mask
     )

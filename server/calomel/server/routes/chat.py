@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from calomel.prompts.answer_form import GrammarError
-from calomel.prompts.chat.conversation import Call, Function, Message
-from calomel.prompts.chat.template import ChatTemplate, ChatTemplateError
+from calomel.prompts.chat import Call, Function, Message
+from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
+from calomel.prompts.grammar import GrammarError
 from calomel.server.access import protected_router
 from calomel.server.door import Visit, door_of, visit
 from calomel.server.errors import DoorError, InvalidParameterError, ModelFailedError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from calomel.server.access import protected_router
 from calomel.server.constraining import constraint_of
 from calomel.server.deliveries import Delivered
 from calomel.server.door import Visit, visit
+from calomel.server.fills import nearest
 from calomel.server.media import require_json
 from calomel.server.metrics import Spent
 from calomel.server.sampling import sampling_of
@@ -56,7 +56,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     async with visit(request, "fim") as visiting:
         constraint = await constraint_of(visiting.filler, body.response_format)
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
-        wanted = replace(await asyncio.to_thread(fill_request, visiting, body), constraint=constraint)
+        wanted = replace(await visiting.prepare(None, fill_request, visiting, body), constraint=constraint)
         if body.stream:
             return await _stream(visiting, body, wanted)
         return _plain(visiting, body.model, await visiting.fill(wanted))
@@ -67,15 +67,18 @@ def fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
     from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
 
     max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
+    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
+    prefix, suffix = nearest(body.prompt, body.suffix or "", most)
     return FillRequest(
-        prefix=visiting.door.mask(body.prompt),
-        suffix=visiting.door.mask(body.suffix or ""),
+        prefix=visiting.door.mask(prefix),
+        suffix=visiting.door.mask(suffix),
         max_tokens=max_tokens,
         min_tokens=body.min_tokens or 0,
         stop=default_stop(body) if body.stop is None else tuple(body.stop),
         sampling=sampling_of(body),
         max_steps=body.max_steps,
-        max_context=context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens),
+        max_context=most,
+        fitted=True,
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from calomel.prompts.foreign.fim_tokens import FimPromptText
+from calomel.prompts.fim_tokens import FimPromptText, parse_fim
 from calomel.prompts.parts import Excerpt
 from calomel.server.access import protected_router
 from calomel.server.door import Visit, visit
@@ -54,7 +56,10 @@ async def infill(body: InfillRequest, request: Request) -> Response:
             # Not even the context was read in time: there is no answer, which is no mistake of the plugin's.
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
         answered(visiting, fill)
-        return _fields(body, _response(visiting, fill, indented(fill.text, body.n_indent or 0)))
+        text = indented(fill.text, body.n_indent or 0)
+        if text != fill.text and wanted.hole is not None:
+            text = await asyncio.to_thread(wanted.hole.fitted, text, truncated=False)
+        return _fields(body, _response(visiting, fill, text))
 
 
 def indented(text: str, least: int) -> str:
@@ -69,11 +74,11 @@ def indented(text: str, least: int) -> str:
 
 async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     extras = (Excerpt(each.filename or "", 0, each.text) for each in body.input_extra or ())
-    hole = FimPromptText(
-        prefix=(body.input_prefix or "") + (body.prompt or ""),
-        suffix=body.input_suffix or "",
-        related=tuple(extra for extra in extras if extra.text.strip()),
-    )
+    if body.input_prefix is None and body.input_suffix is None:
+        hole = parse_fim(body.prompt or "", None)  # `/completion` has tokens in its prompt
+    else:
+        hole = FimPromptText((body.input_prefix or "") + (body.prompt or ""), body.input_suffix or "")
+    hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
     return await fill_of(
         visiting,

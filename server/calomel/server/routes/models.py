@@ -76,7 +76,7 @@ def describe(folder: Path | None, *, here: bool = True) -> ModelObject:
 
 def _talks(folder: Path) -> bool:
     """Whether the folder says how a conversation is written; the chat route says what is wrong with a bad template."""
-    from calomel.prompts.chat.template import ChatTemplate, ChatTemplateError  # jinja2 takes its time
+    from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError  # jinja2 takes its time
 
     try:
         return ChatTemplate.of(folder) is not None

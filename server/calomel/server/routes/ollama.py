@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse, Response
 
-from calomel.prompts.foreign.errors import ForeignPromptError
-from calomel.prompts.foreign.fim_tokens import parse_fim
-from calomel.prompts.foreign.zeta import is_zeta, parse_zeta
+from calomel.prompts.edit_prompt import ForeignPromptError
+from calomel.prompts.fim_tokens import parse_fim
+from calomel.prompts.zeta import is_zeta, parse_zeta
 from calomel.server.access import protected_router
 from calomel.server.boundary import log_failure
 from calomel.server.door import Visit, door_of, visit

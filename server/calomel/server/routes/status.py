@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Path, Request
@@ -15,6 +16,7 @@ from calomel.server.recent import Entry
 from calomel.server.schemas.errors import ErrorResponse
 from calomel.server.schemas.status import (
     CacheStatus,
+    DeadThreadStatus,
     Frame,
     GpuStatus,
     ModelStatus,
@@ -29,6 +31,7 @@ from calomel.server.schemas.status import (
 )
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.model_info import version
+from calomel.suggest.process import DEAD_THREADS
 
 # Rows of the page.
 _SHOWN = 50
@@ -74,6 +77,7 @@ async def status(request: Request) -> Status:
             suppressed={name: count for name, count in sorted(verdicts.items()) if name != _VERDICT_SHOWN},
         ),
         resident_bytes=resident_bytes(),
+        dead_threads=[DeadThreadStatus(**asdict(dead)) for dead in DEAD_THREADS.seen],
         gpus=[GpuStatus(device=gpu.device, used_bytes=gpu.used, free_bytes=gpu.free) for gpu in look_at_gpus(door)],
         replicas=_replicas(door),
         recording=door.settings.record_denoising,

@@ -20,7 +20,7 @@ class FeedbackRequest(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    request_id: Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+    request_id: Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)]
     user_action: Literal["accept", "reject", "ignore", "partial"]
     provider_name: Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)] | None = None
     provider_version: Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)] | None = None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from calomel.prompts.answer_form import MAX_PATTERN_CHARACTERS
+from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
 from calomel.server.schemas.base import MAX_NAME_CHARACTERS, Flag, Text
 
 

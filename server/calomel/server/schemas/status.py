@@ -103,6 +103,14 @@ class RecentStatus(BaseModel):
     recorded: bool
 
 
+class DeadThreadStatus(BaseModel):
+    """A part of the server that ended with an error; see `calomel.suggest.process.DeadThread`."""
+
+    name: str
+    error: str
+    place: str
+
+
 class Status(BaseModel):
     """The whole page at one moment."""
 
@@ -114,6 +122,7 @@ class Status(BaseModel):
     cache: CacheStatus
     suggestions: SuggestionStatus
     resident_bytes: int | None
+    dead_threads: list[DeadThreadStatus]
     gpus: list[GpuStatus]
     replicas: ReplicasStatus | None = None
     recording: bool

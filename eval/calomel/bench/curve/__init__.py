@@ -1,1 +1,0 @@
-"""What a keystroke costs behind contexts of different lengths."""

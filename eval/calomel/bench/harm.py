@@ -1,0 +1,229 @@
+"""What is wrong with an offer whatever the next edit is: broken syntax, names that are nowhere, an edit undone.
+
+Measured on texts alone, with fresh parses, so that it does not share its mistakes with the filters that prevent it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tree_sitter import Node
+
+from calomel.report.result import Table, Value
+from calomel.report.stories import Change
+from calomel.suggest.suggestion import TextEdit, apply
+from calomel.workspace.languages import Grammar, builtin_names, grammar_of, parser_for
+from calomel.workspace.syntax import errors
+
+SYNTAX: Final = "syntax"
+NAMES: Final = "names"
+UNDO: Final = "undo"
+HARMS: Final = (SYNTAX, NAMES, UNDO)
+
+_TITLES: Final = ("breaks the syntax", "names what is nowhere", "undoes an edit")
+NOTE: Final = (
+    "Harmful is an offer, right or wrong, behind which there are more syntax errors than before, that away from the"
+    " cursor uses a name which neither the file, its language nor the last edits have, or that turns one of the last"
+    " edits back."
+)
+
+_WORD: Final = re.compile(r"[^\W\d]\w*")
+_PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
+# Edits that an offer may not turn back.
+_EDITS: Final = 16
+# Fields of a node that hold what it declares.
+_DECLARING: Final = frozenset({"name", "left", "pattern", "declarator", "alias", "parameter", "parameters"})
+_MEMBERS: Final = frozenset({"attribute", "property", "field"})
+_PATTERNS: Final = ("pattern", "parameter", "_list", "tuple", "declarator")
+# Whose `name` is a callee's own.
+_OTHERS: Final = frozenset({"keyword_argument", "scoped_identifier", "scoped_type_identifier", "qualified_type"})
+_OWN: Final = ("self", "this")
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """One offer.
+
+    Attributes:
+        text: the document's.
+        edits: sorted, apart, of `text`.
+        cursor: where the question was asked.
+        path: of the file, which tells its language.
+        before: the document when all began.
+        changes: what was done since, in order, each in offsets of the text that the earlier ones left.
+    """
+
+    text: str
+    edits: Sequence[TextEdit]
+    cursor: int
+    path: str
+    before: str
+    changes: Sequence[Change]
+
+    @property
+    def after(self) -> str:
+        """The document with it."""
+        return apply(self.text, self.edits)
+
+
+def harms(offered: Offered) -> tuple[str, ...]:
+    """Of `HARMS`, what an offer does; nothing of syntax and names where there is no grammar."""
+    grammar = grammar_of(None, offered.path)
+    found = []
+    if grammar is not None and _breaks(offered, grammar):
+        found.append(SYNTAX)
+    if grammar is not None and unknown_names(offered, grammar):
+        found.append(NAMES)
+    if _undoes(offered):
+        found.append(UNDO)
+    return tuple(found)
+
+
+def harm_figures(offers: Sequence[Collection[str]]) -> dict[str, Value]:
+    """How many offers there were, and how many of them do what nobody wants, in all and by what they do."""
+    return {
+        "offers": len(offers),
+        "harmful_offers": sum(bool(found) for found in offers),
+        **{f"harmful_{harm}": sum(harm in found for found in offers) for harm in HARMS},
+    }
+
+
+def harm_table(offers: Sequence[Collection[str]]) -> Table:
+    """The same for people."""
+    counts = [sum(map(bool, offers)), *(sum(harm in found for found in offers) for harm in HARMS)]
+    cells = (f"{number} ({number / len(offers):.1%})" if offers else "0" for number in counts)
+    return Table("Harmful offers", ("", "offers", "harmful", *_TITLES), (("Calomel", str(len(offers)), *cells),))
+
+
+def _breaks(offered: Offered, grammar: Grammar) -> bool:
+    """Whether there are more syntax errors behind it."""
+    before, after = _parsed(offered.text, grammar), _parsed(offered.after, grammar)
+    return before is not None and after is not None and errors(after) > errors(before)
+
+
+def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:
+    """Names in what it writes away from the cursor that nothing declares and no text has.
+
+    Members of something else than the object itself are its type's, which the file need not show.
+    """
+    root = _parsed(offered.after, grammar)
+    if root is None:
+        return ()
+    row = offered.text.count("\n", 0, offered.cursor)
+    ranges: list[tuple[int, int]] = []
+    shift = 0
+    for start, end, new in offered.edits:
+        first, last = (offered.text.count("\n", 0, at) for at in (start, end))
+        if not first <= row <= last:
+            low = start + shift
+            ranges.append((_bytes(offered.after, low), _bytes(offered.after, low + len(new))))
+        shift += len(new) - (end - start)
+    seen = (offered.before, offered.text, *(change.text for change in offered.changes))
+    known = {word for text in seen for word in _WORD.findall(text)} | (builtin_names("", offered.path) or frozenset())
+    used, declared = [], set()
+    for node in _identifiers(root):
+        name = (node.text or b"").decode()
+        if _declares(node):
+            declared.add(name)
+        elif not _is_anothers(node) and any(low < node.end_byte and node.start_byte < high for low, high in ranges):
+            used.append(name)
+    return tuple(name for name in dict.fromkeys(used) if name not in known and name not in declared)
+
+
+def _undoes(offered: Offered) -> bool:
+    """Whether any of it turns back one of the last changes, or a part of one that stands for itself."""
+    ours = {each for edit in offered.edits for each in _pieces(offered.text, edit)}
+    return any(not ours.isdisjoint(_pieces(offered.text, back)) for back in _inverses(offered))
+
+
+def _inverses(offered: Offered) -> list[TextEdit]:
+    """What would turn back each of the last changes, in offsets of the text as it is; changed ones are left out."""
+    text, found = offered.before, list[TextEdit]()
+    for start, end, new in ((each.start, each.end, each.text) for each in offered.changes[-_EDITS:]):
+        moved = []
+        for low, high, old in found:
+            if end <= low:
+                by = len(new) - (end - start)
+                moved.append(TextEdit(low + by, high + by, old))
+            elif start >= high and not (start == high and low < high and not text[start:end]):
+                moved.append(TextEdit(low, high, old))
+            elif low <= start and end <= high:
+                moved.append(TextEdit(low, high + len(new) - (end - start), old))
+        found = [*moved, TextEdit(start, start + len(new), text[start:end])]
+        text = text[:start] + new + text[end:]
+    return found
+
+
+def _pieces(text: str, edit: TextEdit) -> Iterator[TextEdit]:
+    """An edit as replacements of whole words; a single letter that goes or comes mends a typo."""
+    low, high = text.rfind("\n", 0, edit.start) + 1, text.find("\n", edit.end)
+    high = len(text) if high < 0 else high
+    old = _PIECE.findall(text[low:high])
+    new = _PIECE.findall(text[low : edit.start] + edit.text + text[edit.end : high])
+    starts = [low]
+    for piece in old:
+        starts.append(starts[-1] + len(piece))
+    for tag, first, last, new_first, new_last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, came = "".join(old[first:last]), "".join(new[new_first:new_last])
+        if tag != "equal" and ((gone.strip() and came.strip()) or len((gone + came).strip()) > 1):
+            yield TextEdit(starts[first], starts[last], came)
+
+
+def _identifiers(root: Node) -> Iterator[Node]:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.type.endswith("identifier") and not node.child_count:
+            yield node
+        stack += node.children
+
+
+def _field(node: Node) -> tuple[Node | None, str]:
+    """The parent and the field that a node is in."""
+    parent = node.parent
+    if parent is None:
+        return None, ""
+    at = next((number for number, child in enumerate(parent.children) if child == node), -1)
+    return parent, (parent.field_name_for_child(at) or "") if at >= 0 else ""
+
+
+def _declares(node: Node) -> bool:
+    """Whether a name is made known where it stands: as a parameter, a variable, a function, an import."""
+    parent, field = _field(node)
+    while parent is not None:
+        if parent.type in _OTHERS:
+            return False
+        if field in _DECLARING or "import" in parent.type or parent.type.startswith(("use_", "for_", "parameter")):
+            return field not in {"right", "value", "type", "body"}
+        if not parent.type.endswith(_PATTERNS):
+            return False
+        parent, field = _field(parent)
+    return False
+
+
+def _is_anothers(node: Node) -> bool:
+    """Whether a name is a member of another thing than the object itself, or a callee's parameter."""
+    parent, field = _field(node)
+    if parent is None:
+        return False
+    if parent.type in {"keyword_argument", "pair", "field_initializer", "keyed_element", "property_signature"}:
+        return field in {"name", "key", "field"}
+    if parent.type in _OTHERS:
+        return field == "name"
+    if field in _MEMBERS:
+        whole = (parent.text or b"").decode()
+        return not whole.startswith(tuple(f"{own}." for own in _OWN)) or whole.count(".") > 1
+    return False
+
+
+def _parsed(text: str, grammar: Grammar) -> Node | None:
+    parser = parser_for(grammar)
+    return None if parser is None else parser.parse(text.encode("utf-8", "replace")).root_node
+
+
+def _bytes(text: str, offset: int) -> int:
+    return len(text[:offset].encode("utf-8", "replace"))

@@ -1,0 +1,448 @@
+"""`calomel bench peers`: milliseconds for every character that the author would have kept, ours beside other engines.
+
+The same weights, the same prompts, the same holes, in one run and in turns. Rests of lines are filled, going down
+held-out files as a person does who writes them: a place is a file behind other files of its language, what stands above
+the cursor grows from one moment to the next, and every moment is asked for one keystroke earlier first, untimed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Final, Protocol
+
+from calomel.bench.holes import TokenMeasure, rests_going_down
+from calomel.bench.model import LEFT_TO_RIGHT, OpenModel, open_model
+from calomel.bench.peer_engines import Offer, Peer, open_peers
+from calomel.prompts.own import ContextRenderer
+from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.replay.events import common
+from calomel.report.heldout import HeldoutFile, Hole, read_heldout
+from calomel.report.result import Report, Table, Value, describe_run, number_cell, put_interval, value_of
+from calomel.report.running import LoadWatch, Progress
+from calomel.report.stats import Interval, percentile, ratio_of_ratios, ratio_of_sums, wilson
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.filler import own_renderer
+from calomel.suggest.stop import cut_at_stop
+
+CONTEXT, QUICK_CONTEXT = 8192, 2048
+HOLES, QUICK_HOLES = 120, 24
+# Holes of a place: each place is encoded once by every contender.
+MOMENTS, QUICK_MOMENTS = 10, 6
+# A peer is asked so often with everything that is tried of it; it runs with what was fastest.
+TRIALS: Final = 3
+# Characters of a file that is gone down: enough lines to go down, and most of the context is left for other files.
+SHORTEST, LONGEST = 1200, 7000
+# Lines of an excerpt: small ones fill the context to within a few hundred tokens.
+EXCERPT_LINES: Final = 30
+# Tokens of markers and of a path, and what a text has more of them in two parts than in one.
+SPARE_TOKENS: Final = 64
+LINE_END: Final = ("\n",)
+# The model's own answers, which is what other engines give.
+ALONE: Final = "ours_model_alone"
+
+NOTES: Final = (
+    (
+        "Rests of lines, going down held-out files behind other files of their language: what stands above grows"
+        " from hole to hole. Every contender keeps keys and values of the whole last prompt, ours in its prefix"
+        " cache, and reads what is new behind it. Each is asked one keystroke earlier, untimed; timed is"
+        " rendering and tokenizing the prompt, what is new of it, and the answer up to its end or its line's."
+    ),
+    (
+        "`ours` is what every door over HTTP does: the model's answer, from the beginning of the cursor's word on,"
+        " or text that stands elsewhere between the same neighbours where that is likelier right (docs/recall.md)."
+        " `ours model alone` answers the bare prompt, as the peers do."
+    ),
+    "Accepted characters: as many of the answer's beginning as the author wrote. A wrong first one makes it none.",
+    (
+        "transformers runs its own class of these weights, in a loop that is shorter than `generate`. llama.cpp"
+        " runs a twin without sliding windows, which its layout does not know: beyond them it is another model."
+        " `llamacpp as right as transformers` takes its time, and as many right characters as transformers had if"
+        " those are more. Each runs with the number type, cache and threads that were fastest for it."
+    ),
+    "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PeersOptions:
+    """What to measure and where the results go.
+
+    Attributes:
+        model: checkpoint folder in our own layout; None is the one that ships.
+        context: tokens of prompt; None: 8,192, quick 2,048.
+        holes: None: 120, quick 24.
+        threads: numbers of threads to try for the peers; none for 1 and all cores.
+    """
+
+    model: Path | None = None
+    context: int | None = None
+    holes: int | None = None
+    seed: int = 1
+    quick: bool = False
+    threads: tuple[int, ...] = ()
+    heldout: Path | None = None
+    json: Path | None = None
+    results: Path | None = None
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A rest of a line to fill.
+
+    Attributes:
+        place: names what it shares its beginning with.
+        related: what stands in front of the file.
+        hole: the line, within its file.
+    """
+
+    place: str
+    related: tuple[Excerpt, ...]
+    hole: Hole
+
+    @property
+    def parts(self) -> PromptParts:
+        """Of its prompt."""
+        hole = self.hole
+        return PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix, related=self.related)
+
+    @property
+    def earlier(self) -> Moment:
+        """One keystroke before."""
+        return replace(self, hole=replace(self.hole, prefix=self.hole.prefix[:-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a contender put into a hole, up to the line's end; tokens of its prompt, and how many it read anew."""
+
+    text: str
+    prompt: int = 0
+    read: int = 0
+
+
+class Contender(Protocol):
+    """One way to fill a hole."""
+
+    @property
+    def name(self) -> str:
+        """As in the report's keys."""
+
+    def fill(self, moment: Moment, context: int) -> Answer:
+        """The rest of the line: rendering and tokenizing the prompt are part of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """Our engine through the filler of every door, with `policy`; None for the shipped one.
+
+    As the doors ask it, or for what the bare prompt gives, which is what peers are given.
+    """
+
+    model: OpenModel
+    name: str = "ours"
+    policy: str | None = None
+    as_doors: bool = True
+
+    def fill(self, moment: Moment, context: int) -> Answer:
+        """See `Contender`."""
+        asked = FillRequest(
+            prefix=moment.hole.prefix,
+            suffix=moment.hole.suffix,
+            max_tokens=moment.hole.max_tokens,
+            max_context=context,
+            stop=LINE_END,
+            policy=self.policy,
+            parts=moment.parts,
+            recall=self.as_doors,
+            whole_word=self.as_doors,
+        )
+        filled = self.model.filler.fill(asked)
+        return Answer(filled.text, filled.prompt_tokens, filled.prompt_tokens - filled.cached_tokens)
+
+
+class Theirs:
+    """A peer, given the very prompt that ours renders, by a renderer of its own that remembers what it rendered."""
+
+    def __init__(self, model: OpenModel, peer: Peer) -> None:
+        self.name = peer.name
+        self._model, self._peer = model, peer
+        self._renderer: ContextRenderer = own_renderer(model.tokenizer)
+
+    def fill(self, moment: Moment, context: int) -> Answer:
+        """See `Contender`."""
+        tokenizer = self._model.tokenizer
+        prompt = self._renderer.render(moment.parts, context).context
+        end = self._model.engine.config.diffusion.end_token_id
+
+        def ends(ids: Sequence[int]) -> bool:
+            return cut_at_stop(tokenizer.decode(ids), LINE_END)[1]
+
+        ids = self._peer.decode(prompt, moment.hole.max_tokens, end, ends)
+        return Answer(cut_at_stop(tokenizer.decode(ids), LINE_END)[0], len(prompt), self._peer.read)
+
+
+@dataclass(slots=True)
+class Case:
+    """One moment, by contender.
+
+    Attributes:
+        milliseconds: from the question to the answer.
+        processor: milliseconds of all processors.
+        characters: of the answer's beginning that are right.
+        exact: whether all is right.
+        prompt: tokens.
+        read: how many of them were read anew.
+    """
+
+    milliseconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
+    characters: dict[str, int] = field(default_factory=dict)
+    exact: dict[str, bool] = field(default_factory=dict)
+    prompt: dict[str, int] = field(default_factory=dict)
+    read: dict[str, int] = field(default_factory=dict)
+
+
+def run_peers(options: PeersOptions) -> Report:
+    """Measure, write what `options` asks for, and return the report. A peer that is absent is left out, and said so.
+
+    Raises:
+        BenchDataError: the held-out files are absent or damaged.
+        CheckpointError: there is no checkpoint to measure.
+    """
+    progress = Progress()
+    provenance = describe_run(options.command)
+    load = LoadWatch()
+    context = options.context or (QUICK_CONTEXT if options.quick else CONTEXT)
+    count = options.holes or (QUICK_HOLES if options.quick else HOLES)
+    each = QUICK_MOMENTS if options.quick else MOMENTS
+    with ExitStack() as stack:
+        model = stack.enter_context(open_model(options.model))
+        files, places = read_heldout(options.heldout), -(-count // each)
+        moments = moments_going_down(
+            files, model.measure, context=context, places=places, moments=each, seed=options.seed
+        )[:count]
+
+        def trial(peer: Peer) -> float:
+            """Milliseconds of an answer, warm."""
+            return fmean(_times(measure(moments[:TRIALS], [Theirs(model, peer)], context, None), peer.name))
+
+        threads = options.threads or tuple(sorted({1, os.cpu_count() or 1}))
+        offer = Offer(model.folder, context, threads, options.quick)
+        peers, missing = stack.enter_context(open_peers(offer, trial, progress.say))
+        contenders: list[Contender] = [Ours(model), Ours(model, ALONE, as_doors=False)]
+        if model.verifiable:
+            contenders.append(Ours(model, "ours_left_to_right", LEFT_TO_RIGHT, as_doors=False))
+        contenders += [Theirs(model, peer) for peer in peers]
+        cases = measure(moments, contenders, context, progress)
+        weights = model.weights_hash
+    names = [contender.name for contender in contenders]
+    flat: dict[str, Value] = {"quick": options.quick, "seed": options.seed, "context": context, "weights": weights}
+    flat |= {f"settings_{peer.name}": peer.settings for peer in peers}
+    flat |= {**flat_keys(cases, names), **load.keys([load.others()])}
+    report = Report(
+        "bench peers quick" if options.quick else "bench peers",
+        flat,
+        (table(cases, names), ratio_table(flat, names)),
+        (*(f"{peer.name}: {peer.settings}." for peer in peers), *NOTES, *(f"Left out: {why}." for why in missing)),
+        provenance,
+    )
+    report.write(json_path=options.json, results=options.results)
+    return report
+
+
+def moments_going_down(
+    files: Sequence[HeldoutFile], measure: TokenMeasure, *, context: int, places: int, moments: int, seed: int
+) -> list[Moment]:
+    """`moments` of each of `places`, every language alike; a place's last prompt has nearly `context` tokens.
+
+    A language with too few files gives fewer places; the others do not fill in for it.
+    """
+    languages = sorted({file.language for file in files})
+    share = -(-places // max(1, len(languages)))
+    columns = [
+        _places([file for file in files if file.language == language], measure, context, share, moments, seed)
+        for language in languages
+    ]
+    return [moment for row in range(share) for column in columns if row < len(column) for moment in column[row]][
+        : places * moments
+    ]
+
+
+def _places(
+    own: list[HeldoutFile], measure: TokenMeasure, context: int, count: int, moments: int, seed: int
+) -> list[list[Moment]]:
+    """The places of one language."""
+    random.Random(f"{seed}:places").shuffle(own)  # noqa: S311 - seeded, not secret
+    # One file of each package, then a second one of each, and so on.
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, int]] = []
+    for number, file in enumerate(own):
+        turns.append((seen[file.package], number))
+        seen[file.package] += 1
+    found: list[list[Moment]] = []
+    for file in (own[number] for _, number in sorted(turns)):
+        if len(found) == count:
+            break
+        fits = SHORTEST <= len(file.text) <= LONGEST
+        holes = rests_going_down(file, measure, count=moments, seed=seed) if fits else ()
+        if len(holes) == moments:
+            room = context - measure.count(file.text) - SPARE_TOKENS
+            related = _related(file, own, room, measure)
+            found.append([Moment(f"{file.package}:{file.path}", related, hole) for hole in holes])
+    return found
+
+
+def _related(file: HeldoutFile, own: Sequence[HeldoutFile], room: int, measure: TokenMeasure) -> tuple[Excerpt, ...]:
+    """Excerpts of other files that `room` tokens hold, those of the file's own package nearest to it."""
+    others = sorted((other for other in own if other is not file), key=lambda other: other.package != file.package)
+    nearest_first: list[Excerpt] = []
+    for other in others:
+        room -= measure.count(other.path) + 2
+        lines = other.text.splitlines(keepends=True)
+        for start in reversed(range(0, len(lines), EXCERPT_LINES)):
+            text = "".join(lines[start : start + EXCERPT_LINES])
+            room -= measure.count(text)
+            if room < 0:
+                return tuple(reversed(nearest_first))
+            nearest_first.append(Excerpt(other.path, start, text))
+    return tuple(reversed(nearest_first))
+
+
+def measure(
+    moments: Sequence[Moment],
+    contenders: Sequence[Contender],
+    context: int,
+    progress: Progress | None,
+    clock: Callable[[], float] = time.perf_counter,
+    processor: Callable[[], float] = time.process_time,
+) -> list[Case]:
+    """Ask every contender in turns: one keystroke earlier, untimed, and then at the moment itself."""
+    if progress is not None:
+        progress.phase("holes", len(moments))
+    cases = []
+    for turn, moment in enumerate(moments):
+        case, truth = Case(), moment.hole.answer
+        shift = turn % len(contenders)
+        for contender in (*contenders[shift:], *contenders[:shift]):
+            name = contender.name
+            contender.fill(moment.earlier, context)
+            began, busy = clock(), processor()
+            answer = contender.fill(moment, context)
+            case.milliseconds[name], case.processor[name] = (clock() - began) * 1e3, (processor() - busy) * 1e3
+            case.characters[name] = common(answer.text, truth)
+            case.exact[name] = answer.text.rstrip() == truth.rstrip()
+            case.prompt[name], case.read[name] = answer.prompt, answer.read
+        cases.append(case)
+        if progress is not None:
+            progress.step()
+    return cases
+
+
+def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
+    """Every figure: time for an accepted character and exact match of each, and the first one's over the others'.
+
+    Those of the model alone over the others' too, with `alone_` in front; and ours over llama.cpp's twin, had that as
+    many characters right as the model itself has in `transformers`.
+    """
+    flat: dict[str, Value] = {"n": len(cases)}
+    for name in names:
+        put_interval(flat, f"ms_per_character_{name}", _per_character(cases, name))
+        put_interval(flat, f"processor_ms_per_character_{name}", _per_character(cases, name, processor=True))
+        put_interval(flat, f"exact_match_{name}", wilson(sum(case.exact[name] for case in cases), len(cases)))
+        times = _times(cases, name)
+        flat[f"p50_ms_{name}"], flat[f"p95_ms_{name}"] = percentile(times, 50), percentile(times, 95)
+        flat[f"accepted_characters_{name}"] = sum(case.characters[name] for case in cases)
+        flat[f"prompt_tokens_{name}"] = _mean([case.prompt[name] for case in cases])
+        flat[f"read_tokens_{name}"] = _mean([case.read[name] for case in cases])
+    pairs = [("", names[0], other) for other in names[1:]]
+    pairs += [("alone_", ALONE, other) for other in names[2:] if ALONE in names]
+    for tag, ours, other in pairs:
+        put_interval(flat, f"{tag}vs_{other}", ratio_of_ratios(_sides(cases, ours), _sides(cases, other)))
+        busy = (_sides(cases, each, processor=True) for each in (ours, other))
+        put_interval(flat, f"{tag}processor_vs_{other}", ratio_of_ratios(*busy))
+        put_interval(flat, f"{tag}time_vs_{other}", ratio_of_sums(_times(cases, ours), _times(cases, other)))
+    twin, model = "llamacpp", "transformers"
+    if {twin, model} <= set(names):
+        most = max(sum(case.characters[name] for case in cases) for name in (twin, model))
+        for kind, processor in (("", False), ("processor_", True)):
+            mine, theirs = flat[f"{kind}ms_per_character_ours"], sum(_sides(cases, twin, processor=processor)[0])
+            known = isinstance(mine, float) and most and theirs
+            flat[f"{kind}vs_{twin}_as_right_as_{model}"] = float(str(mine)) * most / theirs if known else None
+    return flat
+
+
+def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
+    """A row for each contender."""
+    rows = []
+    for name in names:
+        times = _times(cases, name)
+        rows.append(
+            (
+                name.replace("_", " "),
+                number_cell(percentile(times, 50), 1),
+                number_cell(percentile(times, 95), 1),
+                number_cell(_mean([case.prompt[name] for case in cases]), 0),
+                number_cell(_mean([case.read[name] for case in cases]), 1),
+                str(sum(case.characters[name] for case in cases)),
+                number_cell(value_of(_per_character(cases, name)), 1),
+                number_cell(value_of(_per_character(cases, name, processor=True)), 1),
+                f"{sum(case.exact[name] for case in cases)} of {len(cases)}",
+            )
+        )
+    columns = (
+        "engine", "p50 ms", "p95 ms", "prompt tokens", "read anew", "accepted characters", "ms per accepted character",
+        "processor ms per character", "exact",
+    )  # fmt: skip
+    return Table("The same weights, the same holes", columns, tuple(rows))
+
+
+def ratio_table(flat: dict[str, Value], names: Sequence[str]) -> Table:
+    """Ours over each other one: milliseconds for an accepted character, and milliseconds alone."""
+    kinds = ("vs", "processor_vs", "time_vs")
+    rows = [(name.replace("_", " "), *(_bounded(flat, f"{kind}_{name}") for kind in kinds)) for name in names[1:]]
+    rows += [
+        (f"{name.replace('_', ' ')}, model alone", *(_bounded(flat, f"alone_{kind}_{name}") for kind in kinds))
+        for name in names
+        if f"alone_vs_{name}" in flat
+    ]
+    rows += [
+        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), _bounded(flat, f"processor_{key}"), "-")
+        for key in flat
+        if key.startswith("vs_") and "_as_right_as_" in key
+    ]
+    columns = ("ours over", "ms per accepted character", "processor ms", "ms of an answer")
+    return Table("Ours over theirs", columns, tuple(rows))
+
+
+def _times(cases: Sequence[Case], name: str) -> list[float]:
+    """Milliseconds of one contender."""
+    return [case.milliseconds[name] for case in cases]
+
+
+def _sides(cases: Sequence[Case], name: str, *, processor: bool = False) -> tuple[list[float], list[float]]:
+    """Milliseconds and accepted characters."""
+    times = [case.processor[name] for case in cases] if processor else _times(cases, name)
+    return times, [float(case.characters[name]) for case in cases]
+
+
+def _per_character(cases: Sequence[Case], name: str, *, processor: bool = False) -> Interval | None:
+    return ratio_of_sums(*_sides(cases, name, processor=processor))
+
+
+def _mean(values: Sequence[int]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _bounded(flat: dict[str, Value], key: str) -> str:
+    value, low, high = flat[key], flat.get(f"{key}_low"), flat.get(f"{key}_high")
+    bounds = f" [{low:.2f}, {high:.2f}]" if isinstance(low, float) and isinstance(high, float) else ""
+    return number_cell(value if isinstance(value, float) else None) + bounds

@@ -1,1 +1,0 @@
-"""What repeating what stands elsewhere is worth beside a model's own answers."""

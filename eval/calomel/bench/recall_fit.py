@@ -1,0 +1,173 @@
+"""`calomel calibrate --recall`: fits what recalled texts are worth beside one model's own answers.
+
+Holes are cut from files that the model has not learned from; each is answered by the model alone and, where something
+is recalled, by that. Three logistic regressions with an L2 penalty then say how likely each is right (`recall.json`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from calomel.bench.holes import make_holes
+from calomel.bench.model import OpenModel, open_model
+from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
+from calomel.report.running import Progress
+from calomel.report.stats import Floats
+from calomel.suggest.fill import FillRequest
+from calomel.suggest.recall import recall
+from calomel.suggest.recall_worth import (
+    DRAFT,
+    OWN,
+    PRIOR,
+    RecallWorth,
+    draft_features,
+    own_features,
+    prior_features,
+    probability,
+)
+
+HOLES_PER_KIND: Final = 240
+# So many characters of a file at most, so many files of a package.
+LARGEST, FILES_PER_PACKAGE = 40_000, 20
+# Fewer of either kind prove nothing.
+FEWEST: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RecallSample:
+    """What is known of a hole.
+
+    Attributes:
+        own: features of the model's own answer; `own_right` whether it is the truth.
+        prior: features of the recalled text without the model; None where nothing is recalled that fits.
+        draft: the same with what the model says of it.
+        draft_right: whether the recalled text is the truth.
+    """
+
+    own: dict[str, float]
+    own_right: bool
+    prior: dict[str, float] | None = None
+    draft: dict[str, float] | None = None
+    draft_right: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecallFit:
+    """The weights, and the samples that they were fitted to."""
+
+    worth: RecallWorth
+    samples: tuple[RecallSample, ...]
+
+
+def fit_recall(
+    documents: Path, model: Path | None = None, *, holes_per_kind: int | None = None, seed: int = 1
+) -> RecallFit:
+    """Ask `model` (None: the shipped one) about holes in `documents`, files as a corpus has them, and fit.
+
+    Raises:
+        BenchDataError: documents are absent, damaged or held out, or too few to fit.
+        CheckpointError, TokenizerError: the checkpoint is none of our own.
+    """
+    files = _to_fit_on(documents, seed)
+    progress = Progress()
+    with open_model(model) as opened:
+        holes = make_holes(files, opened.measure, per_kind=holes_per_kind or HOLES_PER_KIND, seed=seed)
+        progress.phase("holes", len(holes))
+        samples = []
+        for hole in holes:
+            samples.append(_sample(opened, hole))
+            progress.step()
+    return RecallFit(fit(samples), tuple(samples))
+
+
+def fit(samples: Sequence[RecallSample]) -> RecallWorth:
+    """What the recalled texts in `samples` are worth.
+
+    Where a recalled text is likelier right than any own answer of the model was, its own need not be asked for.
+
+    Raises:
+        BenchDataError: there are too few right or wrong ones.
+    """
+    drafts = [one for one in samples if one.draft is not None and one.prior is not None]
+    right = [one.draft_right for one in drafts]
+    own = logistic([one.own for one in samples], [one.own_right for one in samples], OWN, "own answers")
+    return RecallWorth(
+        prior=logistic([one.prior or {} for one in drafts], right, PRIOR, "recalled texts"),
+        draft=logistic([one.draft or {} for one in drafts], right, DRAFT, "recalled texts"),
+        own=own,
+        sure=max(probability(own, one.own) for one in samples),
+    )
+
+
+def logistic(
+    rows: Sequence[Mapping[str, float]], right: Sequence[bool], names: Sequence[str], what: str
+) -> dict[str, float]:
+    """The weights of `names`; the bias is free of the penalty. Raises BenchDataError with too few of either kind."""
+    count = sum(right)
+    if min(count, len(right) - count) < FEWEST:
+        raise BenchDataError(
+            f"{count} of {len(right)} {what} are right; it takes {FEWEST} right and {FEWEST} wrong ones: more holes"
+        )
+    from scipy.optimize import minimize
+
+    x, y = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
+    penalty = np.asarray([0.0 if name == "bias" else 1.0 for name in names])
+
+    def loss(weights: Floats) -> float:
+        """Summed log-loss and half the squared weights."""
+        sums = x @ weights
+        return float(np.sum(np.logaddexp(0, sums) - y * sums) + penalty @ weights**2 / 2)
+
+    def slope(weights: Floats) -> Floats:
+        return np.asarray(x.T @ (1 / (1 + np.exp(-np.clip(x @ weights, -500, 500))) - y) + penalty * weights)
+
+    solved = minimize(loss, np.zeros(len(names)), jac=slope, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
+    return dict(zip(names, map(float, solved.x), strict=True))
+
+
+def _sample(model: OpenModel, hole: Hole) -> RecallSample:
+    """The own answer of `model` to `hole`, and its judgement of what is recalled."""
+    # Of the doors' way to ask, recalling alone is left out.
+    asked = FillRequest(
+        prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=hole.max_tokens, recall=False
+    )
+    fill = model.filler.fill(asked)
+    own = own_features(fill.result.log_probs, fill.result.end_log_prob)
+    bare = RecallSample(own, _is_right(fill.text, hole))
+    found = recall(hole.prefix, hole.suffix)
+    tokens = 0 if found is None else len(model.tokenizer.encode(found.text))
+    if found is None or not 1 <= tokens <= hole.max_tokens:
+        return bare
+    judging, owed = model.filler.judging(asked, found.text)
+    judged = model.engine.submit(judging).result()
+    return replace(
+        bare,
+        prior=prior_features(found, tokens),
+        draft=draft_features(found, judged.log_probs[owed:], judged.end_log_prob),
+        draft_right=_is_right(found.text, hole),
+    )
+
+
+def _is_right(text: str, hole: Hole) -> bool:
+    """Whether `text` is what stood in the hole, but for white space at its end."""
+    return text.rstrip() == hole.answer.rstrip()
+
+
+def _to_fit_on(documents: Path, seed: int) -> tuple[HeldoutFile, ...]:
+    files = read_heldout(documents)
+    shared = sorted({file.package for file in files} & {file.package for file in read_heldout()})
+    if shared:
+        raise BenchDataError(f"{documents} has held-out packages ({', '.join(shared)}); leave them out")
+    packages: defaultdict[str, list[HeldoutFile]] = defaultdict(list)
+    for file in files:
+        if len(file.text) <= LARGEST:
+            packages[file.package].append(file)
+    rng = random.Random(seed)  # noqa: S311 - seeded, not secret
+    return tuple(file for found in packages.values() for file in rng.sample(found, min(len(found), FILES_PER_PACKAGE)))

@@ -1,0 +1,411 @@
+"""The figures of a replay: how often something was shown, taken and kept, what that saved, and how sure it was.
+
+Most figures are a sum over opportunities by another such sum; `FIGURES` names them, with the words of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from calomel.replay.opportunity import LogResult, Opportunity, Shown
+from calomel.replay.text_metrics import delta_chrf, is_exact, line_f1, position_error
+from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
+
+Of = Callable[[Opportunity], float | None]
+Score = Callable[[Floats, Floats], float | None]
+
+# A person saw these and decided: all others had no chance, or are reported apart.
+_JUDGED: Final = frozenset({"accepted", "partly", "rejected"})
+_BINS: Final = 10
+
+
+def judged(item: Opportunity) -> Shown | None:
+    """The suggestion, when a person could have decided about it, whether the gate let it through or not."""
+    found = item.candidate
+    return found if found is not None and found.outcome in _JUDGED else None
+
+
+def seen(item: Opportunity) -> Shown | None:
+    """The suggestion, when it was on the screen and long enough to count."""
+    return judged(item) if item.shown else None
+
+
+def was_asked(item: Opportunity) -> bool:
+    """A model worked for it, or an answer of a model was taken again."""
+    return item.candidate is not None or item.computed_tokens + item.cached_tokens > 0
+
+
+def of_seen(value: Callable[[Shown], float | None]) -> Of:
+    """`value` of what was seen; None for opportunities at which nothing was."""
+    return lambda item: None if (found := seen(item)) is None else value(found)
+
+
+def has_outcome(*outcomes: str) -> Of:
+    """1 for a seen suggestion that had one of these outcomes, 0 for others."""
+    return of_seen(lambda shown: float(shown.outcome in outcomes))
+
+
+def _each(_: Opportunity) -> float:
+    return 1.0
+
+
+def _is_seen(item: Opportunity) -> float:
+    return float(seen(item) is not None)
+
+
+def _kept(shown: Shown) -> float | None:
+    """Of what was taken, at least partly, and of which the log tells what became of it."""
+    return None if shown.outcome == "rejected" or shown.kept is None else float(shown.kept)
+
+
+def _best(score: Callable[[str, str, str], float]) -> Of:
+    """The best score against the texts that are right: what a scenario calls so, else what the person wrote."""
+    return of_seen(lambda shown: max((score(shown.before, shown.after, each) for each in right(shown)), default=None))
+
+
+def right(shown: Shown) -> tuple[str, ...]:
+    """The texts of its lines that are right."""
+    named = tuple(each for each in shown.alternatives if each is not None)
+    return named or (() if shown.expected is None else (shown.expected,))
+
+
+def _position(shown: Shown) -> float | None:
+    errors = [position_error(shown.before, shown.after, each) for each in right(shown)]
+    return min((float(each) for each in errors if each is not None), default=None)
+
+
+def _tokens(shown: Shown) -> float:
+    """Of what was accepted; of a part of a suggestion, its share of the tokens."""
+    if not shown.accepted_characters:
+        return 0.0
+    whole = max(1.0, shown.signals.get("characters_inserted", 0.0), float(shown.accepted_characters))
+    return max(1.0, shown.signals.get("tokens", 0.0)) * shown.accepted_characters / whole
+
+
+class Figure(NamedTuple):
+    """A sum over opportunities by another one.
+
+    Attributes:
+        of: summed; None counts as nothing.
+        over: what it is divided by; None: how many opportunities have a value at all.
+        words: in the table; empty: it stands in the JSON alone.
+        digits: behind the point; None: a share in percent.
+        share: zeros and ones, whose bounds are Wilson's where all are alike.
+    """
+
+    of: Of
+    over: Of | None = None
+    words: str = ""
+    digits: int | None = None
+    share: bool = False
+
+
+_saved: Final[Of] = of_seen(lambda shown: float(shown.saved_characters))
+_accepted_characters: Final[Of] = of_seen(lambda shown: float(shown.accepted_characters))
+
+FIGURES: Final[dict[str, Figure]] = {
+    "characters_per_opportunity": Figure(_saved, _each, "characters saved per opportunity", 3),
+    "accepted_characters_per_opportunity": Figure(
+        _accepted_characters, _each, "characters accepted per opportunity", 3
+    ),
+    "shown_rate": Figure(_is_seen, _each, "shown of opportunities", share=True),
+    "acceptance_rate": Figure(has_outcome("accepted"), _is_seen, "accepted of shown", share=True),
+    "partly_rate": Figure(has_outcome("partly"), _is_seen, "partly accepted of shown", share=True),
+    "kept_rate": Figure(of_seen(_kept), None, "kept of accepted", share=True),
+    "wasted_per_opportunity": Figure(has_outcome("rejected"), _each, share=True),
+    "exact_match": Figure(
+        _best(lambda _, after, expected: float(is_exact(after, expected))), None, "exact match", share=True
+    ),
+    "delta_chrf": Figure(_best(delta_chrf), None, "delta-chrF", 1),
+    "line_f1": Figure(_best(line_f1), None, "line F1", 3),
+    "reversal_ratio": Figure(of_seen(lambda shown: shown.signals.get("reversal_ratio")), None, "reversal ratio", 3),
+    "position_error": Figure(of_seen(_position), None, "position error, lines", 2),
+    "no_op_rate": Figure(of_seen(lambda shown: float(shown.before == shown.after)), None, "no-ops", share=True),
+    "parse_error_delta": Figure(
+        of_seen(lambda shown: shown.signals.get("parse_error_delta")), None, "parse errors added", 3
+    ),
+    "computed_tokens": Figure(lambda item: float(item.computed_tokens), was_asked, "tokens computed per question", 0),
+    "cached_tokens": Figure(lambda item: float(item.cached_tokens), was_asked, "tokens cached per question", 0),
+    "cached_share": Figure(
+        lambda item: float(item.cached_tokens), lambda item: float(item.computed_tokens + item.cached_tokens)
+    ),
+}
+# What the engine did; nothing where nobody counted.
+STEPS: Final[dict[str, Figure]] = {
+    "steps_per_question": Figure(lambda item: float(item.steps), was_asked, "steps of the engine per question", 2),
+    "rows_per_question": Figure(lambda item: float(item.rows), was_asked),
+    "steps_per_accepted_token": Figure(lambda item: float(item.steps), of_seen(_tokens), "steps per accepted token", 1),
+    "steps_per_accepted_character": Figure(
+        lambda item: float(item.steps), _accepted_characters, "steps per accepted character", 1
+    ),
+    "rows_per_accepted_character": Figure(lambda item: float(item.rows), _accepted_characters),
+}
+PERCENTILES: Final = (50, 95, 99)
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """All opportunities of ours, then all offers of the recorded assistants, so that both are drawn alike.
+
+    Attributes:
+        ours: our opportunities.
+        theirs: offers of the recorded assistants.
+        minutes: in which people typed, of all logs together.
+        typed: characters that the people typed.
+    """
+
+    ours: tuple[Opportunity, ...]
+    theirs: tuple[Opportunity, ...]
+    minutes: float
+    typed: int
+
+    @classmethod
+    def of(cls, results: Sequence[LogResult]) -> Offers:
+        """Those of all logs, in order."""
+        return cls(
+            tuple(item for result in results for item in result.opportunities),
+            tuple(item for result in results for item in result.recorded),
+            sum(result.active_minutes for result in results),
+            sum(result.typed_characters for result in results),
+        )
+
+    def resampling(self, seed: int) -> Resampling:
+        """Draws minutes of logs: what happens within one hangs together."""
+        return Resampling([(item.log, int(item.time // 60)) for item in (*self.ours, *self.theirs)], seed)
+
+    def column(self, of: Of) -> list[float]:
+        """For each of ours, then zeros for theirs."""
+        return [*(float(of(item) or 0.0) for item in self.ours), *([0.0] * len(self.theirs))]
+
+
+def measure(offers: Offers, resampling: Resampling) -> dict[str, Interval | None]:
+    """Every figure of ours, by name."""
+    found: dict[str, Interval | None] = {}
+    counted = any(item.steps for item in offers.ours)
+    for name, figure in {**FIGURES, **STEPS}.items():
+        over: Of = figure.over or (lambda item, of=figure.of: float(of(item) is not None))  # type: ignore[misc]
+        ratio = resampling.share if figure.share else resampling.ratio
+        known = counted or name not in STEPS
+        found[name] = ratio(offers.column(figure.of), offers.column(over)) if known else None
+    found["saved_share"] = resampling.rate(offers.column(_saved), offers.typed)
+    found["wasted_per_minute"] = resampling.rate(offers.column(has_outcome("rejected")), offers.minutes)
+    found |= _confidence(offers, resampling)
+    values = np.asarray([item.latency_ms for item in offers.ours])
+    asked = [number for number, item in enumerate(offers.ours) if was_asked(item)]
+    for percent in PERCENTILES:
+
+        def latency(items: Items, percent: int = percent) -> float | None:
+            return float(np.percentile(values[items], percent)) if len(items) else None
+
+        found[f"latency_p{percent}_ms"] = resampling.statistic(asked, latency)
+    return found
+
+
+def confidences(items: Sequence[Opportunity]) -> tuple[list[int], Floats, Floats]:
+    """Which items a person could have decided about; of all items, confidence, and 1 for taken whole.
+
+    Those that the gate held back count, too: otherwise it would judge itself.
+    """
+    found = [(number, shown) for number, item in enumerate(items) if (shown := judged(item)) is not None]
+    known = [(number, shown) for number, shown in found if isfinite(shown.confidence)]
+    scores, taken = np.zeros(len(items)), np.zeros(len(items))
+    for number, shown in known:
+        scores[number], taken[number] = shown.confidence, shown.outcome == "accepted"
+    return [number for number, _ in known], scores, taken
+
+
+def _confidence(offers: Offers, resampling: Resampling) -> dict[str, Interval | None]:
+    decided, scores, taken = confidences(offers.ours)
+    return ranking(resampling, decided, scores, taken)
+
+
+def ranking(resampling: Resampling, items: Sequence[int], scores: Floats, taken: Floats) -> dict[str, Interval | None]:
+    """How well confidences `scores` tell what is `taken` (1) from what is not (0), both `[n]`, over some `items`."""
+    found: dict[str, Interval | None] = {}
+    for name, score in SCORES.items():
+
+        def statistic(drawn: Items, score: Score = score) -> float | None:
+            return score(scores[drawn], taken[drawn])
+
+        found[name] = resampling.statistic(items, statistic)
+    return found
+
+
+def auroc(scores: Floats, taken: Floats) -> float | None:
+    """Probability that a taken suggestion has more confidence than one not taken; equal ones count half.
+
+    None when all or none were taken.
+    """
+    positives = float(taken.sum())
+    negatives = len(taken) - positives
+    if not positives or not negatives:
+        return None
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    return float((ranks @ taken - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def aurc(scores: Floats, taken: Floats) -> float | None:
+    """Area under the risk-coverage curve: the share not taken among the k surest, averaged over k (El-Yaniv 2010).
+
+    Equal confidences share their outcome, so that the order of suggestions decides nothing. None without suggestions.
+    """
+    if not len(taken):
+        return None
+    order = np.argsort(-scores, kind="stable")
+    _, inverse, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
+    even = (np.bincount(inverse, weights=taken[order]) / counts)[inverse]
+    return float(np.mean(1 - np.cumsum(even) / np.arange(1, len(even) + 1)))
+
+
+class Bin(NamedTuple):
+    """Suggestions whose confidence lies in [low, high): how many, their mean confidence, and the share taken."""
+
+    low: float
+    high: float
+    size: int
+    confidence: float
+    taken: float
+
+
+def reliability(scores: Floats, taken: Floats) -> list[Bin]:
+    """Ten bins of equal width, without the empty ones; the last one includes 1."""
+    place = np.clip((scores * _BINS).astype(np.int64), 0, _BINS - 1)
+    inside = [(at, place == at) for at in range(_BINS) if (place == at).any()]
+    return [
+        Bin(at / _BINS, (at + 1) / _BINS, int(here.sum()), float(scores[here].mean()), float(taken[here].mean()))
+        for at, here in inside
+    ]
+
+
+def ece(scores: Floats, taken: Floats) -> float | None:
+    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their sizes."""
+    bins = reliability(scores, taken)
+    return sum(each.size * abs(each.taken - each.confidence) for each in bins) / len(scores) if bins else None
+
+
+def brier(scores: Floats, taken: Floats) -> float | None:
+    """Mean squared distance of confidence and outcome (Brier 1950)."""
+    return float(np.mean((scores - taken) ** 2)) if len(scores) else None
+
+
+SCORES: Final[dict[str, Score]] = {"auroc": auroc, "ece": ece, "brier": brier, "aurc": aurc}
+
+MAKER_COUNTS: Final = ("proposed", "chosen", "shown", "accepted", "partly")
+
+
+def makers(ours: Sequence[Opportunity]) -> dict[str, dict[str, int]]:
+    """Opportunities by maker and by what became of its proposals.
+
+    Proposed: the maker had one. Chosen: its proposal was the surest that the gate saw. Shown: a person saw it. Accepted
+    and partly: of those shown.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    for item in ours:
+        chosen = "" if item.candidate is None else item.candidate.maker
+        for maker in {*item.makers, chosen} - {""}:
+            counted = counts.setdefault(maker, dict.fromkeys(MAKER_COUNTS, 0))
+            counted["proposed"] += 1
+            counted["chosen"] += maker == chosen
+            found = seen(item)
+            if maker == chosen and found is not None:
+                counted["shown"] += 1
+                if found.outcome != "rejected":
+                    counted[found.outcome] += 1
+    return dict(sorted(counts.items()))
+
+
+# Present in every summary, null for logs without a recorded assistant.
+RECORDED: Final = (
+    "recorded_shown_rate",
+    "recorded_acceptance_same_rule",
+    "acceptance_at_recorded_rate",
+    "acceptance_difference_at_recorded_rate",
+    "recorded_kept_rate",
+    "kept_rate_at_recorded_rate",
+    "recorded_characters_per_opportunity",
+    "characters_per_opportunity_at_recorded_rate",
+    "characters_difference_at_recorded_rate",
+    "real_acceptance_rate",
+)
+
+
+def recorded(
+    offers: Offers, resampling: Resampling, results: Sequence[LogResult]
+) -> tuple[dict[str, Interval | None], dict[str, int]]:
+    """Ours beside the recorded assistant, under the same simulated user and at its shown rate, and counts.
+
+    Our surest suggestions are taken, as many as it showed; which ones is not drawn anew in the intervals. For the
+    recorded assistant this is an upper bound: a text that was accepted stands in the log because it was offered. Empty
+    without offers.
+    """
+    shown_by_it = sum(seen(item) is not None for item in offers.theirs)
+    if not shown_by_it:
+        return {}, {}
+    accepts, real = sum(result.real_accepts for result in results), sum(result.real_offers for result in results)
+    own = _surest(offers.ours, shown_by_it)
+    zeros = [0.0] * len(offers.ours)
+    mine, its = {}, {}
+    for name, value in _BESIDE.items():
+        pairs = zip(offers.ours, own, strict=True)
+        values = [value(found) if chosen and (found := judged(item)) else None for item, chosen in pairs]
+        mine[name] = [*(each or 0.0 for each in values), *([0.0] * len(offers.theirs))]
+        theirs = [None if (found := seen(item)) is None else value(found) for item in offers.theirs]
+        its[name] = [*zeros, *(each or 0.0 for each in theirs)]
+    there = offers.column(_each)
+    sides = {name: ((mine[name], mine[over]), (its[name], its[over])) for name, over in _RATIOS.items()}
+    figures = {
+        "recorded_shown_rate": resampling.share(its["shown"], there),
+        "recorded_acceptance_same_rule": resampling.share(*sides["accepted"][1]),
+        "acceptance_at_recorded_rate": resampling.share(*sides["accepted"][0]),
+        "acceptance_difference_at_recorded_rate": resampling.difference(*sides["accepted"]),
+        "recorded_kept_rate": resampling.share(*sides["kept"][1]),
+        "kept_rate_at_recorded_rate": resampling.share(*sides["kept"][0]),
+        "recorded_characters_per_opportunity": resampling.ratio(its["saved"], there),
+        "characters_per_opportunity_at_recorded_rate": resampling.ratio(mine["saved"], there),
+        "characters_difference_at_recorded_rate": resampling.difference((mine["saved"], there), (its["saved"], there)),
+        "real_acceptance_rate": wilson(min(accepts, real), real),
+    }
+    counts = {"recorded_shown": shown_by_it, "shown_at_recorded_rate": sum(own)}
+    return figures, {**counts, "real_accepts": accepts, "real_offers": real}
+
+
+_BESIDE: Final[dict[str, Callable[[Shown], float | None]]] = {
+    "shown": lambda _: 1.0,
+    "accepted": lambda shown: float(shown.outcome == "accepted"),
+    "kept": _kept,
+    "followed": lambda shown: float(_kept(shown) is not None),
+    "saved": lambda shown: float(shown.saved_characters),
+}
+_RATIOS: Final = {"accepted": "shown", "kept": "followed"}
+
+
+def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
+    """Which suggestions that a person could have decided about are the `count` surest; of equals the earlier ones.
+
+    While the person writes what one of them proposed, another one of the same file would not have been asked for: the
+    less sure of two such is left out, so that no character is saved twice.
+    """
+    ranked = sorted(
+        (-shown.confidence if isfinite(shown.confidence) else 0.0, number)
+        for number, item in enumerate(items)
+        if (shown := judged(item)) is not None
+    )
+    chosen: set[int] = set()
+    spans: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for _, number in ranked:
+        if len(chosen) == count:
+            break
+        item = items[number]
+        given = None if item.candidate is None else item.candidate.given
+        span = (item.time, item.time if given is None else given)
+        taken = spans.setdefault((item.log, item.path), [])
+        if not any(span[0] < last and first < span[1] for first, last in taken):
+            taken.append(span)
+            chosen.add(number)
+    return [number in chosen for number in range(len(items))]

@@ -1,0 +1,239 @@
+"""How somebody may have made the hunks of a change: in which order, line by line, and with pauses where people pause.
+
+The order inside a commit is not known, and from top to bottom is wrong for most renames and new parameters. A hunk that
+defines a name comes before those that use it; beside that, files stay together, files with tests come last, and a file
+is edited downwards. Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often
+than within one. That people pause there is the idea of the Zed editor's examples; the numbers are ours.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from rapidfuzz import fuzz
+from rapidfuzz.distance import LCSseq
+
+from calomel.replay.events import Edit, shared_ends
+from calomel.suggest.diff import split_lines
+
+_WORD: Final = re.compile(r"[^\W\d]\w+")
+# A word of most languages that the name of something new follows, or a name that something is given to.
+_DEFINITION: Final = re.compile(
+    r"\b(?:def|class|func|fn|fun|function|struct|enum|trait|interface|type|typedef|union|module|mod|namespace|record"
+    r"|const|let|var|val|static|macro_rules!|#define|import|from|use|using|package)\s+(?:mut\s+|\*\s*)?([^\W\d]\w+)"
+    r"|^\s*(?:[\w.]+[ \t]+)?([^\W\d]\w+)[ \t]*(?::=|=(?!=)|:(?!:))"
+    r"|^\s*(?:(?:public|private|protected|internal|static|final|async|export|override|virtual|abstract)\s+)+"
+    r"(?:[\w<>\[\]?,.]+\s+)?([^\W\d]\w+)\s*\("
+    # A parameter, with its type.
+    r"|[(,]\s*(?:\w+\s+)?([^\W\d]\w+)\s*(?=[:,)=])",
+    re.MULTILINE,
+)
+_TEST: Final = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
+_Node = TypeVar("_Node", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that a commit replaced.
+
+    Attributes:
+        path: of the file, after the commit.
+        line: the first line before it, from 0.
+        start: of that line, in code points of the file before.
+        old, new: lines with their ends.
+    """
+
+    path: str
+    line: int
+    start: int
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
+    """What differs between two texts of a file, from top to bottom."""
+    old, new = split_lines(before), split_lines(after)
+    starts = [0]
+    for each in old:
+        starts.append(starts[-1] + len(each))
+    found: list[Hunk] = []
+    # Ends that are equal make up most of a file.
+    head, tail = shared_ends(old, new)
+    first, last = old[head : len(old) - tail], new[head : len(new) - tail]
+    for block in LCSseq.opcodes(first, last):
+        if block.tag == "equal":
+            continue
+        line = head + block.src_start
+        removed = tuple(first[block.src_start : block.src_end])
+        added = tuple(last[block.dest_start : block.dest_end])
+        if found and found[-1].line + len(found[-1].old) == line:
+            # A removal and an insertion at one place are one hunk.
+            before_it = found.pop()
+            removed, added, line = before_it.old + removed, before_it.new + added, before_it.line
+        found.append(Hunk(path, line, starts[line], removed, added))
+    return found
+
+
+def ordered(hunks: Sequence[Hunk]) -> list[Hunk]:
+    """All hunks of a commit, in the order somebody may have made them."""
+    files: dict[str, list[Hunk]] = {}
+    for hunk in sorted(hunks, key=lambda each: (bool(_TEST.search(each.path)), each.path, each.line)):
+        files.setdefault(hunk.path, []).append(hunk)
+    defined = {path: _union(defines(hunk) for hunk in inside) for path, inside in files.items()}
+    used = {path: _union(uses(hunk) for hunk in inside) for path, inside in files.items()}
+    order = _definitions_first(list(files), defined, used)
+    return [hunk for path in order for hunk in _within(files[path])]
+
+
+def defines(hunk: Hunk) -> frozenset[str]:
+    """Names that the hunk brings in where names are defined; those that stood there before are none."""
+    new = "".join(hunk.new)
+    old = set(_WORD.findall("".join(hunk.old)))
+    return frozenset(name for groups in _DEFINITION.findall(new) for name in groups if name and name not in old)
+
+
+def uses(hunk: Hunk) -> frozenset[str]:
+    """Names that the hunk brings in."""
+    return frozenset(_WORD.findall("".join(hunk.new))) - frozenset(_WORD.findall("".join(hunk.old)))
+
+
+def _within(hunks: Sequence[Hunk]) -> list[Hunk]:
+    lines = {hunk.line: hunk for hunk in hunks}
+    order = _definitions_first(
+        list(lines),
+        {line: defines(hunk) for line, hunk in lines.items()},
+        {line: uses(hunk) for line, hunk in lines.items()},
+    )
+    return [lines[line] for line in order]
+
+
+def _definitions_first(
+    nodes: Sequence[_Node], defined: Mapping[_Node, frozenset[str]], used: Mapping[_Node, frozenset[str]]
+) -> list[_Node]:
+    """The nodes in their order, but each behind those that define what it uses and does not define itself."""
+    left = list(nodes)
+    found: list[_Node] = []
+    while left:
+        ready = (
+            node
+            for node in left
+            if not any(defined[other] & (used[node] - defined[node]) for other in left if other != node)
+        )
+        # In a circle, the first one.
+        node = next(ready, left[0])
+        left.remove(node)
+        found.append(node)
+    return found
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+# 100 words a minute.
+KEY_SECONDS: Final = 0.12
+# Looking for the place of the next edit, and for the next file.
+HUNK_SECONDS: Final = 3.0
+FILE_SECONDS: Final = 6.0
+LINE_SECONDS: Final = 0.5
+PAUSE_SECONDS: Final = (0.4, 2.0)
+# Share of places of weight 1 that somebody pauses at: within a word, once in 40 letters.
+_SHARE: Final = 0.025
+_PIECE: Final = re.compile(r"\r\n|\w+|[ \t]+|[^\w \t]")
+_OPENING, _CLOSING, _OPERATORS = ",;:([{", ")]}", "+-*/%=<>!&|^~.?"
+# Lines that are more alike than this are edited, others are written anew.
+_ALIKE: Final = 50.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """One change of a text, and the seconds since the one before it."""
+
+    edit: Edit
+    seconds: float
+
+
+def strokes(hunk: Hunk, start: int, seed: str) -> Iterator[Stroke]:
+    """The changes that make a hunk, each in offsets of the text that the ones before it left.
+
+    Args:
+        hunk: of a commit.
+        start: where its first old line begins in the text now.
+        seed: of the pauses; the same one gives the same pauses.
+    """
+    chance = random.Random(seed)  # noqa: S311 - pauses that can be repeated, no secret
+    at = start
+    paired = _paired(hunk)
+    for old, new in zip(hunk.old[:paired], hunk.new[:paired], strict=True):
+        yield from _edited(old, new, at, chance)
+        at += len(new)
+    rest = sum(len(line) for line in hunk.old[paired:])
+    if rest:
+        yield Stroke(Edit(at, at + rest, ""), LINE_SECONDS)
+    for line in hunk.new[paired:]:
+        yield from _written(line, at, chance)
+        at += len(line)
+
+
+def _paired(hunk: Hunk) -> int:
+    """How many lines from the first on are edited in place."""
+    count = 0
+    for old, new in zip(hunk.old, hunk.new, strict=False):
+        if fuzz.ratio(old.strip(), new.strip()) < _ALIKE:
+            break
+        count += 1
+    return count
+
+
+def _edited(old: str, new: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    head, tail = shared_ends(old, new)
+    removed = len(old) - tail - head
+    if removed:
+        yield Stroke(Edit(at + head, at + head + removed, ""), LINE_SECONDS)
+    yield from typed(new[head : len(new) - tail], at + head, chance)
+
+
+def _written(line: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    """A new line: opened with its indentation, as an editor does it, then typed."""
+    content = line.rstrip("\r\n")
+    indent = content[: len(content) - len(content.lstrip(" \t"))]
+    opened = indent + line[len(content) :]
+    if opened:
+        yield Stroke(Edit(at, at, opened), LINE_SECONDS)
+    yield from typed(content[len(indent) :], at + len(indent), chance)
+
+
+def typed(text: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    """Key by key: whoever waits for a pause has to see none within a word that is typed in one go."""
+    wait = 0.0
+    for piece in _pieces(text, chance):
+        for key in (piece,) if piece == "\r\n" else piece:
+            yield Stroke(Edit(at, at, key), wait + KEY_SECONDS)
+            at += len(key)
+            wait = 0.0
+        wait = chance.uniform(*PAUSE_SECONDS) if chance.random() < _SHARE * _weight(piece) else 0.0
+
+
+def _pieces(text: str, chance: random.Random) -> Iterator[str]:
+    """Words and marks; now and then somebody stops within a word."""
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        cut = next((place for place in range(1, len(piece)) if chance.random() < _SHARE), None)
+        if piece[0].isalnum() and cut is not None:
+            yield piece[:cut]
+            piece = piece[cut:]
+        yield piece
+
+
+def _weight(piece: str) -> int:
+    if piece in _OPENING:
+        return 9
+    if piece in _CLOSING or piece[-1].isalnum() or piece[-1] == "_":
+        return 7
+    if piece.isspace():
+        return 5
+    return 4 if piece in _OPERATORS else 2

@@ -1,0 +1,222 @@
+"""Packed files as logs: stories of edits, typed change by change, and files of a corpus, written anew.
+
+Pauses of stories are made up as for a history. A history of finished states knows no typing errors, no words chosen
+twice and no beginnings given up: in the second kind a file lacks some of its blocks, and they are typed key by key,
+with errors that are noticed later, words that give way to other ones, and lines that are begun and deleted again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from calomel.replay.events import (
+    Changed,
+    Checks,
+    Edit,
+    Event,
+    Focused,
+    LogError,
+    Opened,
+    ReplayLog,
+    Selected,
+    apply_edits,
+    language_of,
+)
+from calomel.replay.hunks import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke, hunks_between, strokes, typed
+from calomel.report.heldout import BenchDataError, packed_rows
+from calomel.report.stories import Story, read_stories
+
+# Where packages lie in Debian: `gocode/src/HOST/OWNER/NAME`, `registry/NAME`.
+_DEPTHS: Final = {"gocode": 5, "registry": 2}
+_ANYWHERE: Final = frozenset(
+    {"src", "lib", "source", "examples", "dist", "test", "tests", "package", "packages", "build", "esm"}
+)
+
+
+def read_packed_logs(path: Path) -> list[ReplayLog]:
+    """The logs in a file of stories of edits, or of files of a corpus: what the first line is, all are.
+
+    Raises LogError.
+    """
+    try:
+        rows = list(packed_rows(path))
+        if rows and "changes" in rows[0]:
+            found = [story_log(story) for story in read_stories(path)]
+        else:
+            found = [log for row in rows if (log := writing_log(row["path"], row["text"], row.get("package", "")))]
+    except BenchDataError as error:
+        raise LogError(str(error)) from error
+    except KeyError as error:
+        raise LogError(f"{path} holds neither stories of edits nor files: {error} is missing.") from error
+    if not found:
+        raise LogError(f"{path} holds nothing that can be played: no story, and no file with blocks to write.")
+    return found
+
+
+def story_log(story: Story) -> ReplayLog:
+    """Its changes, typed."""
+    language = language_of(story.path)
+    events: list[Event] = [Opened(0, 0.0, story.path, language, story.text), Focused(0, 0.0, story.path)]
+    text = story.text
+    time = 0.0
+    for number, change in enumerate(story.changes, 1):
+        after = change.apply(text)
+        for event in _changes(story, number, text, after, time):
+            events.append(event)
+            time = event.time
+        text = after
+    checks = Checks(end_content_right=text == story.after(len(story.changes)))
+    metadata = {"group": package_of(story.path), "kind": story.kind}
+    return ReplayLog(f"{story.kind}-{story.id}", "story", events, checks=checks, metadata=metadata)
+
+
+def package_of(path: str) -> str:
+    """The package, as far as a path tells it; the path itself where it begins as many do."""
+    parts = path.split("/")
+    for name, depth in _DEPTHS.items():
+        if name in parts:
+            return "/".join(parts[: parts.index(name) + depth])
+    return path if len(parts) == 1 or parts[0] in _ANYWHERE else parts[0]
+
+
+def _changes(story: Story, entry: int, before: str, after: str, time: float) -> Iterator[Changed | Selected]:
+    """One change: the cursor goes there, and the lines are typed."""
+    text, moved = before, 0
+    for hunk in hunks_between(story.path, before, after):
+        time += HUNK_SECONDS
+        for number, stroke in enumerate(strokes(hunk, hunk.start + moved, f"{story.id}:{entry}:{hunk.line}")):
+            if number == 0:
+                yield Selected(entry, round(time, 3), story.path, stroke.edit.start, stroke.edit.start)
+            time += stroke.seconds
+            yield Changed(entry, round(time, 3), story.path, (stroke.edit,), "typed")
+            text = apply_edits(text, (stroke.edit,))
+        moved += sum(map(len, hunk.new)) - sum(map(len, hunk.old))
+    if text != after:
+        raise LogError(f"{story.path}: a change cannot be typed")
+
+
+# Of the text around the blocks.
+_CHARACTERS: Final = 12_000
+_BLOCKS: Final = (2, 4)
+_LINES: Final = (3, 12)
+# Shares of words with a typing error, of words that were another one first, and of lines that were another one first.
+# In a recorded session of 92 minutes 488 of 3,247 changes delete, and 430 replace.
+_ERRORS: Final = 0.05
+_OTHER_WORDS: Final = 0.06
+_OTHER_LINES: Final = 0.06
+# Keys until somebody notices an error.
+_NOTICED: Final = (0, 4)
+_NEIGHBOURS: Final = "asdfghjklqwertyuiopzxcvbnm"
+_PIECE: Final = re.compile(r"\w+|[^\w\n]+")
+_WORD: Final = re.compile(r"[^\W\d]\w{2,}")
+_LONGEST_WORD: Final = 24
+
+
+def writing_log(path: str, text: str, package: str = "") -> ReplayLog | None:
+    """Somebody writes blocks of a file of a package; None where the file is too small or has none."""
+    name = hashlib.sha256(f"{path}\n{text}".encode(errors="surrogatepass")).hexdigest()[:12]
+    chance = random.Random(name)  # noqa: S311 - a session that can be repeated, no secret
+    text = _cropped(text, chance)
+    lines = text.splitlines(keepends=True)
+    blocks = _blocks(lines, chance)
+    if not blocks or "\r" in text:
+        return None
+    missing = {row for first, last in blocks for row in range(first, last)}
+    now = "".join(line for row, line in enumerate(lines) if row not in missing)
+    language = language_of(path)
+    events: list[Event] = [Opened(0, 0.0, path, language, now), Focused(0, 0.0, path)]
+    time = 0.0
+    for entry, (first, last) in enumerate(blocks, 1):
+        time += HUNK_SECONDS * chance.uniform(1, 5)
+        at = sum(len(line) for row, line in enumerate(lines) if row < first)
+        events.append(Selected(entry, round(time, 3), path, at, at))
+        for stroke in _written(lines[first:last], lines, at, chance):
+            time += stroke.seconds
+            events.append(Changed(entry, round(time, 3), path, (stroke.edit,), "typed"))
+            now = apply_edits(now, (stroke.edit,))
+    checks = Checks(end_content_right=now == text)
+    return ReplayLog(f"writing-{name}", "story", events, checks=checks, metadata={"group": package or package_of(path)})
+
+
+def _cropped(text: str, chance: random.Random) -> str:
+    """Whole lines of a file, not too many."""
+    if len(text) <= _CHARACTERS:
+        return text if text.endswith("\n") else f"{text}\n"
+    begin = text.rfind("\n", 0, chance.randrange(len(text) - _CHARACTERS)) + 1
+    return text[begin : text.rfind("\n", 0, begin + _CHARACTERS) + 1]
+
+
+def _blocks(lines: list[str], chance: random.Random) -> list[tuple[int, int]]:
+    """First and last line of runs of lines, from top to bottom, apart from each other."""
+    starts = [row for row in range(2, len(lines) - _LINES[1]) if lines[row].strip() and not lines[row - 1].strip()]
+    chance.shuffle(starts)
+    found: list[tuple[int, int]] = []
+    for row in starts:
+        last = row + chance.randint(*_LINES)
+        if all(last + 1 < first or row > end + 1 for first, end in found):
+            found.append((row, last))
+        if len(found) == _BLOCKS[1]:
+            break
+    return sorted(found) if len(found) >= _BLOCKS[0] else []
+
+
+def _written(block: list[str], lines: list[str], at: int, chance: random.Random) -> Iterator[Stroke]:
+    """The block's lines, each opened with its indentation and then typed, with detours."""
+    for line in block:
+        content = line.rstrip("\n")
+        indent = content[: len(content) - len(content.lstrip(" \t"))]
+        yield Stroke(Edit(at, at, f"{indent}\n"), LINE_SECONDS)
+        place = at + len(indent)
+        if chance.random() < _OTHER_LINES:
+            other = chance.choice(lines).strip()[: chance.randint(4, 30)]
+            yield from typed(other, place, chance)
+            yield from _deleted(place, other, chance)
+        yield from _with_errors(content[len(indent) :], lines, place, chance)
+        at += len(line)
+
+
+def _with_errors(text: str, lines: list[str], at: int, chance: random.Random) -> Iterator[Stroke]:
+    for found in _PIECE.finditer(text):
+        piece = found[0]
+        if len(piece) > 2 and piece[0].isalpha() and chance.random() < _ERRORS:  # noqa: PLR2004 (words)
+            yield from _mistyped(piece, at, chance)
+        elif len(piece) > 2 and piece[0].isalpha() and chance.random() < _OTHER_WORDS:  # noqa: PLR2004
+            other = _other_word(lines, piece, chance)
+            yield from typed(other, at, chance)
+            yield from _deleted(at, other, chance)
+            yield from typed(piece, at, chance)
+        else:
+            yield from typed(piece, at, chance)
+        at += len(piece)
+
+
+def _mistyped(word: str, at: int, chance: random.Random) -> Iterator[Stroke]:
+    """A wrong key, some more keys, then all of them taken back and typed right."""
+    wrong = chance.randrange(1, len(word))
+    end = min(len(word), wrong + 1 + chance.randint(*_NOTICED))
+    first = word[:wrong] + chance.choice(_NEIGHBOURS) + word[wrong + 1 : end]
+    yield from typed(first, at, chance)
+    yield from _deleted(at + wrong, first[wrong:], chance)
+    yield from typed(word[wrong:], at + wrong, chance)
+
+
+def _deleted(at: int, text: str, chance: random.Random) -> Iterator[Stroke]:
+    """Backspace after backspace, after a moment's thought."""
+    wait = chance.uniform(0.2, 1.5)
+    for end in range(at + len(text), at, -1):
+        yield Stroke(Edit(end - 1, end, ""), wait + KEY_SECONDS)
+        wait = 0.0
+
+
+def _other_word(lines: list[str], word: str, chance: random.Random) -> str:
+    """Some word of the file that is not this one."""
+    for _ in range(8):
+        words = [found[0] for found in _WORD.finditer(chance.choice(lines)) if found[0] != word]
+        if words:
+            return chance.choice(words)[:_LONGEST_WORD]
+    return word[::-1]

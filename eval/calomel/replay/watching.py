@@ -1,0 +1,126 @@
+"""What a replay puts between the suggester and the model, and before its gate: the log's clock, and open eyes."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Final
+
+from calomel.replay.log_time import LogTime
+from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
+from calomel.suggest.gate import Gate, Hide, Signals, ThresholdGate, Verdict
+from calomel.suggest.silence import SilenceReason
+
+# As many as answers are cached: any of them may be offered later.
+_REMEMBERED: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the gate was asked, and what it said."""
+
+    candidate: Candidate
+    signals: Signals
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class HideAll:
+    """Shows nothing, so that no place hides the next one: for those who want to know all that there is to decide."""
+
+    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
+        """As sure as a threshold would be."""
+        verdict = ThresholdGate().decide(candidate, signals)
+        return Hide(SilenceReason.LOW_CONFIDENCE, verdict.probability)
+
+
+class WatchedGate:
+    """Decides as another gate does."""
+
+    def __init__(self, gate: Gate) -> None:
+        # Of what was decided since somebody set it to None, the surest: one question may have several candidates.
+        self.best: Decision | None = None
+        self._gate = gate
+        self._decisions: deque[Decision] = deque(maxlen=_REMEMBERED)
+
+    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
+        """Show or hide."""
+        made = Decision(candidate, signals, self._gate.decide(candidate, signals))
+        self._decisions.append(made)
+        if self.best is None or made.verdict.probability > self.best.verdict.probability:
+            self.best = made
+        return made.verdict
+
+    def about(self, candidate: Candidate) -> Decision | None:
+        """What was decided about a candidate."""
+        return next((each for each in reversed(self._decisions) if each.candidate is candidate), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One question that the model answered: seconds, tokens of the prompt that it read, and that it knew.
+
+    `makers`: of candidates that would change something. `steps`, `rows`: what the engine did for it, where that counts;
+    of a question that was dropped meanwhile, as far as it came.
+    """
+
+    seconds: float
+    computed_tokens: int
+    cached_tokens: int
+    makers: frozenset[str] = frozenset()
+    steps: int = 0
+    rows: int = 0
+
+
+class TimedCompleter:
+    """A `Completer` whose answers arrive on the log's clock.
+
+    Args:
+        inner: the model.
+        log_time: of the log.
+        latency: seconds of every answer; None for those that it really takes.
+    """
+
+    def __init__(self, inner: Completer, log_time: LogTime, latency: float | None) -> None:
+        self.asked = 0
+        self.answered: list[Answered] = []
+        self._inner = inner
+        self._time = log_time
+        self._latency = latency
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question. Raises CompleterError."""
+        self.asked += 1
+        if self._latency is not None:
+            # Whoever gives up meanwhile costs nothing. A slow machine must not change what a fixed latency gives.
+            request = replace(request, deadline=None)
+            await self._time.sleep(self._latency)
+        began, (steps, rows) = self._time.now, self._done
+        answer: CompleteAnswer | None = None
+        try:
+            answer = await self._time.compute(self._inner.complete(request))
+        finally:
+            done = self._done[0] - steps, self._done[1] - rows
+            seconds = self._time.now - began
+            if answer is None:
+                self.answered.append(Answered(seconds, 0, 0, frozenset(), *done))
+        computed = max(0, answer.context_tokens - answer.cached_tokens)
+        seconds = seconds if self._latency is None else self._latency
+        region = request.parts.region
+        as_it_is = "" if region is None else region.text
+        makers = frozenset(candidate.maker for candidate in answer.candidates if candidate.text != as_it_is)
+        self.answered.append(Answered(seconds, computed, answer.cached_tokens, makers, *done))
+        return answer
+
+    async def info(self) -> ModelInfo:
+        """What the model can do."""
+        return await self._inner.info()
+
+    async def aclose(self) -> None:
+        """Nothing: the model belongs to who made it."""
+
+    @property
+    def _done(self) -> tuple[int, int]:
+        """Steps of the engine so far, and rows of its forwards; zeros where it does not count."""
+        work = getattr(self._inner, "work", None)
+        return (0, 0) if work is None else (work.steps, work.rows)

@@ -1,0 +1,254 @@
+"""A bench's result: flat keys for machines, tables for people, and what it was measured with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import resource
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import calomel
+from calomel.report.stats import Interval
+from calomel.storage import write_whole
+
+# The packages whose code decides a bench's result; a change in any of them makes earlier results another measurement.
+MEASURED_PACKAGES = (
+    "engine", "families", "prompts", "selectivity", "workspace", "context", "suggest", "replay", "bench",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine in words; no host or user name."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+
+    def __str__(self) -> str:
+        """One line for a report."""
+        return f"{self.cpu}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, Python {self.python}"
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Command, commit, machine and date: what every result carries."""
+
+    command: str
+    commit: str
+    dirty: bool
+    machine: Machine
+    date: str
+
+
+def describe_machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> Machine:
+    """Read the processor's name and what this process may use of it."""
+    cpu = platform.processor() or platform.machine()
+    if cpuinfo.exists():
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+        cpu = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), cpu)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return Machine(cpu, cores, memory, f"{platform.system()} {platform.machine()}", platform.python_version())
+
+
+def describe_run(command: str | None = None, *, now: datetime | None = None) -> Provenance:
+    """The provenance of a run that starts now; `command` defaults to this process's own command line."""
+    root = Path(__file__).resolve().parent
+    commit = _git(root, "rev-parse", "HEAD") or "unknown"
+    dirty = bool(_git(root, "status", "--porcelain", "--", ":(top)", ":(top,exclude)docs"))
+    line = command if command is not None else shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    date = (now if now is not None else datetime.now(UTC)).strftime("%Y-%m-%d")
+    return Provenance(line, commit, dirty, describe_machine(), date)
+
+
+def weights_hash(folder: Path) -> str:
+    """SHA-256 over every checkpoint file of `folder` (weights, configuration, tokenizer), names included."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".safetensors", ".json"}:
+            digest.update(path.name.encode())
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def source_hash() -> str:
+    """SHA-256 over the Python sources of the packages that decide a bench's result."""
+    digest = hashlib.sha256()
+    for portion in sorted(Path(entry) for entry in calomel.__path__):
+        for package in MEASURED_PACKAGES:
+            for path in sorted((portion / package).rglob("*.py")):
+                digest.update(f"{package}/{path.name}".encode())
+                digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Output of a git command in `folder`; None outside a work tree or without git."""
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed arguments
+            ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=30,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+# getrusage counts KiB on Linux, bytes on macOS.
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def peak_memory(device: str) -> dict[str, Value]:
+    """`peak_memory_mib` (resident, whole process) and, on a GPU, `gpu_peak_memory_mib` (allocated tensors)."""
+    keys: dict[str, Value] = {"peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT / 2**20}
+    if device.startswith("cuda"):
+        import torch
+
+        keys["gpu_peak_memory_mib"] = torch.cuda.max_memory_allocated(device) / 2**20
+    return keys
+
+
+Value = float | int | str | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of ready-made cells under a title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def to_markdown(self) -> str:
+        """A GitHub-flavoured table; the first column is text, the others are numbers."""
+        lines = [
+            f"### {self.title}",
+            "",
+            "| " + " | ".join(self.columns) + " |",
+            "|---|" + "---:|" * (len(self.columns) - 1),
+            *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in self.rows),
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of one bench.
+
+    Attributes:
+        bench: its name.
+        flat: figures by name.
+        tables: the same for people.
+        notes: sentences: definitions, what was skipped and why.
+        provenance: what it was measured with.
+        details: what is written beside the figures, such as a row for each case.
+    """
+
+    bench: str
+    flat: Mapping[str, Value]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    provenance: Provenance
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The flat keys, with the provenance among them, and the details."""
+        made = self.provenance
+        origin: dict[str, Value] = {
+            "bench": self.bench,
+            "command": made.command,
+            "commit": made.commit,
+            "dirty": made.dirty,
+            "date": made.date,
+            "machine": str(made.machine),
+            "cpu": made.machine.cpu,
+            "cores": made.machine.cores,
+        }
+        return json.dumps({**origin, **self.flat, **self.details}, indent=2) + "\n"
+
+    def to_markdown(self) -> str:
+        """The page for docs/results/."""
+        made = self.provenance
+        dirty = " with uncommitted changes" if made.dirty else ""
+        loaded = ["", "**Another load was on the machine: the times are not representative.**"]
+        return "\n".join(
+            [
+                f"# {self.bench}",
+                "",
+                f"    {made.command}",
+                "",
+                f"Commit `{made.commit}`{dirty}, {made.date}, on {made.machine}.",
+                *(loaded if self.flat.get("loaded") else []),
+                *(part for table in self.tables for part in ("", table.to_markdown())),
+                "",
+                *(f"* {note}" for note in self.notes),
+                "",
+            ]
+        )
+
+    def write(self, *, json_path: Path | None, results: Path | None) -> None:
+        """Write the flat keys to `json_path` and the page with its keys into the folder `results`, where given."""
+        if json_path is not None:
+            json_path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(json_path, self.to_json())
+        if results is not None:
+            results.mkdir(parents=True, exist_ok=True)
+            stem = self.bench.replace(" ", "-")
+            write_whole(results / f"{stem}.md", self.to_markdown())
+            write_whole(results / f"{stem}.json", self.to_json())
+
+
+def put_interval(flat: dict[str, Value], key: str, interval: Interval | None) -> None:
+    """Set `key`, `key_low`, `key_high` and `key_n`; nothing observed leaves the value null and n at 0."""
+    flat[key] = None if interval is None else interval.value
+    flat[f"{key}_low"] = None if interval is None else interval.low
+    flat[f"{key}_high"] = None if interval is None else interval.high
+    flat[f"{key}_n"] = 0 if interval is None else interval.n
+
+
+def figures_table(title: str, flat: Mapping[str, Value]) -> Table:
+    """The keys and their numbers, one a row; what is true or false is no figure."""
+    rows = [
+        (key, number_cell(float(value) if isinstance(value, int | float) else None, 3))
+        for key, value in flat.items()
+        if not isinstance(value, bool)
+    ]
+    return Table(title, ("figure", "value"), tuple(rows))
+
+
+def percent_cell(interval: Interval | None) -> str:
+    """A share in percent with its bounds."""
+    if interval is None:
+        return "-"
+    return f"{interval.value:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def number_cell(value: float | None, digits: int = 2) -> str:
+    """A number, or a dash where nothing was measured."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def value_of(interval: Interval | None) -> float | None:
+    """The estimate; None of nothing."""
+    return None if interval is None else interval.value
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """The value with so many digits behind the point; None of none."""
+    return None if value is None else round(value, digits)

@@ -1,0 +1,177 @@
+"""What long runs have in common: a journal to go on from, a line about progress, a look at the machine's load."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from calomel.storage import write_whole
+
+
+def cache_folder() -> Path:
+    """Where journals lie unless an option says otherwise: `$XDG_CACHE_HOME/calomel/bench`."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "calomel" / "bench"
+
+
+class Journal:
+    """A JSON-lines file of `{"key": ..., "record": {...}}`, named after everything that its results depend on."""
+
+    def __init__(self, folder: Path, bench: str, depends_on: Mapping[str, Any], *, resume: bool = True) -> None:
+        """Open, or with `resume` False start again, the journal of exactly these dependencies."""
+        text = json.dumps(depends_on, sort_keys=True, default=str)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{bench}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
+        self._records: dict[str, dict[str, Any]] = {}
+        if resume and self.path.exists():
+            self._read()
+        else:
+            self.path.write_text("", encoding="utf-8")
+        self.resumed = len(self._records)
+        self._file = self.path.open("a", encoding="utf-8")
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The record under `key`, if it was measured before."""
+        return self._records.get(key)
+
+    def put(self, key: str, record: dict[str, Any]) -> None:
+        """Remember `record`, on disk at once."""
+        self._records[key] = record
+        self._file.write(json.dumps({"key": key, "record": record}) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; the records stay readable."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def _read(self) -> None:
+        """Load every whole line; a line cut off by an interruption is dropped from the file as well."""
+        whole: list[str] = []
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                entry = json.loads(line)
+                self._records[entry["key"]] = entry["record"]
+            except (json.JSONDecodeError, KeyError, TypeError):
+                continue
+            whole.append(line + "\n")
+        write_whole(self.path, "".join(whole))
+
+
+EVERY_SECONDS = 5.0
+
+
+class Progress:
+    """Counts items of a phase and says so at most every five seconds, and at the phase's end."""
+
+    def __init__(self, *, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Write to `stream`, stderr unless given."""
+        self._stream = stream if stream is not None else sys.stderr
+        self._clock = clock
+        self._phase, self._total, self._done = "", 0, 0
+        self._started = self._said = clock()
+
+    def phase(self, name: str, total: int) -> None:
+        """Begin a phase of `total` items."""
+        self._phase, self._total, self._done = name, total, 0
+        self._started = self._said = self._clock()
+        self.say(f"{name}: {total} to do")
+
+    def step(self, note: str = "") -> None:
+        """One more item is done."""
+        self._done += 1
+        now = self._clock()
+        if now - self._said >= EVERY_SECONDS or self._done == self._total:
+            self._said = now
+            rate = self._done / max(now - self._started, 1e-9)
+            self.say(f"{self._phase}: {self._done}/{self._total}, {rate:.1f}/s {note}".rstrip())
+
+    def say(self, sentence: str) -> None:
+        """Write one line."""
+        self._stream.write(sentence + "\n")
+        self._stream.flush()
+
+
+# Other processes used more than this many cores on average: the times of the run are marked.
+LOADED_CORES = 0.2
+# /proc/stat counts in hundredths of a second; a shorter window would be noise.
+WINDOW_SECONDS = 1.0
+
+
+def busy_seconds(stat: Path = Path("/proc/stat")) -> float | None:
+    """Seconds that all processors together were busy since boot; None where the system does not tell."""
+    try:
+        fields = stat.read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in fields[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Processor seconds of this process, its threads and its ended children."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class LoadWatch:
+    """Samples the load of other processes whenever it is asked and a window has passed."""
+
+    def __init__(
+        self,
+        *,
+        busy: Callable[[], float | None] = busy_seconds,
+        own: Callable[[], float] = own_seconds,
+        clock: Callable[[], float] = time.monotonic,
+        loadavg: Callable[[], float] = lambda: os.getloadavg()[0],
+    ) -> None:
+        """Start the first window; the readers are parameters so that a test can supply its own."""
+        self._busy, self._own, self._clock, self._loadavg = busy, own, clock, loadavg
+        self._mark = (clock(), busy(), own())
+        self._latest: float | None = None
+
+    def others(self) -> float:
+        """Cores that other processes used in the newest full window (the running one before the first is full)."""
+        now, busy, own = self._clock(), self._busy(), self._own()
+        started, busy_then, own_then = self._mark
+        if now - started >= WINDOW_SECONDS or self._latest is None:
+            latest = self._between(now - started, busy, busy_then, own - own_then)
+            if now - started >= WINDOW_SECONDS:
+                self._mark = (now, busy, own)
+                self._latest = latest
+            return latest
+        return self._latest
+
+    def keys(self, samples: Sequence[float]) -> dict[str, float | bool]:
+        """What the samples of a whole run say, as keys of a report; the load average is that at the end."""
+        mean = fmean(samples) if samples else 0.0
+        return {
+            "loaded": mean > LOADED_CORES,
+            "load_other_cores": mean,
+            "load_other_cores_max": max(samples, default=0.0),
+            "loadavg": self._loadavg(),
+        }
+
+    def _between(self, seconds: float, busy: float | None, busy_then: float | None, own: float) -> float:
+        if busy is None or busy_then is None:
+            return max(0.0, self._loadavg() - 1.0)
+        if seconds < WINDOW_SECONDS / 10:
+            return 0.0
+        return max(0.0, (busy - busy_then - own) / seconds)

@@ -1,0 +1,254 @@
+"""Held-out edits: stories of one intent each in packages that no training corpus contains, and moments of them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import zstandard
+
+from calomel.report.heldout import BenchDataError
+
+HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.zst"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Replace the characters from `start` to `end` by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+    def apply(self, text: str) -> str:
+        """The text behind it."""
+        return text[: self.start] + self.text + text[self.end :]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A text and what a person does to it, change by change.
+
+    Attributes:
+        kind: of the intent, such as `rename`.
+        language: of the file.
+        path: of the file.
+        text: before the first change.
+        changes: each in offsets of the text that the earlier ones leave.
+    """
+
+    kind: str
+    language: str
+    path: str
+    text: str
+    changes: tuple[Change, ...]
+
+    @property
+    def id(self) -> str:
+        """Short and the same in every run."""
+        rows = [[change.start, change.end, change.text] for change in self.changes]
+        told = json.dumps([self.kind, self.path, self.text, rows])
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def after(self, count: int) -> str:
+        """The text behind the first `count` changes."""
+        text = self.text
+        for change in self.changes[:count]:
+            text = change.apply(text)
+        return text
+
+
+def read_stories(path: Path | None = None) -> tuple[Story, ...]:
+    """The committed held-out stories, or those at `path`: JSON lines, compressed with zstandard.
+
+    Raises:
+        BenchDataError: the file is absent or not what it should be.
+    """
+    source = path if path is not None else HELDOUT_EDITS
+    try:
+        with source.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
+            return tuple(_story(line, source) for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"))
+    except FileNotFoundError as error:
+        raise BenchDataError(f"{source} does not exist; it holds stories of edits") from error
+    except (zstandard.ZstdError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        raise BenchDataError(f"{source} is damaged: {error!r}") from error
+
+
+def composed(length: int, changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Changes made one behind the other, as changes of the text of `length` before the first: sorted, not touching.
+
+    Changes of one place, or of neighbouring ones, become one.
+    """
+    # Where each character of the text so far comes from; a string is one that was written.
+    origin: list[int | str] = list(range(length))
+    for change in changes:
+        origin[change.start : change.end] = list(change.text)
+    found: list[Change] = []
+    at, written = 0, ""
+    for each in (*origin, length):
+        if isinstance(each, str):
+            written += each
+            continue
+        if written or each > at:
+            found.append(Change(at, each, written))
+        at, written = each + 1, ""
+    return tuple(found)
+
+
+def _story(line: str, source: Path) -> Story:
+    row = json.loads(line)
+    changes = tuple(Change(int(start), int(end), str(text)) for start, end, text in row["changes"])
+    story = Story(str(row["kind"]), str(row["language"]), str(row["path"]), str(row["text"]), changes)
+    length = len(story.text)
+    for change in changes:
+        if not 0 <= change.start <= change.end <= length:
+            raise BenchDataError(f"{source} has a change outside of its text: {story.path}, {story.kind}")
+        length += len(change.text) - (change.end - change.start)
+    return story
+
+
+# Where people pause within an edit, and how often; behind other characters 3, within a word 1.
+_PAUSES: Final = {**dict.fromkeys(",;:([{=", 10), **dict.fromkeys(")]}", 8), **dict.fromkeys(" \t\n", 6)}
+_PAUSES_ELSEWHERE, _PAUSES_AT_WORD_END, _PAUSES_IN_WORD = 3, 8, 1
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One question: which edit comes next, if any?
+
+    Attributes:
+        story: that it is a moment of.
+        done: the changes so far, in order; the last one may be half of the story's.
+        coming: what is still to come, in offsets of the text now, sorted and apart; empty where silence is right.
+        half: the last change is only half done.
+    """
+
+    story: Story
+    done: tuple[Change, ...]
+    coming: tuple[Change, ...]
+    half: bool = field(default=False)
+
+    @property
+    def id(self) -> str:
+        """The story's, and how many changes are done."""
+        return f"{self.story.id}-{len(self.done)}{'h' if self.half else ''}"
+
+    @property
+    def silent(self) -> bool:
+        """Whether there is nothing left to do."""
+        return not self.coming
+
+    @cached_property
+    def text(self) -> str:
+        """The document now."""
+        text = self.story.text
+        for change in self.done:
+            text = change.apply(text)
+        return text
+
+    @property
+    def cursor(self) -> int:
+        """Behind what was written last."""
+        last = self.done[-1]
+        return last.start + len(last.text)
+
+    def right(self, result: str) -> bool:
+        """Whether a suggestion that makes the document `result` is right.
+
+        It is where it carries out at least one change that is still to come, each of them whole, and nothing else. A
+        person may go on at any of the places, and a suggestion may do several.
+        """
+        # Reachable places of `result` behind each change, each with whether a change was made on the way.
+        reached = {(0, False)}
+        at = 0
+        for change in self.coming:
+            gap, old = self.text[at : change.start], self.text[change.start : change.end]
+            behind = {(place + len(gap), done) for place, done in reached if result.startswith(gap, place)}
+            reached = {(place + len(old), done) for place, done in behind if result.startswith(old, place)}
+            reached |= {
+                (place + len(change.text), True) for place, _ in behind if result.startswith(change.text, place)
+            }
+            at = change.end
+        rest = self.text[at:]
+        return any(done and result[place:] == rest for place, done in reached)
+
+
+def moments(story: Story) -> tuple[Moment, ...]:
+    """One moment in the middle of a story, and the one at its end.
+
+    The middle is drawn by the story's id: behind some of its changes, but not all. A story of one change is interrupted
+    within it, where there is enough to write.
+    """
+    rng = random.Random(story.id)  # noqa: S311 - a draw that is the same in every run
+    found = []
+    if len(story.changes) > 1:
+        count = rng.randrange(1, len(story.changes))
+        found.append(_moment(story, story.changes[:count], story.changes[count:]))
+    else:
+        found += _interrupted(story, rng)
+    if story.changes:
+        found.append(_moment(story, story.changes, ()))
+    # A change that another one takes back leaves nothing to do, and was no story.
+    return tuple(moment for moment in found if moment.silent == (moment is found[-1]))
+
+
+def chosen(stories: Iterable[Story], kinds: Sequence[str] = (), limit: int | None = None) -> tuple[Moment, ...]:
+    """Moments of stories, of some kinds only, at most `limit`: of each kind and language as many, as far as there are.
+
+    The same for the same stories, whatever their order.
+    """
+    cells: dict[tuple[str, str, bool], list[Moment]] = defaultdict(list)
+    for story in stories:
+        if kinds and story.kind not in kinds:
+            continue
+        for moment in moments(story):
+            cells[moment.story.kind, moment.story.language, moment.silent].append(moment)
+    # Ids are hashes, so that their order is a draw.
+    rows = [sorted(cells[key], key=lambda moment: moment.id) for key in sorted(cells)]
+    turns = [
+        moment for turn in range(max(map(len, rows), default=0)) for row in rows for moment in row[turn : turn + 1]
+    ]
+    return tuple(turns if limit is None else turns[:limit])
+
+
+def _moment(story: Story, done: Sequence[Change], coming: Sequence[Change], *, half: bool = False) -> Moment:
+    text = story.text
+    for change in done:
+        text = change.apply(text)
+    return Moment(story, tuple(done), composed(len(text), coming), half)
+
+
+def _interrupted(story: Story, rng: random.Random) -> list[Moment]:
+    """The only change of a story, cut where people pause."""
+    for change in story.changes:
+        text = change.text
+        # Something visible is left to write.
+        cuts = range(1, len(text.rstrip()))
+        if not cuts:
+            return []
+        cut = rng.choices(cuts, [_pause(text, at) for at in cuts])[0]
+        half = Change(change.start, change.end, text[:cut])
+        at = change.start + cut
+        return [_moment(story, [half], [Change(at, at, text[cut:])], half=True)]
+    return []
+
+
+def _pause(text: str, at: int) -> int:
+    before, after = text[at - 1], text[at]
+    if before in _PAUSES:
+        return _PAUSES[before]
+    if _is_letter(before):
+        return _PAUSES_IN_WORD if _is_letter(after) else _PAUSES_AT_WORD_END
+    return _PAUSES_ELSEWHERE
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,260 @@
+"""How much of an answer fits its hole: what cannot stand there is cut back to where a person would stop.
+
+An answer makes no syntax error that was not there, ends in no word, string or bracket that it began and that the text
+behind does not end, and says neither the word before the hole nor the line behind it. Of several lines those stay
+that are whole; of a single one, what comes before the first thing that is left open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from threading import Lock
+from typing import Final
+
+from calomel.selectivity.filters import fired
+from calomel.selectivity.proposal import LINE_END, Proposal
+from calomel.selectivity.syntax import closing, has_to_go_on, knows, loose, tokens
+from calomel.suggest.checks.blank import is_blank
+from calomel.suggest.checks.overlap import without_echo, without_overlap
+from calomel.workspace.documents import Document
+from calomel.workspace.languages import grammar_of, language_by_look
+from calomel.workspace.syntax import SyntaxTrees
+
+# The filter that refuses a text, or None.
+Refuses = Callable[[str], str | None]
+# Syntax errors without a text and with it; None where nobody can tell.
+Counts = Callable[[str], tuple[int, int] | None]
+
+_SYNTAX: Final = frozenset({"unbalanced", "unparsable"})
+# What an answer is held to whose client has no filters of its own, the cheapest first.
+_HELD_TO: Final = (
+    "prompt_marker",
+    "path_line",
+    "duplicate_of_suffix",
+    "repeats_above",
+    "repeats_below",
+    "repeats_itself",
+    "empty_comment",
+    "unbalanced",
+    "unparsable",
+)
+# Characters of the text around a hole that are looked at.
+_BEFORE: Final = 24_000
+_BEHIND: Final = 8_000
+# Lines, and places within one, at which a text is cut at most.
+_LINES: Final = 512
+_PLACES: Final = 12
+# What an expression may be anywhere.
+_NAME: Final = "x"
+_PIECE: Final = re.compile(r"\w+|[^\w\s]")
+_LAST_WORD: Final = re.compile(r"\w+\Z")
+_ENDS_TOKEN: Final = frozenset(")]};:,\"'`")
+
+
+def fitted(
+    text: str,
+    prefix: str,
+    suffix: str,
+    language_id: str,
+    refuses: Refuses,
+    *,
+    counts: Counts = lambda _: None,
+    truncated: bool = False,
+    lines: bool = False,
+) -> str:
+    """As much of `text` as fits between `prefix` and `suffix`; nothing when not even its beginning does.
+
+    Args:
+        text: an answer.
+        prefix: the text before the hole.
+        suffix: the text behind it.
+        language_id: of both; empty when unknown.
+        refuses: says what is wrong with a text.
+        counts: of syntax errors: what mends the text is right, and of a line that does not, less may.
+        truncated: the answer ends where its limit was, and so may its last word.
+        lines: whole lines alone.
+    """
+    text = without_echo(prefix, text)
+    if is_blank(text):
+        return "" if lines or refuses(text) is not None else text
+    truncated = truncated and knows(language_id)
+    ends = [found.start() for found in LINE_END.finditer(text) if not is_blank(text[: found.start()])][:_LINES]
+    tries = [*reversed(ends)]
+    if not lines and (not truncated or (not ends and _ends_whole(text, prefix + suffix))):
+        tries = [len(text), len(without_overlap(text, suffix)), *tries]
+    why_not = _refusal(suffix, language_id, refuses, counts)
+    why = None
+    for end in tries:
+        why = why_not(text[:end])
+        if why is None:
+            kept = text[:end]
+            break
+    else:
+        kept = ""
+    if kept and (ends or lines or not _leaves_error(counts(kept))):
+        return kept
+    if lines or why not in _SYNTAX | {None}:
+        return ""
+    line = text[: ends[0]] if ends else text
+    for end in [end for end in _places(line, language_id) if end < len(kept or line)][:_PLACES]:
+        if why_not(text[:end]) is None and not (kept and _leaves_error(counts(text[:end]))):
+            return text[:end]
+    return kept
+
+
+def _refusal(suffix: str, language_id: str, refuses: Refuses, counts: Counts) -> Refuses:
+    """What is wrong with a text before `suffix`."""
+    # Where a mere name would do, what leaves an error is wrong, not unfinished.
+    name_would_do = _mends(counts(_NAME))
+
+    def why_not(text: str) -> str | None:
+        if is_blank(text):
+            return "whitespace_only"
+        if knows(language_id) and _ends_in_half_comment(text, language_id):
+            return "unbalanced"
+        if without_overlap(text, suffix) != text and not _mends(counts(text)):
+            return "duplicate_of_suffix"
+        if name_would_do and _leaves_error(counts(text)):
+            return "unparsable"
+        return refuses(text)
+
+    return why_not
+
+
+def _ends_in_half_comment(text: str, language_id: str) -> bool:
+    """Whether a text ends in a comment that it begins, and that ends within brackets."""
+    line = LINE_END.split(text)[-1]
+    last = next((each for each in reversed(list(tokens(line, language_id))) if each.kind == "skipped"), None)
+    if last is None or last.end < len(line) or not line.startswith(("#", "//"), last.start):
+        return False
+    said = line[last.start :]
+    return any(said.count(opening) > said.count(closer) for opening, closer in ("()", "[]", "{}"))
+
+
+def _mends(counted: tuple[int, int] | None) -> bool:
+    return counted is not None and counted[0] > counted[1] == 0
+
+
+def _leaves_error(counted: tuple[int, int] | None) -> bool:
+    return counted is not None and counted[1] > 0
+
+
+def _repeated_from(text: str, suffix: str) -> int:
+    """Where the end of a growing text begins that may become a repetition of `suffix`; its length when none does."""
+    at = text.find(suffix[:1], max(0, len(text) - len(suffix))) if suffix else -1
+    while at != -1 and not suffix.startswith(text[at:]):
+        at = text.find(suffix[:1], at + 1)
+    return len(text) if at == -1 else at
+
+
+def _ends_whole(text: str, around: str) -> bool:
+    """Whether the last word of a text that was cut is whole: one that the text around has."""
+    word = _LAST_WORD.search(text)
+    if word is None:
+        return text[-1:].isspace() or text[-1:] in _ENDS_TOKEN
+    return re.search(rf"\b{re.escape(word[0])}\b", around) is not None
+
+
+def _places(line: str, language_id: str) -> list[int]:
+    """Where one may stop within a line, the last one first: behind a word, a bracket or a string, with nothing open.
+
+    What closes another bracket than it opened is wrong, not unfinished.
+    """
+    if not knows(language_id):
+        return []
+    alone = loose(line, language_id)
+    if alone.opening or alone.closing:
+        return []
+    return [end for end in reversed(list(_ends(line, language_id))) if not has_to_go_on(line[:end])]
+
+
+def _ends(line: str, language_id: str) -> Iterator[int]:
+    at = depth = 0
+    for kind, start, end in tokens(line, language_id):
+        if depth == 0:
+            yield from (found.end() for found in _PIECE.finditer(line, at, start))
+        if kind == "bracket":
+            depth = depth + 1 if line[start] in "([{" else max(0, depth - 1)
+        elif kind != "skipped":
+            return
+        if depth == 0:
+            yield end
+        at = end
+    if depth == 0:
+        yield from (found.end() for found in _PIECE.finditer(line, at))
+
+
+class HoleText:
+    """The text around a hole, and what fits in between. Safe to share between threads.
+
+    Args:
+        prefix: the text before the hole.
+        suffix: the text behind it.
+        path: of the file; None when unknown: then the text shows the language, or nobody knows it.
+    """
+
+    def __init__(self, prefix: str, suffix: str, path: str | None) -> None:
+        before = prefix[-_BEFORE:]
+        if len(before) < len(prefix):
+            before = before[before.find("\n") + 1 :]
+        behind = suffix[:_BEHIND]
+        if len(behind) < len(suffix):
+            behind = behind[: behind.rfind("\n") + 1]
+        grammar = language_by_look(before + behind) if path is None else grammar_of(None, path)
+        self._prefix, self._suffix = before, behind
+        self._language_id = "" if grammar is None else grammar.ids[0]
+        self._document = Document("hole", self._language_id, None, before + behind)
+        self._syntax = SyntaxTrees(parse_seconds=1.0)
+        # What begins indented is a window of a longer file: what it closes was opened above.
+        window = before.lstrip("\r\n")[:1].isspace() and not (grammar is not None and grammar.indented)
+        self._held_to = tuple(name for name in _HELD_TO if not (window and name == "unparsable"))
+        self._lock = Lock()
+
+    def fitted(self, text: str, *, truncated: bool) -> str:
+        """As much of an answer as fits, see `fitted`."""
+        with self._lock:
+            return fitted(
+                text,
+                self._prefix,
+                self._suffix,
+                self._language_id,
+                self._refuses,
+                counts=self._counts,
+                truncated=truncated,
+            )
+
+    def settled(self, text: str) -> str:
+        """The whole lines at the beginning of a growing answer that `fitted` will not take back."""
+        ended = text.rfind("\n", 0, _repeated_from(text, self._suffix) + 1) + 1
+        with self._lock:
+            return fitted(text[:ended], self._prefix, self._suffix, self._language_id, self._refuses, lines=True)
+
+    def _refuses(self, text: str) -> str | None:
+        return next(fired(self._proposal(text), self._held_to), None)
+
+    def _counts(self, text: str) -> tuple[int, int] | None:
+        proposal = self._proposal(text)
+        return proposal.errors(closing(proposal) or "")
+
+    def _proposal(self, text: str) -> Proposal:
+        at = len(self._prefix)
+
+        def errors(behind: str) -> tuple[int, int] | None:
+            return self._syntax.errors_after(self._document, at, at, text + behind)
+
+        return Proposal(
+            kind="fill",
+            text=self._document.text,
+            edits=((at, at, text),),
+            cursor=at,
+            language_id=self._language_id,
+            errors=errors,
+        )
+
+
+@lru_cache(maxsize=8)
+def hole_text(prefix: str, suffix: str, path: str | None) -> HoleText:
+    """The same for as long as one answer takes, which asks for it at every step."""
+    return HoleText(prefix, suffix, path)

@@ -1,0 +1,288 @@
+"""The published ways to choose what a step reveals, as pure functions of the logits of one canvas.
+
+Each is written from its paper and the behaviour of its authors' code: `origin`, `maskgit_plus`, `topk_margin` and
+`entropy` of Dream (arXiv 2508.15487), `p2` of Open-dLLM (path planning, arXiv 2502.03540), `low_confidence` and
+`random` of LLaDA (arXiv 2502.09992). The mask token is never drawn; the published code leaves that to training.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
+
+import torch
+from torch import Tensor
+
+from calomel.engine.errors import PolicyUnavailableError, UnknownPolicyError
+from calomel.engine.policies import Paced, RevealPolicy, parse_policy
+from calomel.engine.request import SamplingParams
+from calomel.engine.sampling import LOWEST, sample
+
+# As published: the logarithm of a probability of 0 is finite.
+_TINY: Final = 1e-10
+# Where the time of the Dream family's schedule ends.
+_EPS: Final = 1e-3
+
+Measure = Literal["maskgit_plus", "topk_margin", "entropy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Where a canvas, or its block, is.
+
+    Attributes:
+        step: of the block, from 0; `steps` is how many there are.
+        began: how many positions were masked at the first of them.
+        masked: how many are now.
+        transfer: so many positions are revealed whatever the schedule says; None for the schedule.
+    """
+
+    step: int
+    steps: int
+    began: int
+    masked: int
+    sampling: SamplingParams
+    generator: torch.Generator | None
+    transfer: int | None = None
+
+    @property
+    def last(self) -> bool:
+        """Whether everything that is left is revealed."""
+        return self.step >= self.steps - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a step does to N rows: `token` [N] int64 stands where `shown` [N] bool is True and nothing stood before."""
+
+    token: Tensor
+    shown: Tensor
+
+
+class Algorithm(ABC):
+    """Chooses tokens, and the positions that a step reveals.
+
+    Attributes:
+        rereads: it reads what is revealed already, to take some of it back.
+    """
+
+    rereads: ClassVar[bool] = False
+
+    def quota(self, moment: Moment) -> int | None:  # noqa: ARG002  (some need it)
+        """How many positions a step reveals; None where that depends on the logits, or on chance."""
+        return None
+
+    @abstractmethod
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """Logits [N, V] float32 and masked [N] bool of the rows that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin(Algorithm):
+    """Each masked position is revealed by chance, as often as the schedule says (Dream)."""
+
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """See `Algorithm`."""
+        chance = torch.rand(masked.shape, generator=moment.generator, device=logits.device)
+        shown = masked & ((chance < _share(moment)) | moment.last)
+        token = torch.zeros_like(masked, dtype=torch.int64)
+        if bool(shown.any()):
+            token[shown] = draw(logits[shown], moment.sampling, moment.generator)[0]
+        return Move(token, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence(Algorithm):
+    """The surest positions are revealed, as many as the schedule says (Dream).
+
+    Attributes:
+        measure: `maskgit_plus` is the probability of the drawn token, `topk_margin` its distance from the next one
+            below the best, `entropy` the negative entropy; all behind temperature, top-p and top-k.
+        alg_temp: positions are drawn by softmax(confidence / alg_temp) without putting back; 0 takes the surest.
+    """
+
+    measure: Measure
+    alg_temp: float = 0.0
+
+    def quota(self, moment: Moment) -> int | None:
+        """The schedule's share of what is masked."""
+        if moment.transfer is not None:
+            return min(moment.transfer, moment.masked)
+        return moment.masked if moment.last else int(torch.tensor(float(moment.masked)) * _share(moment))
+
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """See `Algorithm`."""
+        token, probabilities = draw(logits, moment.sampling, moment.generator)
+        confidence = _measured(self.measure, token, probabilities).masked_fill(~masked, -torch.inf)
+        count = self.quota(moment) or 0
+        if not count:
+            return Move(token, torch.zeros_like(masked))
+        if self.alg_temp > 0:
+            chances = (confidence / self.alg_temp).softmax(dim=-1)
+            places = torch.multinomial(chances, count, generator=moment.generator)
+        else:
+            places = confidence.topk(count).indices
+        return Move(token, torch.zeros_like(masked).index_fill(0, places, value=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlanning(Algorithm):
+    """Of all positions the surest are shown, ever more of them; the others are masked again (P2, Open-dLLM)."""
+
+    rereads: ClassVar[bool] = True
+
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """See `Algorithm`."""
+        token, probabilities = draw(logits, moment.sampling, moment.generator)
+        confidence = _measured("maskgit_plus", token, probabilities)
+        hidden = 0 if moment.last else int(masked.numel() * (1 - (moment.step + 1) / moment.steps))
+        shown = torch.ones_like(masked).index_fill(0, confidence.argsort()[:hidden], value=False)
+        return Move(token, shown)
+
+
+@dataclass(frozen=True, slots=True)
+class LowConfidence(Algorithm):
+    """The surest positions of a block are revealed, equally many in every step, tokens by Gumbel noise (LLaDA).
+
+    The noise is float64: in float32 it makes the likeliest tokens too likely (arXiv 2409.02908).
+
+    Attributes:
+        by_chance: which positions are revealed is left to chance (`random`).
+    """
+
+    by_chance: bool = False
+
+    def quota(self, moment: Moment) -> int | None:
+        """An equal share of what was masked at the block's first step; the remainder goes to the first steps."""
+        if moment.transfer is not None:
+            return min(moment.transfer, moment.masked)
+        if moment.last:
+            return moment.masked
+        share, rest = divmod(moment.began, moment.steps)
+        return min(share + (moment.step < rest), moment.masked)
+
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """See `Algorithm`."""
+        params, precise = moment.sampling, keep_likely(logits, moment.sampling).double()
+        token = gumbel(precise, params.temperature, moment.generator).argmax(dim=-1)
+        if self.by_chance:
+            confidence = torch.rand(masked.shape, generator=moment.generator, device=logits.device)
+        else:
+            confidence = precise.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
+        places = confidence.masked_fill(~masked, -torch.inf).topk(self.quota(moment) or 0).indices
+        return Move(token, torch.zeros_like(masked).index_fill(0, places, value=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Revealing(Algorithm):
+    """One of our own policies, on the probabilities at temperature 1, as on canvases behind a cached context."""
+
+    policy: RevealPolicy | Paced
+
+    def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
+        """See `Algorithm`."""
+        params, generator = moment.sampling, moment.generator
+        drawn = params.temperature > 0 and generator is not None
+        token = sample(logits, params, generator) if drawn and generator else logits.argmax(dim=-1)
+        log_probs = logits.log_softmax(dim=-1)
+        confidence = log_probs.gather(-1, token[:, None])[:, 0].exp()
+        probabilities = log_probs.exp()
+        entropy = -(probabilities * log_probs.clamp(min=LOWEST)).sum(dim=-1)
+        if moment.last:
+            return Move(token, masked)
+        policy = self.policy.at(moment.step, moment.began, 1) if isinstance(self.policy, Paced) else self.policy
+        return Move(token, policy(confidence[None], entropy[None], masked[None])[0])
+
+
+def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+    """Tokens [N] of logits [N, V], and the probabilities [N, V] behind temperature, top-p and top-k (Dream)."""
+    shaped = logits / params.temperature if params.temperature > 0 else logits
+    probabilities = keep_likely(shaped, params).softmax(dim=-1)
+    if params.temperature > 0:
+        token = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+    else:
+        token = probabilities.argmax(dim=-1)
+    return token, probabilities
+
+
+def keep_likely(logits: Tensor, params: SamplingParams) -> Tensor:
+    """Logits [N, V] with all but the likeliest tokens left out: by top-p, then by top-k."""
+    if params.top_p < 1.0:
+        ordered, order = logits.sort(dim=-1, descending=True)
+        beyond = ordered.softmax(dim=-1).cumsum(dim=-1) > params.top_p
+        beyond = torch.cat((torch.zeros_like(beyond[:, :1]), beyond[:, :-1]), dim=-1)
+        logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), LOWEST)
+    if 0 < params.top_k < logits.shape[-1]:
+        logits = logits.masked_fill(logits < logits.topk(params.top_k, dim=-1).values[:, -1:], LOWEST)
+    return logits
+
+
+def gumbel(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
+    """Logits [N, V] float64, as scores of which the highest is a sample at `temperature`; at 0 as they are."""
+    if temperature == 0:
+        return logits
+    noise = torch.rand(logits.shape, dtype=torch.float64, generator=generator, device=logits.device)
+    # exp(logits) / (-log u) ** temperature, in logarithms: the same order, and no overflow.
+    return logits - temperature * (-noise.log()).log()
+
+
+def _share(moment: Moment) -> Tensor:
+    """The share of the masked positions that a step reveals: 1 - s / t, in float32 as the published code has it."""
+    times = torch.linspace(1, _EPS, moment.steps + 1)
+    share: Tensor = 1 - times[min(moment.step + 1, moment.steps)] / times[min(moment.step, moment.steps - 1)]
+    return share
+
+
+def _measured(measure: Measure, token: Tensor, probabilities: Tensor) -> Tensor:
+    match measure:
+        case "maskgit_plus":
+            return probabilities.gather(-1, token[:, None])[:, 0]
+        case "topk_margin":
+            best = probabilities.topk(2, dim=-1).values
+            return best[:, 0] - best[:, 1]
+        case "entropy":
+            return (probabilities * (probabilities + _TINY).log()).sum(dim=-1)
+
+
+def parse_algorithm(text: str) -> Algorithm:
+    """Read `name:parameter`.
+
+    `maskgit_plus:T`, `topk_margin:T` and `entropy:T` with the randomness T of the order (0 when absent),
+    `origin`, `p2`, `low_confidence`, `random`, or a reveal policy (`threshold:0.9`, `factor:1`, `entropy_bound:0.1`,
+    `fixed:1`).
+
+    Raises:
+        UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
+        PolicyUnavailableError: the policy reads the context causally, which such a checkpoint never learned.
+    """
+    name, _, parameter = text.partition(":")
+    match name:
+        case "maskgit_plus" | "topk_margin" | "entropy":
+            return Confidence(name, _temperature(text, parameter) if parameter else 0.0)
+        case "origin" | "p2" | "low_confidence" | "random" if parameter:
+            raise UnknownPolicyError(f"policy {text!r}: {name} has no parameter")
+        case "origin":
+            return Origin()
+        case "p2":
+            return PathPlanning()
+        case "low_confidence" | "random":
+            return LowConfidence(by_chance=name == "random")
+        case _:
+            policy = parse_policy(text)
+    if policy.verified or policy.reveal is None:
+        raise PolicyUnavailableError(
+            f"policy {text!r} needs a checkpoint that was trained causally on its context; this one was not"
+        )
+    return Revealing(policy.reveal)
+
+
+def _temperature(text: str, parameter: str) -> float:
+    try:
+        value = float(parameter)
+    except ValueError as error:
+        raise UnknownPolicyError(f"policy {text!r}: {parameter!r} is not a number") from error
+    if not math.isfinite(value) or value < 0:
+        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a finite number of at least 0")
+    return value

@@ -1,0 +1,412 @@
+"""The decoder of models that read a whole sequence in both directions: prefix, canvas and suffix alike.
+
+Nothing of a context can be kept for the next request: every token sees every other one. So a window (the context, the
+answer so far, the canvas and the suffix) is a few thousand tokens, and each step is a forward of all of it, or of a
+block of the canvas over keys and values that the block's first forward left (`BidirectionalOptions.dual_cache`,
+approximate). With a suffix there is one canvas, and it is the whole answer: what stands on it joins up with the suffix.
+Without one, further canvases follow until the end token.
+
+Some canvases grow and shrink while they are denoised: one token becomes two masks, another drops its position. As
+DreamOn has it (arXiv 2602.01326), a canvas begins short, and what a step reveals may be the wish for more room or less.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from calomel.engine.algorithms import Algorithm, Moment, Move, draw, parse_algorithm
+from calomel.engine.attention import Piece, attention_multiplications, forward
+from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.constraint import Rows, settle
+from calomel.engine.decoder import Canvas, Clock, Decoder, Job, Prediction, StepReport, alone, generator
+from calomel.engine.errors import InvalidRequestError
+from calomel.engine.flash import flash_varlen
+from calomel.engine.handle import Handle
+from calomel.engine.request import Request
+from calomel.engine.sampling import LOWEST, Draw, best_length, choose
+from calomel.engine.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True)
+class BidirectionalOptions:
+    """How the canvases of a family are denoised.
+
+    Attributes:
+        block: a canvas is denoised in blocks of so many positions, from left to right, all of it masked from the start
+            (LLaDA's semi-autoregressive mode); None for all of it at once.
+        dual_cache: the first forward of a block leaves the keys and values of the whole window, and the steps behind it
+            forward the block alone (Fast-dLLM, arXiv 2505.22618). Approximate: what stands around the block is as old
+            as the block's beginning.
+        transfer: tokens revealed per step where a canvas changes its length, so that there is no number of steps.
+        expand_token_id: this token becomes two masks (DreamOn); None where canvases keep their length.
+        delete_token_id: the position of this token is dropped (DreamOn).
+        expand_budget: how often a canvas may grow; None for what is published: twice `max_new_tokens` and the suffix.
+        end_token_ids: tokens that end an answer besides the configuration's end token.
+    """
+
+    block: int | None = None
+    dual_cache: bool = False
+    transfer: int = 1
+    expand_token_id: int | None = None
+    delete_token_id: int | None = None
+    expand_budget: int | None = None
+    end_token_ids: tuple[int, ...] = ()
+
+    @property
+    def elastic(self) -> bool:
+        """Whether canvases grow and shrink."""
+        return self.expand_token_id is not None or self.delete_token_id is not None
+
+
+@dataclass(slots=True)
+class WindowCanvas(Canvas):
+    """A canvas within its window.
+
+    Attributes:
+        candidates: its lengths, until the length probe has chosen; then one.
+        start: the current block is the positions from `start` to `stop`.
+        step: of the block; `began` is how many of its positions were masked at its first step.
+        kept: keys and values of the window, as the block's first forward left them; None where every step forwards it.
+        budget: how often it may still grow.
+    """
+
+    candidates: tuple[int, ...] = ()
+    start: int = 0
+    stop: int = 0
+    step: int = 0
+    began: int = 0
+    kept: KeyValueBuffer | None = None
+    budget: int = 0
+
+    def block(self) -> list[int]:
+        """The positions of the current block that are not known."""
+        return self.masked(self.start, self.stop)
+
+
+BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, KeyValueBuffer]
+
+
+class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
+    """Serves a model that reads in both directions; its configuration `reads_suffix`.
+
+    Args:
+        model: the network, on its device.
+        options: how the family denoises.
+        threads: see `Decoder`; `clock` and `observe` likewise.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        options: BidirectionalOptions | None = None,
+        *,
+        threads: int | None = None,
+        clock: Clock = time.monotonic,
+        observe: Callable[[StepReport], None] | None = None,
+    ) -> None:
+        weight = model.embed_tokens.weight
+        super().__init__(
+            model.config, weight.device, list(model.parameters()), threads=threads, clock=clock, observe=observe
+        )
+        self._model = model.eval()
+        self._options = options or BidirectionalOptions()
+        self._dtype = weight.dtype
+        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
+
+    def job(self, request: Request, handle: Handle) -> BidirectionalJob:
+        """See `Decoder`."""
+        options, algorithm = self._options, parse_algorithm(request.policy)
+        if request.constraint is not None and (options.elastic or algorithm.rereads):
+            what = "a canvas that grows and shrinks" if options.elastic else f"the policy {request.policy!r}"
+            raise InvalidRequestError(f"constraint is set, but {what} takes back what a constraint has settled")
+        if options.elastic and (request.frozen or algorithm.rereads):
+            what = "frozen is" if request.frozen else f"{request.policy!r} is"
+            raise InvalidRequestError(f"{what} set, but this checkpoint's canvases grow and shrink")
+        longest = min(max(request.canvas_lengths), request.max_new_tokens)
+        if request.frozen and request.suffix and max(request.frozen) >= longest:
+            raise InvalidRequestError(
+                f"frozen position {max(request.frozen)} is behind the canvas of {longest} positions, which is "
+                "all of the answer before a suffix"
+            )
+        # Where a token drops a position it does not end the answer.
+        ends = () if options.elastic else (self.diffusion.end_token_id, *options.end_token_ids)
+        return Job(request, handle, self.diffusion, algorithm, WindowCanvas(self.diffusion.mask_token_id), ends)
+
+    def begin(self, job: BidirectionalJob) -> None:
+        """Set up the first canvas."""
+        job.began = self.clock()
+        # The order of positions can be a matter of chance where tokens are none.
+        job.generator = generator(self.device, job.request.sampling.seed)
+        self._begin_canvas(job)
+
+    def end(self, job: BidirectionalJob) -> None:
+        """Let go of what the job's window has left."""
+        job.canvas.kept = None
+
+    def take_known(self, job: BidirectionalJob) -> None:
+        """Whatever is there to stay."""
+        job.extend_by(job.canvas, self._known(job))
+
+    def step(self, jobs: Sequence[BidirectionalJob]) -> None:
+        """Take every job one step on; what fails in one of them ends that one alone."""
+        pieces: list[Piece] = []
+        draws: list[Draw] = []
+        taking: list[tuple[BidirectionalJob, list[Piece], int]] = []
+        row = 0
+        for job in jobs:
+            with alone(job.handle):
+                # A canvas that the request knows whole takes no forward.
+                while not job.canvas.block() and not job.handle.done:
+                    self._go_on(job)
+                if job.handle.done:
+                    continue
+                self._skip(job)
+                mine = self._pieces(job)
+                draws += self._draws(job, mine, row)
+                taking.append((job, mine, row))
+                pieces += mine
+                row += sum(len(piece.read) for piece in mine)
+        if not pieces:
+            return
+        size = sum(len(piece.ids) for piece in pieces)
+        self.use_threads(size, attention_multiplications(self._model.config, pieces))
+        began = time.perf_counter()
+        logits = forward(self._model, pieces, self._flash)
+        self.report(StepReport(len(taking), size, 0, time.perf_counter() - began))
+        mask, end = self.diffusion.mask_token_id, self.diffusion.end_token_id
+        rows = Rows(logits, choose(logits, draws, mask_token_id=mask, end_token_id=end))
+        for job, mine, first in taking:
+            with alone(job.handle):
+                job.forwards += 1
+                job.steps += 1
+                self._reveal(job, rows, self._probed(job, mine, first, rows))
+                sure = len(job.canvas) if job.walk is None else job.front
+                revealed = [known and column < sure for column, known in enumerate(job.canvas.revealed)]
+                job.show(job.canvas.ids, revealed)
+                self._go_on(job)
+
+    # Where a job is
+
+    def _begin_canvas(self, job: BidirectionalJob) -> None:
+        """Set up the next canvas, of every candidate length where the length is to be probed."""
+        request = job.request
+        lengths = (job.canvas_length,) if job.canvas_length else request.canvas_lengths
+        job.canvas = canvas = WindowCanvas(self.diffusion.mask_token_id)
+        canvas.candidates = tuple(sorted({min(length, job.room) for length in lengths}))
+        canvas.fill(canvas.candidates[-1], job.frozen(canvas.candidates[-1]))
+        budget = self._options.expand_budget
+        canvas.budget = 2 * (request.max_new_tokens + len(request.suffix)) if budget is None else budget
+        job.front = 0
+        self._begin_block(canvas, 0)
+
+    def _begin_block(self, canvas: WindowCanvas, start: int) -> None:
+        """Go on to the positions from `start` on."""
+        canvas.start, canvas.step, canvas.kept = start, 0, None
+        canvas.stop = min(start + (self._options.block or len(canvas)), len(canvas))
+        canvas.began = len(canvas.block())
+
+    def _caches(self, job: BidirectionalJob) -> bool:
+        """Whether the steps of a block behind its first forward the block alone."""
+        return self._options.dual_cache and not self._options.elastic and not job.policy.rereads
+
+    def _known(self, job: BidirectionalJob) -> int:
+        """So many leading positions of the canvas are there to stay."""
+        known = job.canvas.prefix()
+        return known if job.walk is None else min(known, job.front)
+
+    def _moment(self, job: BidirectionalJob) -> Moment:
+        """Where in its schedule the block is."""
+        canvas, options = job.canvas, self._options
+        blocks = max(1, -(-len(canvas) // options.block)) if options.block else 1
+        steps = max(1, job.request.max_steps // blocks)
+        return Moment(
+            step=canvas.step,
+            steps=steps,
+            began=canvas.began,
+            masked=len(canvas.block()),
+            sampling=job.request.sampling,
+            generator=job.generator,
+            transfer=options.transfer if options.elastic and canvas.step < steps - 1 else None,
+        )
+
+    def _skip(self, job: BidirectionalJob) -> None:
+        """Leave out steps that would reveal nothing: another forward of the same says the same."""
+        canvas = job.canvas
+        if len(canvas.candidates) > 1 or job.walk is not None:
+            return
+        # The first step of a block that is cached reveals one position whatever the schedule says.
+        while canvas.step or not self._caches(job):
+            moment = self._moment(job)
+            if moment.last or job.policy.quota(moment) != 0:
+                return
+            canvas.step += 1
+
+    def _columns(self, job: BidirectionalJob) -> list[int]:
+        """The positions of the canvas whose logits the next step reads."""
+        canvas = job.canvas
+        if len(canvas.candidates) > 1:
+            return canvas.masked()
+        # Shifted logits have no row for the first position of a block that is forwarded alone; it is known by then.
+        first = canvas.start + int(canvas.kept is not None and canvas.step > 0 and self.diffusion.logit_shift)
+        if job.walk is not None:
+            return list(range(max(job.front, first), canvas.stop))
+        if job.policy.rereads:
+            return [column for column in range(first, canvas.stop) if not canvas.frozen[column]]
+        return canvas.masked(first, canvas.stop)
+
+    def _pieces(self, job: BidirectionalJob) -> list[Piece]:
+        """The rows of `job` in the next forward: the window, once for every candidate length, or the block alone."""
+        canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
+        columns, first = self._columns(job), len(job.tokens)
+        if canvas.kept is not None:
+            read = [column - canvas.start - shift for column in columns]
+            behind = len(canvas) - canvas.stop + len(suffix)
+            ids = canvas.ids[canvas.start : canvas.stop]
+            return [Piece(ids, canvas.kept, first + canvas.start, causal=False, read=read, behind=behind)]
+        pieces = []
+        for length in canvas.candidates if len(canvas.candidates) > 1 else (len(canvas),):
+            ids = [*job.tokens, *canvas.ids[:length], *suffix]
+            read = [first + column - shift for column in columns if column < length]
+            kept = None
+            if self._caches(job):
+                kept = KeyValueBuffer(self._model.config, len(ids), dtype=self._dtype, device=self.device)
+            pieces.append(Piece(ids, kept, 0, causal=False, read=read))
+        return pieces
+
+    def _draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
+        """What is done to the rows of `job` before its algorithm reads them: penalties, and ends that are banned.
+
+        The token itself is the algorithm's to draw.
+        """
+        params, columns = replace(job.request.sampling, temperature=0.0), self._columns(job)
+        known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
+        draws: list[Draw] = []
+        for piece in pieces:
+            count = len(piece.read)
+            counts = job.counts(count, self.config.vocab_size, self.device, known)
+            ends = () if self._options.elastic else columns[:count]
+            without_end = [row for row, column in enumerate(ends) if job.bans_end(column)]
+            draws.append(Draw(first, first + count, params, counts=counts, without_end=without_end))
+            first += count
+        return draws
+
+    # What a forward means
+
+    def _probed(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int, rows: Rows) -> int:
+        """The first row of the canvas to go on with; the first step of several candidates chooses one."""
+        canvas, chosen = job.canvas, 0
+        starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))
+        if len(canvas.candidates) > 1:
+            parts = [rows.choice.log_prob[start:stop].tolist() for start, stop in pairwise(starts)]
+            chosen, job.length_scores = best_length(canvas.candidates, parts)
+            canvas.candidates = (canvas.candidates[chosen],)
+            canvas.drop(canvas.candidates[0])
+            self._begin_block(canvas, 0)
+        if self._caches(job) and canvas.kept is None:
+            canvas.kept = pieces[chosen].buffer
+        job.canvas_length = job.canvas_length or len(canvas)
+        return starts[chosen]
+
+    def _reveal(self, job: BidirectionalJob, rows: Rows, first: int) -> None:
+        """Take the canvas of `job` one step on; its rows begin at row `first` of the forward."""
+        canvas, moment, columns = job.canvas, self._moment(job), self._columns(job)
+        stop = first + len(columns)
+        logits, best = rows.logits[first:stop], rows.choice.best[first:stop]
+        if self._options.elastic:
+            self._ban(job, logits, last=moment.last)
+        was_masked = [canvas.ids[column] == canvas.mask_token_id for column in columns]
+        masked = torch.tensor(was_masked, device=logits.device)
+        asked = torch.ones_like(masked) if job.policy.rereads else masked
+        if self._caches(job) and self.diffusion.logit_shift and not (canvas.step or moment.last):
+            # The forwards behind have no row for the block's first position (Fast-dLLM on Dream): it is revealed alone.
+            asked = masked & torch.tensor([column == canvas.start for column in columns], device=logits.device)
+            move = Move(draw(logits[asked], job.request.sampling, job.generator)[0], masked[asked])
+        else:
+            move = job.policy(logits[asked], masked[asked], moment)
+        token, shown = best.clone(), torch.zeros_like(masked)
+        token[asked], shown[asked] = move.token, move.shown
+        rows.choice.log_prob[first:stop] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
+        rows.choice.token[first:stop] = token
+        self._take(job, columns, rows, first, shown)
+        canvas.step += 1
+        if job.walk is not None:
+            settle(job, job.walk, rows, row=first, last=moment.last)
+        if self._options.elastic:
+            self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
+
+    def _take(self, job: BidirectionalJob, columns: Sequence[int], rows: Rows, first: int, shown: Tensor) -> None:
+        """Put what is shown on the canvas."""
+        canvas, choice, own = job.canvas, rows.choice, slice(first, first + len(columns))
+        values = (choice.token[own], choice.log_prob[own], choice.entropy[own], choice.best[own], shown)
+        for column, *row in zip(columns, *torch.stack([value.double() for value in values]).tolist(), strict=True):
+            token, log_prob, entropy, best, is_shown = row
+            canvas.read(column, int(best))
+            if canvas.ids[column] == canvas.mask_token_id:
+                if is_shown:
+                    canvas.take(column, Prediction(int(token), log_prob, entropy))
+            elif job.policy.rereads and not is_shown:
+                # What is taken back is drawn anew; what stays keeps its token, however sure the step was of another.
+                canvas.ids[column] = canvas.mask_token_id
+
+    def _ban(self, job: BidirectionalJob, logits: Tensor, *, last: bool) -> None:
+        """Leave out of logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""
+        options, canvas, request = self._options, job.canvas, job.request
+        full = len(canvas) >= request.max_new_tokens or canvas.budget < 1
+        if options.expand_token_id is not None and (last or full):
+            logits[:, options.expand_token_id] = LOWEST
+        going = len(canvas.masked()) if last else options.transfer
+        if options.delete_token_id is not None and len(canvas) - going < request.min_new_tokens:
+            logits[:, options.delete_token_id] = LOWEST
+
+    def _resize(self, job: BidirectionalJob, columns: Sequence[int]) -> None:
+        """Of `columns`, which were masked, drop those that ask for it, and double those that ask for that.
+
+        From right to left, so that no position moves before its turn.
+        """
+        options, canvas = self._options, job.canvas
+        for column, token in [(column, canvas.ids[column]) for column in reversed(columns)]:
+            if token == options.delete_token_id:
+                canvas.drop(column, column + 1)
+            elif token == options.expand_token_id:
+                canvas.hide(column, column + 1)
+                if len(canvas) < job.request.max_new_tokens and canvas.budget > 0:
+                    canvas.insert(column, 1)
+                    canvas.budget -= 1
+        canvas.stop = len(canvas)
+
+    def _go_on(self, job: BidirectionalJob) -> None:
+        """Behind a step: finish the answer, or begin its next block or canvas."""
+        canvas, until = job.canvas, job.request.until
+        ended = next((column for column in range(self._known(job)) if canvas.ids[column] in job.ends), None)
+        if ended is not None and not job.policy.rereads:
+            job.extend_by(canvas, ended + 1)
+            self.finish(job, "stop")
+        elif canvas.block():
+            return
+        elif canvas.stop < len(canvas):
+            if until is not None and until([*job.answer, *canvas.ids[: canvas.stop]]):
+                job.extend_by(canvas, canvas.stop)
+                self.finish(job, "stop")
+            else:
+                self._begin_block(canvas, canvas.stop)
+        else:
+            job.extend_by(canvas, len(canvas))
+            reason = "stop" if job.request.suffix else job.over()
+            if reason is None and self._options.elastic:
+                reason = "stop"
+            if reason is None:
+                self._begin_canvas(job)
+            else:
+                self.finish(job, reason)
+
+
+def _at(logits: Tensor, token: Tensor) -> Tensor:
+    """Logits [N, V] at token [N]: [N]."""
+    return logits.gather(-1, token[:, None])[:, 0]

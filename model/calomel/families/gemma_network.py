@@ -1,0 +1,334 @@
+"""DiffusionGemma's network, by transformers: its weights, its caches, and the encoder and decoder behind a `Backbone`.
+
+Nothing here is imported before such a checkpoint is opened: transformers is an optional dependency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from transformers.cache_utils import Cache, DynamicLayer
+from transformers.models.diffusion_gemma.configuration_diffusion_gemma import DiffusionGemmaConfig
+from transformers.models.diffusion_gemma.modeling_diffusion_gemma import (
+    DiffusionGemmaForBlockDiffusion,
+    DiffusionGemmaTextRotaryEmbedding,
+)
+
+from calomel.engine import CheckpointError, NoiseShape
+from calomel.families.loading import Places, load_into
+from calomel.families.shards import Shards
+
+# Tokens behind a sliding window that are kept: a settled edit moves the near window by this much at most.
+SLACK: Final = 2048
+
+
+class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """Keys and values of all tokens."""
+
+    def reaches(self, length: int) -> bool:
+        """Whether `cut` can go back to the first `length` tokens."""
+        return length <= self.get_seq_length()
+
+    def cut(self, length: int) -> None:
+        """Forget what is behind the first `length` tokens."""
+        if self.keys is not None and self.values is not None:
+            self.keys, self.values = self.keys[..., :length, :], self.values[..., :length, :]
+
+
+class _Window(_Layer):
+    """Keys and values of the last tokens.
+
+    `keys` and `values` are those of the window, as the decoder reads them; `kept` [2, 1, H, N, D] goes further back.
+    """
+
+    is_sliding = True
+
+    def __init__(self, window: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._before = window - 1
+        self._length = 0
+        self._kept: Tensor | None = None
+
+    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+        """Append, and return what the appended tokens see."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        added = torch.stack((key_states, value_states))
+        kept = added if self._kept is None else torch.cat((self._kept, added), dim=-2)
+        count = key_states.shape[-2]
+        self._length += count
+        seen = kept[..., max(0, kept.shape[-2] - self._before - count) :, :]
+        self._keep(kept[..., max(0, kept.shape[-2] - self._before - SLACK) :, :])
+        return seen[0], seen[1]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Length and offset of what `query_length` further tokens see."""
+        seen = min(self._length, self._before)
+        return seen + query_length, self._length - seen
+
+    def get_seq_length(self) -> int:
+        """Tokens that were appended."""
+        return self._length
+
+    def get_max_length(self) -> int:
+        """The window."""
+        return self._before + 1
+
+    def reaches(self, length: int) -> bool:
+        """Whether `cut` can go back to the first `length` tokens."""
+        start = self._length - (0 if self._kept is None else self._kept.shape[-2])
+        return length <= self._length and start <= max(0, length - self._before)
+
+    def cut(self, length: int) -> None:
+        """Forget what is behind the first `length` tokens."""
+        if self._kept is not None:
+            kept = self._kept[..., : self._kept.shape[-2] - (self._length - length), :]
+            self._length = length
+            self._keep(kept)
+
+    def _keep(self, kept: Tensor) -> None:
+        self._kept = kept
+        self.keys, self.values = kept[..., max(0, kept.shape[-2] - self._before) :, :]
+
+
+def _layer(window: int | None) -> _Layer:
+    return _Layer() if window is None else _Window(window)  # type: ignore[no-untyped-call]
+
+
+class Context:
+    """One encoded context.
+
+    Attributes:
+        cache: as the model's encoder fills it and its decoder reads it.
+        length: tokens that are encoded.
+        version: another one whenever its tokens have changed.
+    """
+
+    def __init__(self, windows: Sequence[int | None]) -> None:
+        self._layers = [_layer(window) for window in windows]
+        self.cache = Cache(layers=list(self._layers))
+        self.length = 0
+        self.version = 0
+
+    @property
+    def capacity(self) -> int:
+        """As many tokens as are encoded."""
+        return self.length
+
+    def held(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values [1, H, S, D] of one layer, as the decoder reads them."""
+        keys, values = self._layers[layer].keys, self._layers[layer].values
+        if keys is None or values is None:
+            raise ValueError("the context is empty")
+        return keys, values
+
+    def grown(self, count: int) -> None:
+        """The encoder has appended `count` tokens."""
+        self.length += count
+        self.version += 1
+
+    def reaches(self, length: int) -> bool:
+        """Whether it can go back to its first `length` tokens."""
+        return all(layer.reaches(length) for layer in self._layers)
+
+    def cut(self, length: int) -> None:
+        """Go back to the first `length` tokens."""
+        for layer in self._layers:
+            layer.cut(length)
+        self.length = length
+        self.version += 1
+
+
+class Stack:
+    """Several contexts side by side, as the decoder reads them: shorter ones are filled up, and masked there.
+
+    Attributes:
+        layers: their `keys` and `values` are [B, H, S, D].
+        masks: for each kind of layer [B, 1, 1, S + canvas] bool; None where no context is filled up.
+        of: what is stacked, with the version of each.
+    """
+
+    is_compileable = False
+
+    def __init__(self, contexts: Sequence[Context], kinds: Sequence[str], canvas: int) -> None:
+        self.of = [(context, context.version) for context in contexts]
+        self.layers: list[_Held] = []
+        self.masks: dict[str, Tensor | None] = {}
+        for index, kind in enumerate(kinds):
+            held = [context.held(index) for context in contexts]
+            self.layers.append(_Held(_padded([keys for keys, _ in held]), _padded([values for _, values in held])))
+            if kind not in self.masks:
+                self.masks[kind] = _mask([keys for keys, _ in held], canvas)
+
+    def holds(self, contexts: Sequence[Context]) -> bool:
+        """Whether it is still the stack of `contexts`."""
+        now = [(context, context.version) for context in contexts]
+        same = len(now) == len(self.of)
+        return same and all(a is b and c == d for (a, c), (b, d) in zip(now, self.of, strict=True))
+
+
+class _Held:
+    """Keys and values of one layer."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.keys = keys
+        self.values = values
+
+
+def _padded(rows: Sequence[Tensor]) -> Tensor:
+    longest = max(row.shape[-2] for row in rows)
+    return torch.cat([torch.nn.functional.pad(row, (0, 0, 0, longest - row.shape[-2])) for row in rows])
+
+
+def _mask(rows: Sequence[Tensor], canvas: int) -> Tensor | None:
+    lengths = torch.tensor([row.shape[-2] for row in rows], device=rows[0].device)
+    longest = max(row.shape[-2] for row in rows)
+    if all(row.shape[-2] == longest for row in rows):
+        return None
+    places = torch.arange(longest + canvas, device=rows[0].device)
+    seen = (places < lengths[:, None]) | (places >= longest)
+    return seen[:, None, None].expand(-1, 1, canvas, -1)
+
+
+_ENCODER = "model.encoder.language_model."
+_DECODER = "model.decoder."
+# A buffer of each encoder layer is its own; everything else of the encoder is the decoder's too.
+_OWN = ".layer_scalar"
+
+
+def load(
+    folder: Path,
+    raw: Mapping[str, Any],
+    *,
+    dtype: torch.dtype,
+    device: torch.device | str,
+    ignored: Callable[[str], bool],
+) -> DiffusionGemmaForBlockDiffusion:
+    """The network of `folder`, whose `config.json` is `raw`, in evaluation mode, without its part for pictures.
+
+    Published tensors that are `ignored` stay unread.
+
+    Raises:
+        CheckpointError: config.json is not one of this class, or the tensors don't fit it.
+    """
+    try:
+        config = DiffusionGemmaConfig.from_dict(dict(raw))
+    except Exception as error:
+        raise CheckpointError(f"config.json is not one that transformers' DiffusionGemma reads: {error}") from error
+    config._attn_implementation = "sdpa"  # noqa: SLF001  (the one way to choose it before there is a model)
+    with torch.device("meta"):
+        model = DiffusionGemmaForBlockDiffusion(config)
+    shards = Shards(folder)
+    try:
+        _share(model)
+        load_into(model, _places(model, shards), shards, dtype=dtype, device=device, ignored=ignored)
+    finally:
+        shards.close()
+    _compute(model, device)
+    model.requires_grad_(requires_grad=False)
+    model.train(mode=False)
+    return model
+
+
+def _share(model: DiffusionGemmaForBlockDiffusion) -> None:
+    """Leave the part for pictures away, and let the encoder and the head have the decoder's weights."""
+    encoder, decoder = model.model.encoder, model.model.decoder
+    del encoder.vision_tower, encoder.embed_vision
+    for name, _ in list(encoder.language_model.named_parameters()):
+        parent, _, leaf = name.rpartition(".")
+        setattr(encoder.language_model.get_submodule(parent), leaf, decoder.get_parameter(name))
+    model.lm_head.weight = decoder.embed_tokens.weight
+
+
+def _places(model: nn.Module, shards: Shards) -> Places:
+    """Every tensor once; where only the encoder's name of a shared one is published, by that."""
+    for name in model.state_dict():
+        if name.startswith(_ENCODER) and _OWN not in name:
+            continue
+        if name == "lm_head.weight":
+            continue
+        other = name.replace(_DECODER, _ENCODER, 1)
+        yield name, (other if name not in shards and other in shards and _OWN not in name else name,)
+
+
+def _compute(model: DiffusionGemmaForBlockDiffusion, device: torch.device | str) -> None:
+    """What no file holds: rotation frequencies, and the scale of embeddings."""
+    text: Any = model.config.text_config
+    for part in (model.model.encoder.language_model, model.model.decoder):
+        part.rotary_emb = DiffusionGemmaTextRotaryEmbedding(text, device=device).to(device)
+        part.embed_tokens.embed_scale = torch.tensor(part.embed_tokens.scalar_embed_scale, device=device)
+    left = [name for name, held in (*model.named_parameters(), *model.named_buffers()) if held.is_meta]
+    if left:
+        raise CheckpointError(f"this version of transformers has tensors that no file holds: {', '.join(left)}")
+
+
+class Network:
+    """A `Backbone` on the published network, in evaluation mode.
+
+    Args:
+        model: with its weights, on its device.
+        shape: what its configuration says.
+    """
+
+    def __init__(self, model: DiffusionGemmaForBlockDiffusion, shape: NoiseShape) -> None:
+        text: Any = model.config.text_config
+        self._model = model
+        self._kinds = tuple(text.layer_types)
+        self._windows = tuple(text.sliding_window if kind == "sliding_attention" else None for kind in self._kinds)
+        self._stack: Stack | None = None
+        self.shape = shape
+        self.device = model.device
+        self.dtype = model.model.decoder.embed_tokens.weight.dtype
+
+    @property
+    def weights(self) -> Sequence[Tensor]:
+        """Its parameters, each once."""
+        return list({tensor.data_ptr(): tensor for tensor in self._model.state_dict().values()}.values())
+
+    def empty(self) -> Context:
+        """A context without tokens."""
+        return Context(self._windows)
+
+    def encode(self, ids: Sequence[int], behind: Context) -> None:
+        """Append `ids` to what `behind` has encoded, causally."""
+        start = behind.length
+        self._model.model.encoder.language_model(
+            input_ids=torch.tensor([ids], device=self.device),
+            past_key_values=behind.cache,
+            position_ids=torch.arange(start, start + len(ids), device=self.device)[None],
+        )
+        behind.grown(len(ids))
+
+    def denoise(self, canvases: Tensor, conditions: Sequence[Tensor | None], behind: Sequence[Context]) -> Tensor:
+        """One forward of canvases [B, L], each behind its own context: logits [B, L, V] float32."""
+        width = canvases.shape[-1]
+        starts = torch.tensor([context.length for context in behind], device=self.device)
+        told = [condition for condition in conditions if condition is not None]
+        signal, having = None, None
+        if told:
+            silent = torch.zeros((), dtype=self.dtype, device=self.device).expand_as(told[0])
+            signal = torch.stack([silent if condition is None else condition for condition in conditions])
+            if len(told) < len(conditions):
+                having = torch.tensor([condition is not None for condition in conditions], device=self.device)
+        cache = behind[0].cache if len(behind) == 1 else self._stacked(behind, width)
+        masks = {} if len(behind) == 1 else self._stacked(behind, width).masks
+        found: Tensor = self._model(
+            decoder_input_ids=canvases,
+            past_key_values=cache,
+            self_conditioning_logits=signal,
+            self_conditioning_mask=having,
+            decoder_attention_mask={kind: masks.get(kind) for kind in self._kinds},
+            decoder_position_ids=starts[:, None] + torch.arange(width, device=self.device),
+        ).logits
+        return found
+
+    def _stacked(self, contexts: Sequence[Context], canvas: int) -> Stack:
+        """The contexts side by side; laid out anew only when another request has come or gone."""
+        if self._stack is None or not self._stack.holds(contexts):
+            self._stack = None
+            self._stack = Stack(contexts, self._kinds, canvas)
+        return self._stack

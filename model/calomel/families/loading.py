@@ -1,0 +1,215 @@
+"""Published tensors to their places in a network of ours, strictly: none is left over, none is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Transformer
+from calomel.engine.checkpoint import native_dtype
+from calomel.engine.quantize import Quantization, quantize_tensor
+from calomel.engine.transformer import inverse_frequency
+from calomel.families.family import OpenOptions
+from calomel.families.shards import Shards
+
+TYPES: Final[Mapping[str, torch.dtype]] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+def dtype_of(name: str | None, device: str) -> torch.dtype:
+    """The type called `name`; None for what `device` computes fastest in. Raises CheckpointError for another name."""
+    if name is None:
+        return native_dtype(device)
+    if name not in TYPES:
+        raise CheckpointError(f"dtype is {name!r}; there are {', '.join(TYPES)}")
+    return TYPES[name]
+
+
+_NAMES_SHOWN: Final = 6
+
+
+Places = Iterable[tuple[str, tuple[str, ...]]]
+"""Where published tensors go.
+
+Pairs of the name of a parameter or persistent buffer of the network, and the names of the published tensors that it is
+made of, one below the other along dimension 0.
+"""
+
+
+def renamed(places: Places, names: Mapping[str, str]) -> Places:
+    """`places` with every part of a published name that is in `names` replaced by what it says."""
+    for ours, theirs in places:
+        found = list(theirs)
+        for part, other in names.items():
+            found = [name.replace(part, other) for name in found]
+        yield ours, tuple(found)
+
+
+def load_into(
+    module: nn.Module,
+    table: Places,
+    shards: Shards,
+    *,
+    dtype: torch.dtype,
+    device: torch.device | str = "cpu",
+    ignored: Callable[[str], bool] = lambda _: False,
+    keep: Callable[[str], torch.dtype | None] = lambda _: None,
+    placed: Callable[[str], None] | None = None,
+) -> None:
+    """Give `module` (its parameters on the meta device) the tensors of `shards`, one parameter at a time.
+
+    Buffers that are not persistent are the caller's to set.
+
+    Args:
+        module: parameters become plain ones without gradient on `device`; tied ones stay tied.
+        table: every parameter and persistent buffer of `module` once; of tied ones, one.
+        shards: the published tensors.
+        dtype: of floating-point tensors.
+        device: where they go.
+        ignored: whether a published tensor that no place wants may stay unread ("…rotary_emb.inv_freq", a tied
+            "lm_head.weight").
+        keep: the type of the one of ours called so, where it is not `dtype` (a router's bias in float32).
+        placed: called with the name of ours when it is there, for whoever quantises as loading goes on.
+
+    Raises:
+        CheckpointError: tensors are missing, unknown or of the wrong shape; the message names them.
+    """
+    places = list(table)
+    known = _tensors(module)
+    _check_names(places, known, shards, ignored)
+    names = _names(module)
+    for ours, theirs in places:
+        wanted = known[ours]
+        kind = keep(ours) or (dtype if wanted.is_floating_point() else wanted.dtype)
+        whole = _joined(ours, theirs, wanted.shape, shards, kind, device)
+        tensor = nn.Parameter(whole, requires_grad=False) if isinstance(wanted, nn.Parameter) else whole
+        for name in names[id(wanted)]:
+            parent, _, leaf = name.rpartition(".")
+            setattr(module.get_submodule(parent), leaf, tensor)
+        if placed is not None:
+            placed(ours)
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and persistent buffers by every name that they have."""
+    kept = module.state_dict(keep_vars=True)
+    return {name: tensor for name, tensor in kept.items() if isinstance(tensor, Tensor)}
+
+
+def _names(module: nn.Module) -> dict[int, list[str]]:
+    names: dict[int, list[str]] = {}
+    for name, tensor in _tensors(module).items():
+        names.setdefault(id(tensor), []).append(name)
+    return names
+
+
+def _check_names(
+    places: Sequence[tuple[str, tuple[str, ...]]],
+    known: Mapping[str, Tensor],
+    shards: Shards,
+    ignored: Callable[[str], bool],
+) -> None:
+    strange = [ours for ours, _ in places if ours not in known]
+    if strange:
+        raise CheckpointError(f"this family's table names {_shown(strange)}, which its network does not have")
+    filled = {id(known[ours]) for ours, _ in places}
+    empty = [name for name, tensor in known.items() if id(tensor) not in filled]
+    if empty:
+        raise CheckpointError(f"this family's table leaves {_shown(empty)} without a tensor")
+    wanted = {name for _, theirs in places for name in theirs}
+    missing = sorted(wanted - shards.tensors.keys())
+    unknown = sorted(name for name in shards if name not in wanted and not ignored(name))
+    told = [f"missing {_shown(missing)}"] * bool(missing) + [f"unknown {_shown(unknown)}"] * bool(unknown)
+    if told:
+        raise CheckpointError(f"the tensors in {shards.folder} do not fit its config.json: {'; '.join(told)}")
+
+
+def _joined(
+    ours: str, theirs: Sequence[str], shape: torch.Size, shards: Shards, dtype: torch.dtype, device: torch.device | str
+) -> Tensor:
+    """The published tensors as one, each copied once."""
+    whole, at = torch.empty(shape, dtype=dtype, device=device), 0
+    for name in theirs:
+        part = shards.read(name)
+        target = whole if len(theirs) == 1 else whole[at : at + part.shape[0]]
+        if target.shape != part.shape:
+            break
+        target.copy_(part)
+        at += part.shape[0] if part.dim() else 1
+    else:
+        if not whole.dim() or at == len(whole):
+            return whole
+    found = " + ".join(f"{name} {shards.tensors[name].shape}" for name in theirs[:_NAMES_SHOWN])
+    raise CheckpointError(f"{found} does not make up {ours}, for which config.json says {tuple(shape)}")
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+_ROUTER_BIAS: Final = "expert_bias"
+
+
+def _frequencies_and_ties(name: str) -> bool:
+    """Published tensors that nobody needs: frequencies that follow from the configuration, and a tied head."""
+    return name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight"
+
+
+def load_decoder(
+    folder: Path,
+    config: ModelConfig,
+    places: Places,
+    *,
+    dtype: torch.dtype,
+    device: str = "cpu",
+    quantize: Quantization | None = None,
+) -> Transformer:
+    """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
+
+    With `quantize`, every matrix is rounded as soon as it is there: no more than one is whole at a time.
+    """
+    with torch.device("meta"):
+        model = Transformer(config)
+
+    def placed(name: str) -> None:
+        if quantize is not None:
+            quantize_tensor(model, name, quantize)
+
+    load_into(
+        model,
+        places,
+        Shards(folder),
+        dtype=dtype,
+        device=device,
+        ignored=_frequencies_and_ties,
+        keep=_router_bias,
+        placed=placed,
+    )
+    model.inverse_frequency = inverse_frequency(config).to(device)
+    return model.requires_grad_(requires_grad=False).eval()
+
+
+def open_decoder(folder: Path, options: OpenOptions, config: ModelConfig, places: Places) -> Engine:
+    """The same as a running engine, as `options` say."""
+    dtype = dtype_of(options.dtype, options.device)
+    model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
+    return engine_of(model, options)
+
+
+def engine_of(model: Transformer, options: OpenOptions) -> Engine:
+    """An engine on our decoder, as `options` say."""
+    decoder = BlockCausal(model, cache_tokens=options.cached, spare_tokens=options.spare, threads=options.threads)
+    return Engine(decoder, max_batch=options.max_batch)
+
+
+def _router_bias(name: str) -> torch.dtype | None:
+    # It decides between experts whose scores differ by less than bfloat16 can tell.
+    return torch.float32 if name.endswith(_ROUTER_BIAS) else None

@@ -1,0 +1,280 @@
+"""A checkpoint's chat template: how it writes a conversation. Jinja in a sandbox, under a budget; then token ids.
+
+Templates come with a model, never with a request; what clients send is data in them. Still a loop over hostile messages
+shall end, so repetition and ranges are counted, and the text is measured while it grows.
+
+Only the template writes control tokens: in a user's text they are mere text. Before the template is rendered, a mark is
+put into every control token's name that stands in a client's text. The names that are found whole in the rendered text
+are the template's own; the marks are taken out again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Template, TemplateError, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from calomel.prompts.chat import Function, Message
+from calomel.prompts.tokenizer import TextTokenizer
+
+TEMPLATE_FILE: Final = "chat_template.jinja"
+CONFIG_FILE: Final = "tokenizer_config.json"
+
+MAX_TEMPLATE_CHARACTERS: Final = 1_000_000
+MAX_RENDERED_CHARACTERS: Final = 8_000_000
+# Steps of ranges in one rendering, and the length of a repeated text: templates count messages and indent.
+MAX_COUNTED: Final = 100_000
+_MAX_EXPONENT: Final = 64
+
+_WITH_TOOLS: Final = "tool_use"
+_WITHOUT_TOOLS: Final = "default"
+# Code points that are no characters (Unicode 17, section 23.7): one of them that no client has sent is the mark.
+_MARKS: Final = tuple(chr(code) for code in range(0xFDD0, 0xFDF0))
+
+
+class ChatTemplateError(ValueError):
+    """There is no usable template, or it does not take these messages. The message never quotes them."""
+
+
+class ChatTemplate:
+    """The templates of one checkpoint.
+
+    Args:
+        sources: by name; `tool_use`, where there is one, is taken when there are tools, else `default`.
+        tokens: names that templates use for control tokens, such as `bos_token`, with their texts.
+        now: the time, for templates that tell the model the date.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        tokens: Mapping[str, str] | None = None,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        environment = _Environment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
+        )
+        self._tokens = dict(tokens or {})
+        self._now = now
+        self._templates = {}
+        for name, source in sources.items():
+            if len(source) > MAX_TEMPLATE_CHARACTERS:
+                raise ChatTemplateError(f"the chat template is longer than {MAX_TEMPLATE_CHARACTERS} characters")
+            try:
+                self._templates[name] = environment.from_string(source)
+            except (TemplateError, RecursionError) as error:
+                raise ChatTemplateError(f"the chat template does not parse: {type(error).__name__}") from error
+
+    @classmethod
+    def of(cls, folder: Path) -> ChatTemplate | None:
+        """The template in a checkpoint's folder; None when it has none and so does not chat.
+
+        Raises:
+            ChatTemplateError: there is one, and it can not be used.
+        """
+        config = _config(folder / CONFIG_FILE)
+        sources = _sources(config.get("chat_template"))
+        file = folder / TEMPLATE_FILE
+        if file.is_file():
+            try:
+                sources[_WITHOUT_TOOLS] = file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ChatTemplateError(f"{TEMPLATE_FILE} can not be read: {type(error).__name__}") from error
+            sources.pop(_WITH_TOOLS, None)
+        if _WITHOUT_TOOLS not in sources:
+            return None
+        return cls(sources, _tokens(config))
+
+    def render(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = (), **more: Any
+    ) -> str:
+        """The conversation as the model reads it, up to where its answer begins.
+
+        Raises:
+            ChatTemplateError: the template refuses these messages, or exceeds its budget.
+        """
+        chosen = _WITH_TOOLS if tools and _WITH_TOOLS in self._templates else _WITHOUT_TOOLS
+        counted = _Counted()
+        data = {
+            **self._tokens,
+            **more,
+            "messages": list(messages),
+            "tools": list(tools) or None,
+            "documents": None,
+            "add_generation_prompt": True,
+            "range": counted.range,
+            "raise_exception": _refuse,
+            "strftime_now": lambda form: self._now().strftime(form),
+        }
+        try:
+            return _bounded(self._templates[chosen], data)
+        except ChatTemplateError:
+            raise
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            raise ChatTemplateError("the model's chat template does not take these messages") from None
+
+
+def _bounded(template: Template, data: Mapping[str, Any]) -> str:
+    pieces, length = [], 0
+    for piece in template.generate(data):
+        length += len(piece)
+        if length > MAX_RENDERED_CHARACTERS:
+            raise ChatTemplateError("the conversation is too long for its template")
+        pieces.append(piece)
+    return "".join(pieces)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"*", "**"})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.filters["tojson"] = _to_json
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "**":
+            sizes = [side for side in (left, right) if isinstance(side, int | float)]
+            if any(abs(side) > _MAX_EXPONENT for side in sizes):
+                raise SecurityError("a power in a template is too large")
+        for many, times in ((left, right), (right, left)):
+            if isinstance(times, int) and hasattr(many, "__len__") and len(many) * times > MAX_COUNTED:
+                raise SecurityError("a repetition in a template is too long")
+        return super().call_binop(context, operator, left, right)
+
+
+class _Counted:
+    """The ranges of one rendering."""
+
+    def __init__(self) -> None:
+        self._left = MAX_COUNTED
+
+    def range(self, *bounds: int) -> range:
+        """`range` while the budget lasts."""
+        found = range(*bounds)
+        self._left -= len(found)
+        if self._left < 0:
+            raise SecurityError("the ranges of a template are too long")
+        return found
+
+
+class _Generation(Extension):
+    """`{% generation %}`, by which trainers mark what the model says: its contents, nothing more."""
+
+    tags = {"generation"}  # noqa: RUF012 (as the library declares it)
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        """The statements in the block."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _refuse(message: str) -> None:
+    del message  # may quote a client
+    raise ChatTemplateError("the model's chat template does not take these messages")
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,  # noqa: FBT001, FBT002 (templates pass these by position)
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,  # noqa: FBT001, FBT002
+) -> str:
+    # Jinja's own filter escapes for HTML, which models never saw.
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _config(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ChatTemplateError(f"{CONFIG_FILE} can not be read: {type(error).__name__}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _sources(found: Any) -> dict[str, str]:
+    """One text, or a list of named ones."""
+    if isinstance(found, str):
+        return {_WITHOUT_TOOLS: found}
+    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    pairs = [(entry.get("name"), entry.get("template")) for entry in entries]
+    return {name: text for name, text in pairs if isinstance(name, str) and isinstance(text, str)}
+
+
+def _tokens(config: Mapping[str, Any]) -> dict[str, str]:
+    """Texts of the control tokens; a token is a text or an object with a `content`."""
+    found = {}
+    for name, value in config.items():
+        text = value.get("content") if isinstance(value, dict) else value
+        if name.endswith("_token") and isinstance(text, str):
+            found[name] = text
+    return found
+
+
+class ChatPrompt:
+    """Writes conversations for one checkpoint. Safe to share."""
+
+    def __init__(self, template: ChatTemplate, tokenizer: TextTokenizer) -> None:
+        self._template = template
+        self._tokenizer = tokenizer
+        names = sorted(tokenizer.control, key=len, reverse=True)
+        self._names = re.compile("|".join(re.escape(name) for name in names))
+
+    def render(self, messages: Sequence[Message], functions: Sequence[Function] = (), **more: Any) -> list[int]:
+        """The ids of a conversation, up to where the answer begins; `more` are variables of the template.
+
+        Raises:
+            ChatTemplateError: the template does not take these messages.
+        """
+        try:
+            told = [message.described() for message in messages]
+            tools = [function.described() for function in functions]
+            mark = _unused([told, tools])
+            text = self._template.render(self._marked(told, mark), self._marked(tools, mark), **more)
+        except RecursionError:
+            raise ChatTemplateError("the messages are nested too deep") from None
+        ids: list[int] = []
+        at = 0
+        for found in self._names.finditer(text):
+            ids += self._tokenizer.encode(text[at : found.start()].replace(mark, ""))
+            ids.append(self._tokenizer.control[found[0]])
+            at = found.end()
+        return [*ids, *self._tokenizer.encode(text[at:].replace(mark, ""))]
+
+    def _marked(self, value: Any, mark: str) -> Any:
+        if isinstance(value, str):
+            return self._names.sub(lambda found: found[0][0] + mark + found[0][1:], value)
+        if isinstance(value, Mapping):
+            return {self._marked(key, mark): self._marked(each, mark) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._marked(each, mark) for each in value]
+        return value
+
+
+def _unused(value: Any) -> str:
+    """A mark that stands nowhere in `value`."""
+    left = set(_MARKS)
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, str):
+            left -= set(found) if not found.isascii() else set()
+        elif isinstance(found, Mapping):
+            waiting += [*found.keys(), *found.values()]
+        elif isinstance(found, list | tuple):
+            waiting += found
+    if not left:
+        raise ChatTemplateError("the messages have code points that are no characters")
+    return min(left)

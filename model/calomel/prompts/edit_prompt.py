@@ -1,0 +1,278 @@
+"""What a next-edit client shows of the user's work, whatever format it has, and the unified diffs in it.
+
+Diffs are read as generously as clients write them. Headers may lack (`@@`, `diff --git`), line numbers may be made up,
+lines of context may be gone. What counts is the lines with `-` and `+`: those that stand together are one edit. Names
+of files are read where both `---` and `+++` stand, so that a removed comment of SQL is no header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Final
+
+from calomel.prompts.parts import Excerpt, Hunk, text_hunks
+
+# The newest; a prompt has room for some dozens.
+_KEPT: Final = 64
+# They are at the end; a diff of a whole working tree may be long.
+_READ: Final = 262_144
+_NUMBERS: Final = re.compile(r"@@+ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))?")
+# As one editor marks what was accepted; a comment of any language.
+_ACCEPTED: Final = re.compile(r"(?://+|#+|;+|<!--)[ \t]{0,8}User accepted prediction")
+_NOTHING: Final = "/dev/null"
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_PIECES: Final = re.compile(r"\\([0-7]{3}|.)|[^\\]+")
+# Of a file's name; no file system takes a longer one.
+LONGEST_PATH: Final = 4096
+# Diagnostics are prose about code: the models read excerpts of files and take it for one, so it is left out.
+_DIAGNOSTICS: Final = frozenset({"diagnostics"})
+_SYNTAX: Final = frozenset({"treesitter_context", "context/treesitter"})
+_DIFF: Final = frozenset({"staged_git_diff", "context/staged_diff"})
+_SYNTAX_LINE: Final = re.compile(r"(?:Enclosing scope|Sibling(?:: line \d{1,9})?|Import): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class EditPrompt:
+    """One region to rewrite and what is around it.
+
+    `prefix + region + suffix` is the file as the client shows it, byte for byte, without tags.
+
+    Attributes:
+        path: of the file; None when the client does not tell. It may be a bare file name, or absolute.
+        prefix: the text before the region.
+        region: what to rewrite.
+        suffix: the text behind it.
+        cursor: offset of the cursor in `region`, in characters; None when the client does not show it there.
+        edits: what changed lately, oldest first. Line numbers are the client's, and some clients make them up.
+        related: excerpts of other files, in the client's order.
+    """
+
+    path: str | None
+    prefix: str
+    region: str
+    suffix: str
+    cursor: int | None = None
+    edits: tuple[Hunk, ...] = ()
+    related: tuple[Excerpt, ...] = ()
+
+
+class ForeignPromptError(ValueError):
+    """A prompt that cannot be read. The message says what is missing and quotes nothing of the prompt."""
+
+
+def same_file(one: str, other: str) -> bool:
+    """Whether two names may be of one file: one of them is the end of the other."""
+    one, other = one.replace("\\", "/"), other.replace("\\", "/")
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
+
+
+def parse_hunks(text: str, path: str = "") -> tuple[Hunk, ...]:
+    """The newest edits of a diff, oldest first, as the diff groups them.
+
+    Args:
+        text: the diff; anything else in it is passed over.
+        path: of edits that stand below no file's name.
+    """
+    return tuple(_Reader(path).read(text))
+
+
+def parse_edits(text: str, path: str = "") -> tuple[Hunk, ...]:
+    """The same as a person would name them: lines that did not change are left out, and changes in blanks alone.
+
+    This is what the diff stream of our own editor side looks like, which the models were trained on.
+    """
+    edits: list[Hunk] = []
+    for hunk in parse_hunks(text, path):
+        found = text_hunks(hunk.path, hunk.before, hunk.after, predicted=hunk.predicted)
+        edits += [replace(edit, start_line=hunk.start_line + edit.start_line) for edit in found]
+    return tuple(edits[-_KEPT:])
+
+
+class _Reader:
+    """One pass over the lines of a diff."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._predicted = False
+        # The mark of an accepted prediction stands before the names of its file.
+        self._marked = False
+        self._hunks: deque[Hunk] = deque(maxlen=_KEPT)
+        self._before: list[str] = []
+        self._after: list[str] = []
+        self._line = 0
+        # Lines that the numbers of a hunk still promise, on both sides.
+        self._left = (0, 0)
+
+    def read(self, text: str) -> Iterator[Hunk]:
+        lines = _end_of(text).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        at = 0
+        while at < len(lines):
+            at += self._take(lines, at)
+        self._flush()
+        yield from self._hunks
+
+    def _take(self, lines: list[str], at: int) -> int:
+        """Read what begins at line `at`; how many lines that was."""
+        line = lines[at]
+        if line.startswith("--- ") and self._is_header(lines, at):
+            self._flush()
+            self._path = _name(line, lines[at + 1])
+            self._predicted, self._marked = self._marked, False
+            self._left = (0, 0)
+            self._line = 0
+            return 2
+        if line.startswith("@@"):
+            self._begin(line)
+        elif line.startswith("-"):
+            _add(self._before, line)
+            self._left = (self._left[0] - 1, self._left[1])
+        elif line.startswith("+"):
+            _add(self._after, line)
+            self._left = (self._left[0], self._left[1] - 1)
+        elif line.startswith("\\"):
+            self._without_line_end(lines[at - 1] if at else "")
+        else:
+            self._context(line)
+        return 1
+
+    def _is_header(self, lines: list[str], at: int) -> bool:
+        if at + 1 >= len(lines) or not lines[at + 1].startswith("+++ "):
+            return False
+        promised = self._left[0] > 0 and self._left[1] > 0
+        return not promised or (at + 2 < len(lines) and lines[at + 2].startswith("@@ -"))
+
+    def _begin(self, line: str) -> None:
+        self._flush()
+        numbers = _NUMBERS.match(line)
+        if numbers is None:
+            self._left = (0, 0)
+            return
+        first, old, new = (1 if number is None else int(number) for number in numbers.groups())
+        # An insertion stands behind the line that is named.
+        self._line = first if old == 0 else max(0, first - 1)
+        self._left = (old, new)
+
+    def _without_line_end(self, previous: str) -> None:
+        lines = self._before if previous.startswith("-") else self._after if previous.startswith("+") else []
+        if lines:
+            lines[-1] = lines[-1].removesuffix("\n")
+
+    def _context(self, line: str) -> None:
+        self._flush()
+        if line.startswith("diff --git "):
+            self._left = (0, 0)
+        elif _ACCEPTED.match(line):
+            self._marked = True
+        elif max(self._left) > 0:
+            self._line += 1
+            self._left = (self._left[0] - 1, self._left[1] - 1)
+
+    def _flush(self) -> None:
+        if self._before or self._after:
+            before, after = "".join(self._before), "".join(self._after)
+            self._hunks.append(Hunk(self._path, self._line, before, after, self._predicted))
+            self._line += len(self._before)
+            self._before.clear()
+            self._after.clear()
+
+
+def _end_of(text: str) -> str:
+    """As much of the end of a diff as is read, from the names of a file on."""
+    if len(text) <= _READ:
+        return text
+    start = len(text) - _READ
+    named = text.find("\n--- ", start)
+    return text[(named if named >= 0 else text.find("\n", start)) + 1 :]
+
+
+def _add(lines: list[str], line: str) -> None:
+    """Add a line without its sign; the one before it ends where this one begins."""
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    lines.append(f"{line[1:]}\n")
+
+
+def _name(old: str, new: str) -> str:
+    """The file that two header lines speak of, without the letters that git puts before it."""
+    old, new = _unquoted(old[4:]), _unquoted(new[4:])
+    if new == _NOTHING:
+        return old.removeprefix("a/")
+    if old == _NOTHING or old.startswith("a/"):
+        return new.removeprefix("b/")
+    return new
+
+
+def _unquoted(name: str) -> str:
+    """A name as git or diff writes it: perhaps with a time behind a tab, perhaps in quotation marks."""
+    name = name.rstrip("\r").split("\t", 1)[0][:LONGEST_PATH]
+    quoted = _QUOTED.fullmatch(name)
+    if quoted is None:
+        return name
+    return b"".join(map(_octets, _PIECES.finditer(quoted[1]))).decode("utf-8", "replace")
+
+
+def _octets(piece: re.Match[str]) -> bytes:
+    code = piece[1]
+    if code is None:
+        return piece[0].encode("utf-8", "replace")
+    if len(code) == 3:  # noqa: PLR2004 (octal digits of one byte)
+        return bytes((int(code, 8) & 0xFF,))
+    return {"t": "\t", "n": "\n"}.get(code, code).encode("utf-8", "replace")
+
+
+def sort_snippets(
+    snippets: Iterable[tuple[str | None, str]], current: str | None
+) -> tuple[tuple[Excerpt, ...], tuple[Hunk, ...]]:
+    """Excerpts and edits out of snippets, each a path and a text, in their order.
+
+    Signatures around the cursor become an excerpt of the file `current`; what is about to be committed becomes edits.
+    """
+    excerpts: list[Excerpt] = []
+    staged: tuple[Hunk, ...] = ()
+    for path, text in snippets:
+        if path in _DIFF:
+            staged = parse_edits(text)
+        elif path in _DIAGNOSTICS or len(excerpts) >= _KEPT:
+            continue
+        elif path in _SYNTAX:
+            lines = (_SYNTAX_LINE.match(line) for line in text.split("\n"))
+            excerpts.append(Excerpt(current or "", 0, "".join(f"{line[1]}\n" for line in lines if line)))
+        else:
+            excerpts.append(Excerpt(path or "", 0, text))
+    return tuple(excerpt for excerpt in excerpts if excerpt.text.strip()), staged
+
+
+def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:
+    """Where the cursor is in a region, and the region without its mark. Raises ForeignPromptError for several marks."""
+    at = text.find(mark)
+    if at < 0:
+        return None, text
+    if text.find(mark, at + 1) >= 0:
+        raise ForeignPromptError(f"The region has more than one {mark}, and no telling which one counts.")
+    return at, text[:at] + text[at + len(mark) :]
+
+
+def split_files(text: str, tokens: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Texts behind lines that begin with a token and name a path; the first text may have none."""
+    starts = [found.start() for found in _file_lines(tuple(tokens)).finditer(text)] if tokens else []
+    files: list[tuple[str | None, str]] = []
+    front = text[: starts[0]] if starts else text
+    if front or not starts:
+        files.append((None, front))
+    for start, end in pairwise([*starts, len(text)]):
+        line, _, body = text[start:end].partition("\n")
+        token = next(token for token in tokens if line.startswith(token))
+        files.append((line[len(token) :].strip()[:LONGEST_PATH] or None, body))
+    return files
+
+
+@cache
+def _file_lines(tokens: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"^(?:{'|'.join(map(re.escape, tokens))})", re.MULTILINE)

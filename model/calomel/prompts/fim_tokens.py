@@ -1,0 +1,258 @@
+"""A hole between the fill-in-the-middle tokens of other makers' models: written for a model, and read from a client.
+
+    [file] path text …  [prefix] prefix [suffix] suffix [middle]  →  middle
+    [file] path text …  [suffix] suffix [prefix] prefix [middle]  →  middle
+
+A client's prompt is one text. It says itself which format it has, by how it begins and how it ends. A token that the
+user's text holds as well counts where the format wants it first: the text goes to the cursor, so the worst is a poor
+guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from calomel.prompts.edit_prompt import split_files
+from calomel.prompts.own import FimTokens, diff_text
+from calomel.prompts.parts import Excerpt, PromptParts
+from calomel.prompts.renderer import PlainAnswer, window
+from calomel.prompts.tokenizer import TextTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class FimPromptText:
+    """A hole, and what is known around it.
+
+    Attributes:
+        prefix: the text before the hole.
+        suffix: the text behind it.
+        path: of the file; None when the prompt does not say.
+        related: excerpts of other files, in the prompt's order.
+    """
+
+    prefix: str
+    suffix: str
+    path: str | None = None
+    related: tuple[Excerpt, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """The tokens of one family of models.
+
+    Attributes:
+        prefix: before the text before the hole.
+        suffix: before the text behind the hole.
+        middle: where the answer begins; empty where it begins right behind the text before the hole.
+        files: before another file, whose path ends the line.
+        within: other files stand behind the prefix token, and the file itself with them.
+        padded: there is a blank on the inner side of each token, as the format adds it.
+    """
+
+    prefix: str
+    suffix: str
+    middle: str
+    files: tuple[str, ...] = ()
+    within: bool = False
+    padded: bool = False
+
+
+# Qwen2.5-Coder and most fine-tunes; CodeGemma's tokens differ for files alone.
+_QWEN: Final = _Format("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", ("<|file_sep|>", "<|file_separator|>"))
+_CODESTRAL: Final = _Format("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True)
+_FORMATS: Final = (
+    _QWEN,
+    # StarCoder, StarCoder2, Granite; SantaCoder.
+    _Format("<fim_prefix>", "<fim_suffix>", "<fim_middle>", ("<file_sep>", "<filename>")),
+    _Format("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    # DeepSeek-Coder: the second one names the hole.
+    _Format("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 (its own letters)
+    # GLM.
+    _Format("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    # CodeLlama.
+    _Format("<PRE>", "<SUF>", "<MID>", padded=True),
+    # Seed-Coder.
+    _Format("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", ("<filename>",), within=True),
+    _CODESTRAL,
+)
+# Names of repositories say nothing about code.
+_REPOSITORY: Final = re.compile(r"(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
+# Some clients put the token before the text that their server would put there.
+_BEGINNINGS: Final = ("<s>", "<bos>", "<｜begin▁of▁sentence｜>", "<|endoftext|>")  # noqa: RUF001
+# What a client sends for "nothing behind the cursor".
+NOTHING: Final = "<|endoftext|>"
+_FILES_KEPT: Final = 64
+_REMEMBERED: Final = 1024
+# The name under which edits stand among the files.
+_EDITS: Final = "recent.diff"
+
+
+@dataclass(frozen=True, slots=True)
+class FimIds:
+    """The tokens of a format. `file` stands before a file's path; None where the format has none."""
+
+    prefix: int
+    suffix: int
+    middle: int
+    suffix_first: bool = False
+    file: int | None = None
+
+
+class FimTokensRenderer(PlainAnswer):
+    """Shows a hole, or the hole that a region leaves, between the tokens of a format.
+
+    Args:
+        tokenizer: of the model.
+        ends: ids that end an answer.
+        ids: of the format.
+        begin: ids at the start of every context.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, ends: Sequence[int], ids: FimIds, begin: Sequence[int] = ()) -> None:
+        super().__init__(tokenizer, ends)
+        self._ids = ids
+        self._begin = tuple(begin)
+        self._file = lru_cache(maxsize=_REMEMBERED)(self._encode_file)
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """The window has all the room that it needs; then edits, then other files, the most useful ones first."""
+        heading = self._heading(parts.path)
+        room = max_context - len(self._begin) - len(heading) - 3
+        before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
+        files = self._files(parts, room - len(before) - len(behind))
+        prefix, suffix = [self._ids.prefix, *before], [self._ids.suffix, *behind]
+        front = [*self._begin, *files, *heading, *(suffix if self._ids.suffix_first else prefix)]
+        rest = [*(prefix if self._ids.suffix_first else suffix), self._ids.middle]
+        kept = len(front) + (len(prefix) if self._ids.suffix_first else 0)
+        return FimTokens((*front, *rest), reuse=kept, cut=cut)
+
+    def _heading(self, path: str | None) -> list[int]:
+        if self._ids.file is None or path is None:
+            return []
+        return [self._ids.file, *self._tokenizer.encode(path + "\n")]
+
+    def _files(self, parts: PromptParts, room: int) -> list[int]:
+        """Other files and edits that fit into `room`; the most useful one last."""
+        if self._ids.file is None:
+            return []
+        edits = "".join(diff_text(hunk) for hunk in parts.edits)
+        texts = [(excerpt.path, excerpt.text) for excerpt in (*parts.related, *parts.far)]
+        files: list[tuple[int, ...]] = []
+        for path, text in reversed([*texts, *([(_EDITS, edits)] if edits else [])]):
+            ids = self._file(path, text)
+            if len(ids) > room:
+                continue
+            room -= len(ids)
+            files.append(ids)
+        return [number for ids in reversed(files) for number in ids]
+
+    def _encode_file(self, path: str, text: str) -> tuple[int, ...]:
+        return (*self._heading(path), *self._tokenizer.encode(text if text.endswith("\n") else text + "\n"))
+
+
+def parse_fim(prompt: str, suffix: str | None = None) -> FimPromptText:
+    """Read a prompt. One that has no known format is the text before the hole.
+
+    Args:
+        prompt: of a client.
+        suffix: the text behind the hole, where the client sends it apart.
+    """
+    apart = None if suffix is None or suffix == NOTHING else suffix
+    if not apart:
+        text = _without_beginning(prompt)
+        found = next((found for form in _FORMATS if (found := _parsed(text, form))), None)
+        if found is not None:
+            return found
+    return _unmarked(prompt, apart or "")
+
+
+def _parsed(text: str, form: _Format) -> FimPromptText | None:
+    """The prompt in one format; None when it has another."""
+    begin = _begin(text, form)
+    if begin is None:
+        return None
+    head, body = text[:begin], text[begin:]
+    halves = _halves(body, form)
+    if halves is None:
+        return None
+    before, behind = halves
+    files = split_files(head, form.files)
+    if form.within:
+        files += split_files(before, form.files)
+        path, before = files.pop()
+    else:
+        # The name of the file itself stands right before its text.
+        path = files.pop()[0] if files and not files[-1][1].strip() else None
+        files = [(name, content) for name, content in files if name is not None]
+    related = [Excerpt(name or "", 0, content) for name, content in files if content.strip()]
+    return FimPromptText(before, behind, path, tuple(related[-_FILES_KEPT:]))
+
+
+def _begin(text: str, form: _Format) -> int | None:
+    """Where the first token of the format is: at the beginning, or behind other files."""
+    tokens = (form.prefix, form.suffix)
+    if text.startswith(tokens):
+        return 0
+    if form.within:
+        return None
+    if text.startswith(form.files or "\0"):
+        found = [at + 1 for token in tokens if (at := text.find(f"\n{token}")) >= 0]
+        return min(found, default=None)
+    # Some clients put words of their own before the prompt; its end says what it is.
+    found = [at for token in tokens if (at := text.find(token)) >= 0] if text.endswith(form.middle) else []
+    return min(found, default=None)
+
+
+def _halves(body: str, form: _Format) -> tuple[str, str] | None:
+    """The texts before and behind the hole; None when the prompt does not have this format."""
+    joined = form.prefix + " " * form.padded + form.suffix
+    if body.startswith(joined) and form.middle:
+        # Suffix first, as StarCoder and CodeLlama write it: the text before the hole comes last.
+        return _swapped(_divided(body[len(joined) :], " " * form.padded + form.middle + " " * form.padded))
+    if form.middle and not body.endswith(form.middle):
+        return None
+    body = body.removesuffix(form.middle)
+    if body.startswith(form.suffix):
+        return _swapped(_divided(body[len(form.suffix) :], form.prefix))
+    if not form.middle:
+        return None
+    halves = _divided(body[len(form.prefix) :], " " * form.padded + form.suffix)
+    if halves is None or not form.padded:
+        return halves
+    return halves[0].removeprefix(" "), halves[1].removesuffix(" ")
+
+
+def _divided(text: str, token: str) -> tuple[str, str] | None:
+    one, found, other = text.partition(token)
+    return (one, other) if found else None
+
+
+def _swapped(halves: tuple[str, str] | None) -> tuple[str, str] | None:
+    return None if halves is None else (halves[1], halves[0])
+
+
+def _unmarked(prompt: str, suffix: str) -> FimPromptText:
+    """A prompt that is the text before the hole; clients put other files before it, or the file's name alone."""
+    for form in (_QWEN, _CODESTRAL):
+        if prompt.startswith(form.files):
+            head, token, text = prompt.partition(f"\n{form.prefix}")
+            if token or form.within:
+                files = split_files(f"{head}\n" if token else head, form.files)
+                path, own = files.pop()
+                related = [Excerpt(name or "", 0, content) for name, content in files if content.strip()]
+                return FimPromptText(text if token else own, suffix, path, tuple(related[-_FILES_KEPT:]))
+    return FimPromptText(prompt.removeprefix(_QWEN.prefix), suffix)
+
+
+def _without_beginning(prompt: str) -> str:
+    """The prompt without what stands before every text of a model, and without the repository's name."""
+    for token in _BEGINNINGS:
+        if prompt.startswith(token):
+            prompt = prompt[len(token) :]
+            break
+    repository = _REPOSITORY.match(prompt)
+    return prompt if repository is None else prompt[repository.end() :]

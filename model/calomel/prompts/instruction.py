@@ -1,0 +1,196 @@
+"""A hole, or a region to rewrite, as an instruction in a model's own chat template, answered in a fenced block.
+
+The block is opened for the model, so that its first token is code. Control tokens that stand in a user's text are mere
+text (`calomel.prompts.chat_template`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from calomel.prompts.chat import Message
+from calomel.prompts.chat_template import ChatPrompt, ChatTemplate, ChatTemplateError
+from calomel.prompts.own import FimTokens, diff_text
+from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
+from calomel.prompts.renderer import PlainAnswer, window
+from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
+
+_OPENING: Final = re.compile(r"\s*(?P<fence>`{3,})[^\n`]*\n")
+_CLOSING: Final = re.compile(r"(?:^|(?<=\n))(?P<fence>`{3,})[ \t]*(?=\n|$)")
+# The end of an unfinished text that may become the closing fence.
+_MAY_CLOSE: Final = re.compile(r"\n?`*[ \t]*\Z")
+_HOLE: Final = "<MIDDLE>"
+_START, _END, _CURSOR = "<REGION>", "</REGION>", "<CURSOR>"
+
+_FILL: Final = (
+    f"Below is a file with a hole, marked {_HOLE}. Write the text that belongs in place of the mark. It may begin and "
+    "end within a line. Repeat nothing of what stands before or behind the mark, and explain nothing."
+)
+_REWRITE: Final = (
+    f"Below is a file that is being edited. Rewrite the lines between {_START} and {_END} as they should be after the "
+    f"next edit; {_CURSOR} is where the cursor is. Follow the recent changes. If nothing is to be changed, repeat the "
+    "lines as they are. Leave the marks out, and explain nothing."
+)
+# Of the room: for recent changes, and for other files.
+_SHARE: Final = 4
+# Where two texts meet, tokens of both may become more than they were apart.
+_SEAMS: Final = 24
+_ATTEMPTS: Final = 4
+
+
+class ChatRenderer:
+    """Asks for a hole or a region in words.
+
+    Args:
+        template: of the checkpoint.
+        tokenizer: of the checkpoint.
+        ends: ids that end an answer.
+
+    Raises:
+        TokenizerError: the template does not take one message of a user.
+    """
+
+    def __init__(self, template: ChatTemplate, tokenizer: TextTokenizer, ends: Sequence[int]) -> None:
+        self._prompt = ChatPrompt(template, tokenizer)
+        self._tokenizer = tokenizer
+        self._plain = PlainAnswer(tokenizer, ends)
+        try:
+            self._around = len(self._ids(PromptParts(), ""))
+            self._around_region = len(self._ids(PromptParts(region=EditRegion("", 0)), ""))
+        except ChatTemplateError as error:
+            raise TokenizerError(f"the checkpoint can not be asked in its chat template: {error}") from error
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """The window has three quarters of the room, and what it leaves; then recent changes, then other files."""
+        region = "" if parts.region is None else parts.region.text
+        around = self._around if parts.region is None else self._around_region
+        fixed = around + _SEAMS + self._count(parts.path or "") + self._count(region)
+        room = max_context - fixed
+        ids: list[int] = []
+        for _ in range(_ATTEMPTS):
+            shown, cut = self._shown(parts, room)
+            ids = self._ids(shown, region)
+            if len(ids) <= max_context or room <= 0:
+                break
+            room = min(room - (len(ids) - max_context), room // 2)
+        return FimTokens(tuple(ids), reuse=len(ids), cut=cut)
+
+    def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
+        """What stands in the block."""
+        return inside(self._plain.read(ids), whole=whole)
+
+    def ended(self, ids: Sequence[int]) -> bool:
+        """Whether the block is closed, or the answer over."""
+        return self._plain.ended(ids) or closed(self._plain.read(ids))
+
+    def shown(self, text: str) -> str:
+        """A canvas' text without what is about the block."""
+        return inside(text)
+
+    def _shown(self, parts: PromptParts, room: int) -> tuple[PromptParts, bool]:
+        """What fits of the parts, and whether the beginning of the prefix is left out."""
+        edits = []
+        left = room // _SHARE
+        for hunk in reversed(parts.edits):
+            left -= self._count(diff_text(hunk)) + self._count(hunk.path)
+            if left < 0:
+                break
+            edits.append(hunk)
+        taken = sum(self._count(diff_text(hunk)) + self._count(hunk.path) for hunk in edits)
+        before, behind, cut = window(parts.prefix, parts.suffix, max(0, room - taken), self._tokenizer)
+        prefix, suffix = self._tokenizer.decode(before), self._tokenizer.decode(behind)
+        room -= taken + len(before) + len(behind)
+        related = []
+        for excerpt in reversed((*parts.related, *parts.far)):
+            room -= self._count(excerpt.text) + self._count(excerpt.path) + _SEAMS
+            if room < 0:
+                break
+            related.append(excerpt)
+        shown = PromptParts(
+            related=tuple(reversed(related)),
+            edits=tuple(reversed(edits)),
+            path=parts.path,
+            prefix=prefix,
+            suffix=suffix,
+            region=parts.region,
+        )
+        return shown, cut
+
+    def _ids(self, parts: PromptParts, region: str) -> list[int]:
+        fence = fence_for(f"{parts.prefix}{parts.suffix}{region}")
+        message = Message("user", _words(parts, fence))
+        # Qwen3 and its kin think aloud unless they are told not to; other templates do not know the word.
+        ids = self._prompt.render([message], enable_thinking=False)
+        return [*ids, *self._tokenizer.encode(f"{fence}\n")]
+
+    def _count(self, text: str) -> int:
+        return len(self._tokenizer.encode(text)) if text else 0
+
+
+def _words(parts: PromptParts, fence: str) -> str:
+    """The instruction and everything around the hole."""
+    said = [_FILL if parts.region is None else _REWRITE]
+    said += [f"Answer with one block between lines of {fence} alone."]
+    said += [_file("From", excerpt, fence) for excerpt in parts.related]
+    if parts.edits:
+        changes = "".join(f"{hunk.path}\n{diff_text(hunk)}" for hunk in parts.edits)
+        said.append(f"Recent changes, the last one last:\n{fence_for(changes)}diff\n{changes}{fence_for(changes)}")
+    if parts.region is None:
+        body = f"{parts.prefix}{_HOLE}{parts.suffix}"
+    else:
+        body = f"{parts.prefix}{_START}\n{_marked(parts.region)}{_END}\n{parts.suffix}"
+    name = f"The file {parts.path}" if parts.path else "The file"
+    said.append(f"{name}:\n{fence}\n{_ended(body)}{fence}")
+    return "\n\n".join(said)
+
+
+def _file(word: str, excerpt: Excerpt, fence: str) -> str:
+    own = max(fence, fence_for(excerpt.text), key=len)
+    return f"{word} {excerpt.path}:\n{own}\n{_ended(excerpt.text)}{own}"
+
+
+def _marked(region: EditRegion) -> str:
+    if region.cursor is None:
+        return _ended(region.text)
+    return _ended(f"{region.text[: region.cursor]}{_CURSOR}{region.text[region.cursor :]}")
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else text + "\n"
+
+
+def fence_for(text: str) -> str:
+    """A fence that `text` does not hold."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def closed(text: str) -> bool:
+    """Whether the block, which was opened for the model, is closed."""
+    return _end(text) is not None
+
+
+def inside(text: str, *, whole: bool = True) -> str:
+    """What stands in the block, which was opened for the model; one that it opens once more is that block.
+
+    The line end before the closing fence is the fence's. With `whole` false the text goes on, and what may still become
+    the closing fence is left out.
+    """
+    opening = _OPENING.match(text)
+    end = _end(text)
+    if opening is not None:
+        text, end = text[opening.end() :], None if end is None else end - opening.end()
+    elif not whole and text.lstrip().startswith("`"):
+        return ""
+    if end is not None:
+        return text[:end].removesuffix("\n").removesuffix("\r")
+    return text if whole else _MAY_CLOSE.sub("", text)
+
+
+def _end(text: str) -> int | None:
+    """Where the closing fence starts."""
+    opening = _OPENING.match(text)
+    found = _CLOSING.search(text, 0 if opening is None else opening.end())
+    return None if found is None else found.start()

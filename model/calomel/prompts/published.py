@@ -1,0 +1,281 @@
+"""A checkpoint that other makers publish: its tokenizer, out of its files, and the renderers that ask it.
+
+Published tokenizers read the name of an added token in a text as that token, and many a control token (Qwen's
+fill-in-the-middle ones, its tool calls) is not marked as special. So control tokens are taken out before text is
+encoded; a name in a user's file is the characters that it consists of.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tokenizers import Encoding, Regex, decoders, normalizers, pre_tokenizers
+from tokenizers import Tokenizer as FastTokenizer
+from tokenizers.models import BPE
+
+from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
+from calomel.prompts.fim_tokens import FimIds, FimTokensRenderer
+from calomel.prompts.instruction import ChatRenderer
+from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
+from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
+
+# Qwen2's own pattern; Dream's tokenizer is a copy of Qwen2's.
+_QWEN: Final = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_NAMED: Final = re.compile(r"</?[^\s<>]+>|\[[A-Z_]+\]")
+# _Added to vocabularies so that web pages take fewer tokens: text as any other.
+_HTML: Final = re.compile(
+    r"a|b|blockquote|br|caption|code|div|em|h[1-6]|hr|i|img|li|ol|p|pre|s|span|strong|su[bp]|t(able|body|d|foot|h|head|r)|ul?"
+)
+_BYTE_PIECE: Final = re.compile(r"<0x([0-9A-F]{2})>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A token beside the vocabulary of text.
+
+    Attributes:
+        name: its text.
+        id: its number.
+        special: as the files say it; makers leave it out for many a control token.
+    """
+
+    name: str
+    id: int
+    special: bool
+
+
+def _read_files(folder: Path) -> tuple[dict[str, Any], list[_Added]]:
+    """The tokenizer in `folder`, in the form of a `tokenizer.json`, and the added tokens of every file.
+
+    Raises:
+        TokenizerError: files are missing or damaged, or of a kind that is not known.
+    """
+    said = _object(folder / "tokenizer_config.json")
+    if (folder / "tokenizer.json").is_file():
+        description = _object(folder / "tokenizer.json")
+    elif (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
+        description = _from_slow(folder, str(said.get("tokenizer_class", "")))
+    else:
+        raise TokenizerError(f"{folder} has no tokenizer.json, and no vocab.json with merges.txt")
+    found: dict[str, _Added] = {}
+    try:
+        for entry in description.get("added_tokens") or ():
+            found[entry["content"]] = _Added(entry["content"], int(entry["id"]), bool(entry.get("special")))
+        for name, number in _object(folder / "added_tokens.json").items():
+            found.setdefault(name, _Added(name, int(number), special=False))
+        for number, entry in (said.get("added_tokens_decoder") or {}).items():
+            known = found.get(entry["content"])
+            special = bool(entry.get("special")) or (known is not None and known.special)
+            found[entry["content"]] = _Added(entry["content"], int(number), special)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TokenizerError(
+            f"the tokenizer files in {folder} have an added token of a wrong form: {error!r}"
+        ) from error
+    return description, sorted(found.values(), key=lambda token: token.id)
+
+
+def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
+    """What the library's converters make of a slow byte-level tokenizer."""
+    try:
+        fast = FastTokenizer(BPE.from_file(str(folder / "vocab.json"), str(folder / "merges.txt")))
+    except Exception as error:
+        raise TokenizerError(f"vocab.json and merges.txt in {folder} can not be read: {error}") from error
+    fast.decoder = decoders.ByteLevel()
+    if "qwen" in kind.lower() or "dream" in kind.lower():
+        fast.normalizer = normalizers.NFC()
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        fast.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(_QWEN), behavior="isolated"), byte_level]
+        )
+    elif "gpt2" in kind.lower():
+        fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        raise TokenizerError(
+            f"{folder} has no tokenizer.json, and tokenizer_config.json says {kind or 'no tokenizer_class'}: "
+            "of those that publish vocab.json and merges.txt alone, Qwen2's and GPT-2's are known"
+        )
+    described: dict[str, Any] = json.loads(fast.to_str())
+    return described
+
+
+def _object(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise TokenizerError(f"{path} is no tokenizer file: {error}") from error
+    if not isinstance(found, dict):
+        raise TokenizerError(f"{path} is no tokenizer file: it holds no object")
+    return found
+
+
+class PublishedTokenizer(TextTokenizer):
+    """A published checkpoint's tokenizer.
+
+    Args:
+        folder: the checkpoint's.
+        end: id of the token that ends an answer, as the engine knows it.
+        mask: id of the mask token; -1 where there is none.
+        names: of further control tokens, which may be in the vocabulary of text.
+
+    Raises:
+        TokenizerError: files are missing or damaged.
+    """
+
+    def __init__(self, folder: Path, *, end: int, mask: int = -1, names: Iterable[str] = ()) -> None:
+        described, published = _read_files(folder)
+        wanted = set(names)
+        vocabulary = _vocabulary(described)
+        control = {token.name: token.id for token in published if _controls(token, wanted)}
+        control |= {name: vocabulary[name] for name in wanted if name in vocabulary}
+        by_id = {number: name for name, number in vocabulary.items()} if vocabulary else {}
+        for number in (end, mask):
+            if number >= 0 and number not in control.values():
+                if number in by_id and not _NAMED.fullmatch(by_id[number]):
+                    raise TokenizerError(
+                        f"token {number} ends answers or is the mask as config.json in {folder} says, and text as its "
+                        f"tokenizer says ({by_id[number]!r}): they are not of one checkpoint"
+                    )
+                control[by_id.get(number, f"<token {number}>")] = number
+        # All of them stay, for the library numbers them anew; it can be told to read special ones as text.
+        added = [{**token, "special": token["content"] in control} for token in described.get("added_tokens") or ()]
+        # What it puts around every text (a token at the beginning) is the prompt's to write.
+        bare = {**described, "added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
+        try:
+            fast = FastTokenizer.from_str(json.dumps(bare))
+        except Exception as error:
+            raise TokenizerError(f"the tokenizer in {folder} can not be read: {error}") from error
+        fast.encode_special_tokens = True
+        self._literal = {int(token["id"]): str(token["content"]).encode() for token in added if not token["special"]}
+        pieces = byte_level if "ByteLevel" in _kinds(described.get("decoder")) else _spelled
+        super().__init__(fast, end=end, mask=mask, control=control, piece_bytes=pieces)
+
+    def ids_of(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The ids of control tokens that there must be. Raises TokenizerError."""
+        missing = [name for name in names if name not in self.control]
+        if missing:
+            raise TokenizerError(f"the tokenizer has no token {missing[0]}")
+        return tuple(self.control[name] for name in names)
+
+    def _piece(self, token: int) -> bytes | None:
+        literal = self._literal.get(token)
+        if literal is not None:
+            return literal
+        # A vocabulary is often padded to a round number of rows: such an id stands for nothing.
+        return super()._piece(token) or b""
+
+    def _encodings(self, text: str) -> list[tuple[int, Encoding]]:
+        """The text in one piece; where a vocabulary makes a control token of text, in pieces that do not."""
+        pieces = super()._encodings(text)
+        found = pieces[0][1]
+        if self._special_ids.isdisjoint(found.ids):
+            return pieces
+        forged = next(at for at, number in enumerate(found.ids) if number in self._special_ids)
+        start, end = found.offsets[forged]
+        middle = (start + end + 1) // 2
+        if not 0 < middle < len(text):
+            raise TokenizerError("the tokenizer makes a control token of one character")
+        front = self._encodings(text[:middle])
+        return [*front, *((middle + at, part) for at, part in self._encodings(text[middle:]))]
+
+
+def _controls(token: _Added, wanted: set[str]) -> bool:
+    if token.special or token.name in wanted:
+        return True
+    return bool(_NAMED.fullmatch(token.name)) and not _HTML.fullmatch(token.name.strip("</>"))
+
+
+def _vocabulary(described: dict[str, Any]) -> dict[str, int]:
+    model = described.get("model")
+    found = model.get("vocab") if isinstance(model, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _kinds(decoder: Any) -> set[str]:
+    if not isinstance(decoder, dict):
+        return set()
+    inner = decoder.get("decoders") or ()
+    return {str(decoder.get("type")), *(kind for each in inner for kind in _kinds(each))}
+
+
+def _spelled(piece: str) -> bytes:
+    """A piece of a vocabulary of characters, where a lower block is a blank and other bytes are spelled out."""
+    byte = _BYTE_PIECE.fullmatch(piece)
+    return bytes([int(byte[1], 16)]) if byte else piece.replace("\u2581", " ").encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How a published checkpoint reads and is asked.
+
+    Attributes:
+        tokenizer: its own.
+        fill: writes prompts for holes.
+        edit: writes prompts for regions.
+    """
+
+    tokenizer: TextTokenizer
+    fill: EndingRenderer
+    edit: EndingRenderer
+
+
+def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> Published:
+    """Tokenizer and renderers of the checkpoint in `folder`.
+
+    Args:
+        folder: with its tokenizer files.
+        style: of its family; one that is not `calomel`.
+        end: id of the token that ends an answer, as the engine knows it.
+        mask: id of the mask token, as the engine knows it; -1 where there is none.
+
+    Raises:
+        TokenizerError: tokenizer files or template are missing or damaged, or lack what the style names.
+    """
+    tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=style.all_names())
+    fill = _renderer(style.fim, folder, style, tokenizer)
+    if style.edit == "chat" and style.fim != "chat" and _template(folder, style) is None:
+        # Base models have no template: they fill the hole that a region leaves.
+        return Published(tokenizer, fill, fill)
+    return Published(
+        tokenizer, fill, fill if style.edit == style.fim else _renderer(style.edit, folder, style, tokenizer)
+    )
+
+
+def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedTokenizer) -> EndingRenderer:
+    # Of several names of an end, a checkpoint may have one alone.
+    ends = (tokenizer.end, *(tokenizer.control[name] for name in style.ends if name in tokenizer.control))
+    begin = tokenizer.ids_of([] if style.begin is None else [style.begin])
+    if kind == "around":
+        return AroundRenderer(tokenizer, ends, begin, tokenizer.ids_of([] if style.close is None else [style.close]))
+    if kind == "fim_tokens":
+        names = style.names
+        if names is None:
+            raise TokenizerError("the family's style has no names of fill-in-the-middle tokens")
+        prefix, suffix, middle = tokenizer.ids_of([names.prefix, names.suffix, names.middle])
+        file = None if names.file is None else tokenizer.ids_of([names.file])[0]
+        ids = FimIds(prefix, suffix, middle, suffix_first=names.order == "spm", file=file)
+        return FimTokensRenderer(tokenizer, ends, ids, begin)
+    if kind == "chat":
+        template = _template(folder, style)
+        if template is None:
+            raise TokenizerError(f"{folder} has no chat template, and its family needs one to be asked")
+        return ChatRenderer(template, tokenizer, ends)
+    raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
+
+
+def _template(folder: Path, style: PromptStyle) -> ChatTemplate | None:
+    try:
+        found = ChatTemplate.of(folder)
+        if found is None and style.template is not None:
+            return ChatTemplate({"default": style.template})
+    except ChatTemplateError as error:
+        raise TokenizerError(str(error)) from error
+    return found

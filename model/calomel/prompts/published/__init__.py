@@ -1,1 +1,0 @@
-"""Tokenizers of checkpoints that other makers publish."""

@@ -1,0 +1,169 @@
+"""What is told of a family's prompts, what the side that asks a model needs of them, and the plainest of them.
+
+A renderer writes a prompt and reads the text of an answer. Models that read in both directions are shown prefix and
+suffix as they are:
+
+    [begin] prefix  →  answer  ←  suffix [close]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+
+from calomel.prompts.own import FimTokens, last_tokens
+from calomel.prompts.parts import PromptParts
+from calomel.prompts.tokenizer import TextTokenizer
+
+Kind = Literal["calomel", "fim_tokens", "around", "chat"]
+# A token of code is rarely longer than this on average.
+_CHARACTERS_PER_TOKEN: Final = 12
+# Of the room, for the suffix, where the prefix wants the rest.
+_SUFFIX_SHARE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class FimNames:
+    """The tokens of a fill-in-the-middle format, by name.
+
+    Attributes:
+        prefix: stands before the prefix.
+        suffix: stands before the suffix.
+        middle: the answer comes behind it.
+        order: `psm` for prefix, suffix, middle; `spm` for suffix, prefix, middle.
+        repo: stands before a repository's name; None where the format has none.
+        file: stands before a file's path; None where the format has none.
+    """
+
+    prefix: str
+    suffix: str
+    middle: str
+    order: Literal["psm", "spm"] = "psm"
+    repo: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptStyle:
+    """How a family is asked.
+
+    Attributes:
+        fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: by the tokens of `names`. `around`: the
+            prefix as context and the suffix as the request's `suffix`, for models that read in both directions.
+            `chat`: as an instruction in the checkpoint's chat template, answered in a fenced block.
+        edit: how a region that may be rewritten is shown, in the same ways. Without instructions (`fim_tokens`,
+            `around`) the model fills the hole that the region leaves: it does not see the region's text.
+        mask: name of the mask token, so that text never forges it; None where there is none.
+        ends: names of the tokens that end an answer, the first is the engine's end token.
+        begin: name of a token at the start of every context; None where there is none.
+        close: name of a token behind every suffix (`around` alone); None where there is none.
+        names: of the tokens of `fim_tokens`.
+        template: a chat template (Jinja) for checkpoints whose folder has none.
+    """
+
+    fim: Kind
+    edit: Kind
+    mask: str | None
+    ends: tuple[str, ...]
+    begin: str | None = None
+    close: str | None = None
+    names: FimNames | None = None
+    template: str | None = None
+
+    def all_names(self) -> set[str]:
+        """Every token that it names."""
+        named = {self.mask, self.begin, self.close, *self.ends}
+        if self.names is not None:
+            tokens = self.names
+            named |= {tokens.prefix, tokens.suffix, tokens.middle, tokens.repo, tokens.file}
+        return {name for name in named if name is not None}
+
+
+class PromptRenderer(Protocol):
+    """Writes prompts in one style and reads the answers to them. Safe to share."""
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """Token ids of at most `max_context`; what does not fit is left out, the farthest and oldest first."""
+
+    def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
+        """The text of an answer; with `whole` false, the beginning of it that more tokens do not take back."""
+
+    def shown(self, text: str) -> str:
+        """The text of a canvas, parts of which are not known yet, as people may see it."""
+
+
+class EndingRenderer(PromptRenderer, Protocol):
+    """One whose answers may end otherwise than by the engine's end token."""
+
+    def ended(self, ids: Sequence[int]) -> bool:
+        """Whether an answer is over although no end token has come."""
+
+
+class PlainAnswer:
+    """Reads the text up to the first token that ends an answer.
+
+    Args:
+        tokenizer: of the model.
+        ends: ids that end an answer.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, ends: Sequence[int]) -> None:
+        self._tokenizer = tokenizer
+        self._ends = frozenset(ends)
+
+    def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
+        """The text; a beginning is as good as the whole."""
+        del whole
+        return self._tokenizer.decode(self.before_end(ids))
+
+    def ended(self, ids: Sequence[int]) -> bool:
+        """Whether one of the ends is there."""
+        return not self._ends.isdisjoint(ids)
+
+    def shown(self, text: str) -> str:
+        """All of it."""
+        return text
+
+    def before_end(self, ids: Sequence[int]) -> Sequence[int]:
+        """The ids before the first end."""
+        return ids[: next((at for at, number in enumerate(ids) if number in self._ends), len(ids))]
+
+
+def window(prefix: str, suffix: str, room: int, tokenizer: TextTokenizer) -> tuple[list[int], list[int], bool]:
+    """Ids of the end of `prefix` and of the beginning of `suffix`, together at most `room`.
+
+    The last value says whether the beginning of the prefix was left out. The suffix has a quarter, more where the
+    prefix needs less. The prefix begins at a line, in hops.
+    """
+    behind = tokenizer.encode(suffix[: max(0, room) * _CHARACTERS_PER_TOKEN])
+    share = min(len(behind), max(0, room) // _SUFFIX_SHARE)
+    before, cut = last_tokens(prefix, room - share, tokenizer)
+    return before, behind[: max(0, room - len(before))], cut
+
+
+class AroundRenderer(PlainAnswer):
+    """Shows a hole by what stands before and behind it.
+
+    Args:
+        tokenizer: of the model.
+        ends: ids that end an answer.
+        begin: ids at the start of every context.
+        close: ids behind every suffix.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, ends: Sequence[int], begin: Sequence[int] = (), close: Sequence[int] = ()
+    ) -> None:
+        super().__init__(tokenizer, ends)
+        self._begin, self._close = tuple(begin), tuple(close)
+
+    def render(self, parts: PromptParts, max_context: int) -> FimTokens:
+        """What is around the hole, or around the region, whose own text is not shown."""
+        room = max_context - len(self._begin) - len(self._close) - 1
+        before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
+        context = (*self._begin, *before)
+        if not context:
+            # A model needs something to begin with: an empty line is what most files could have there.
+            context = tuple(self._tokenizer.encode("\n"))
+        return FimTokens(context, reuse=len(context), cut=cut, suffix=(*behind, *self._close))

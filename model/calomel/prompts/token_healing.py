@@ -1,0 +1,188 @@
+"""Token healing: the half word before a cursor is left out of the prompt, and owed by the answer.
+
+A cursor within a word cuts a token in two, and a model has hardly seen the halves. So the prompt may end before the
+word, and the answer begins with what was left out: whichever tokens spell it, whatever follows in the last of them. The
+same weights fill many more holes so (docs/decisions/013).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import takewhile
+from typing import Final
+
+from calomel.prompts.tokenizer import TextTokenizer, encodable
+
+# Characters that are looked at for the last word: splitting a line of megabytes takes seconds.
+_FARTHEST: Final = 512
+# A longer word is none: of a data blob the cursor's half is no use.
+_LONGEST: Final = 64
+
+
+class Pieces:
+    """The tokens of a vocabulary by their bytes. Safe to share.
+
+    Args:
+        pieces: the bytes of every token, by id; none for one that stands for no text.
+    """
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.by_id = tuple(pieces)
+        self._ids: defaultdict[bytes, list[int]] = defaultdict(list)
+        for token, piece in enumerate(self.by_id):
+            if piece:
+                self._ids[piece].append(token)
+        self._sorted = sorted(self._ids)
+
+    def fitting(self, text: bytes) -> list[int]:
+        """The tokens that begin with `text`, and those that it begins with; `text` is not empty."""
+        first = bisect_left(self._sorted, text)
+        longer = takewhile(lambda piece: piece.startswith(text), iter(self._sorted[first:]))
+        shorter = (text[:size] for size in range(1, len(text)))
+        return [token for piece in (*longer, *shorter) for token in self._ids.get(piece, ())]
+
+
+@lru_cache(maxsize=4)
+def pieces_of(tokenizer: TextTokenizer) -> Pieces:
+    """All tokens of a tokenizer; control tokens stand for no text."""
+    control = frozenset(tokenizer.control.values())
+    return Pieces([b"" if token in control else tokenizer.decode_bytes([token]) for token in range(tokenizer.size)])
+
+
+class HealingConstraint:
+    """Answers that begin with `text`; a `calomel.engine.Constraint`.
+
+    Args:
+        text: whatever tokens spell it.
+        pieces: of the vocabulary.
+        least: tokens that say more than `text`, before the answer may end.
+        most: of those at most; None for any number.
+    """
+
+    def __init__(self, text: str, pieces: Pieces, *, least: int = 0, most: int | None = None) -> None:
+        self.text = text
+        self.least = least
+        self.most = most
+        self._pieces = pieces
+
+    def begin(self) -> HealingWalk:
+        """A walk at the beginning of an answer."""
+        return HealingWalk(encodable(self.text).encode(), self._pieces, self.least, self.most)
+
+
+class HealingWalk:
+    """One way through the text; behind it everything is allowed, as many tokens as may be said."""
+
+    def __init__(self, text: bytes, pieces: Pieces, least: int, most: int | None) -> None:
+        self._left = text
+        self._pieces = pieces
+        self._least = least
+        self._most = most
+        self._said = 0
+
+    def advance(self, tokens: Sequence[int]) -> int:
+        """Take in the longest beginning of `tokens` that is allowed, and return its length."""
+        for count, token in enumerate(tokens):
+            if self._said == self._most:
+                return count
+            if self._left:
+                piece = self._pieces.by_id[token] if 0 <= token < len(self._pieces.by_id) else b""
+                if not piece or not (piece.startswith(self._left) or self._left.startswith(piece)):
+                    return count
+                self._said += len(piece) > len(self._left)
+                self._left = self._left[len(piece) :]
+            else:
+                self._said += 1
+        return len(tokens)
+
+    def may_end(self) -> bool:
+        """Whether the text is there, and what has to come behind it."""
+        return not self._left and self._said >= self._least
+
+    def allowed(self) -> bytes:
+        """The tokens that may come next, one bit each, the lowest first."""
+        size = -(-len(self._pieces.by_id) // 8)
+        if self._said == self._most:
+            return bytes(size)
+        if not self._left:
+            return b"\xff" * size
+        bits = bytearray(size)
+        for token in self._pieces.fitting(self._left):
+            bits[token // 8] |= 1 << token % 8
+        return bytes(bits)
+
+    def forced(self) -> Sequence[int]:
+        """Nothing: a token may be longer than the text."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHealing:
+    """What an answer owes.
+
+    Attributes:
+        text: of the half word, a space before it included where tokens have it so; empty where nothing is owed.
+    """
+
+    text: str = ""
+
+    @classmethod
+    def before(cls, prefix: str, tokenizer: TextTokenizer, stop: Sequence[str] = ()) -> TokenHealing:
+        """Of a prefix; nothing where a stop string could begin in it, which is to be found in answers alone."""
+        text = prefix[cut_back(prefix, tokenizer) :]
+        if len(text) > _LONGEST or any(each and _overlap(text, each) for each in stop):
+            return cls()
+        return cls(text)
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens that spell it at most: one for each of its bytes."""
+        return len(encodable(self.text).encode())
+
+    def constraint(self, tokenizer: TextTokenizer, *, least: int, most: int | None) -> HealingConstraint:
+        """What the answer has to begin with, and so many tokens that have to, or may, say more."""
+        return HealingConstraint(self.text, pieces_of(tokenizer), least=least, most=most)
+
+    def rest(self, text: str) -> str:
+        """What an answer says beyond what it owed; nothing while that is not there."""
+        return text[len(self.text) :] if text.startswith(self.text) else ""
+
+    def tokens(self, ids: Sequence[int], tokenizer: TextTokenizer) -> int:
+        """How many of an answer's leading tokens say nothing but what was owed."""
+        if not self.text:
+            return 0
+        owed, pieces = len(encodable(self.text).encode()), pieces_of(tokenizer).by_id
+        for count, token in enumerate(ids):
+            owed -= len(pieces[token])
+            if owed < 0:
+                return count
+        return len(ids)
+
+    def given(self, text: str, tokenizer: TextTokenizer) -> tuple[tuple[int, ...], int]:
+        """The tokens of an answer that goes on with `text`, and how many of them say nothing but what was owed."""
+        ids = tuple(tokenizer.encode(self.text + text))
+        return ids, self.tokens(ids, tokenizer)
+
+
+NO_HEALING: Final = TokenHealing()
+
+
+def cut_back(prefix: str, tokenizer: TextTokenizer) -> int:
+    """Where the last word of a prefix begins, in characters, a space in front of it included where tokens have it so.
+
+    The end of the prefix where its line has nothing but white space: an indentation is no half of a word.
+    """
+    start = max(prefix.rfind("\n") + 1, len(prefix) - _FARTHEST)
+    # Words of a longer line are the same from any blank on.
+    start = max(start, prefix.find(" ", start, -_FARTHEST // 2)) if len(prefix) - start == _FARTHEST else start
+    line = prefix[start:]
+    return start + tokenizer.boundary(line) if line.strip() else len(prefix)
+
+
+def _overlap(text: str, stop: str) -> bool:
+    """Whether `stop` stands in `text`, or begins at its end."""
+    return stop in text or any(text.endswith(stop[:size]) for size in range(1, len(stop)))

@@ -1,0 +1,241 @@
+"""Hard filters: what must never be shown, however sure the model is. Each is a pure function of a proposal.
+
+Their golden cases stand in one table, `tests/golden/filters.txt`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
+from calomel.selectivity.proposal import LINE_END, Proposal, above, filled, head_of, rest_of, split_lines
+from calomel.selectivity.repetition import duplicate_of_suffix, repeats_above, repeats_below, repeats_itself
+from calomel.selectivity.syntax import unbalanced, unparsable
+
+
+def no_change(proposal: Proposal) -> bool:
+    """Whether every edit puts what stands there already, or there is none."""
+    return all(proposal.text[start:end] == new for start, end, new in proposal.edits)
+
+
+# A secret is masked by asterisks, one for each character. Banners of comments have them too, but not inside of quotes,
+# nor behind an equals sign.
+_MASKED_VALUE: Final = re.compile(r"""["'`=:@]\s*\*{6,}|\*{6,}["'`@]""")
+# Characters of the line before a text that say what it is, such as `password = `.
+_NAMED_WITHIN: Final = 400
+
+
+def secret(proposal: Proposal) -> bool:
+    """Whether an edit touches what the model did not see, repeats its mask, or writes what would be masked itself."""
+    return _touches(proposal) or any(
+        _MASKED_VALUE.search(new) is not None or _would_be_masked(proposal, start, new)
+        for start, _, new in proposal.edits
+    )
+
+
+def _touches(proposal: Proposal) -> bool:
+    """Whether an edit replaces masked characters, or stands directly beside them."""
+    text, masked = proposal.text, proposal.masked
+    if not masked or text is masked:
+        return False
+    return any(
+        text[max(0, start - 1) : end + 1] != masked[max(0, start - 1) : end + 1] for start, end, _ in proposal.edits
+    )
+
+
+def _would_be_masked(proposal: Proposal, start: int, new: str) -> bool:
+    """Whether a new text is a secret, seen together with the line before it."""
+    if not new.strip():
+        return False
+    before = head_of(proposal.text, start)[-_NAMED_WITHIN:]
+    return proposal.mask(before + new)[len(before) :] != new
+
+
+def cut_off(proposal: Proposal) -> bool:
+    """Whether half of it is missing.
+
+    Half a region would delete the other half. A text at the cursor may end early once it has a whole line.
+    """
+    if not proposal.cut_off or proposal.kind == "edit":
+        return proposal.cut_off
+    return not any(new[: ending.start()].strip() for _, _, new in proposal.edits for ending in LINE_END.finditer(new))
+
+
+def whitespace_only(proposal: Proposal) -> bool:
+    """Whether every edit leaves all characters but white space as they were."""
+    return all("".join(proposal.text[start:end].split()) == "".join(new.split()) for start, end, new in proposal.edits)
+
+
+# Zed's "wrong editable region": the first hunk starts with so many deleted lines.
+_DELETED_LINES: Final = 3
+
+
+def wrong_region(proposal: Proposal) -> bool:
+    """Whether an edit is outside of the region, or the whole region was answered some lines too far down.
+
+    Such an answer deletes the region's first lines and writes others behind its last ones.
+    """
+    if proposal.region is None or not proposal.edits:
+        return False
+    first, last = proposal.region
+    if any(start < first or end > last for start, end, _ in proposal.edits):
+        return True
+    start, end, new = proposal.edits[0]
+    if start > first or new.strip() or len(proposal.edits) == 1:
+        return False
+    gone = len(filled(split_lines(proposal.text[start:end])))
+    at, until, added = proposal.edits[-1]
+    return (
+        gone >= _DELETED_LINES
+        and not proposal.text[until:last].strip()
+        and not proposal.text[at:until].strip()
+        and bool(added.strip())
+    )
+
+
+_LOST_LINES: Final = 3
+
+
+def deletes_too_much(proposal: Proposal) -> bool:
+    """Whether more than three filled lines are lost and not replaced by others.
+
+    Lines that are said in fewer ones count as lost only at the end of the region: there, the rest of an answer may be
+    missing.
+    """
+    text = proposal.text
+    lost = shortened = 0
+    for start, end, new in proposal.edits:
+        head, rest = head_of(text, start), rest_of(text, end)
+        fewer = _filled(head + text[start:end] + rest) - _filled(head + new + rest)
+        if fewer > 0 and new.strip() and not _ends_region(proposal, end):
+            shortened += fewer
+        else:
+            lost += fewer
+    return lost > _LOST_LINES or lost + shortened > 3 * _LOST_LINES
+
+
+def _ends_region(proposal: Proposal, end: int) -> bool:
+    """Whether nothing of the region is left behind `end`."""
+    return proposal.region is not None and not proposal.text[end : proposal.region[1]].strip()
+
+
+def _filled(text: str) -> int:
+    return len(filled(split_lines(text)))
+
+
+# Editors show about a dozen lines of a suggestion (cursortab's max_visible_lines); a screen has three times as many.
+_LINES: Final = 36
+_CHARACTERS: Final = 4000
+
+
+def too_large(proposal: Proposal) -> bool:
+    """Whether it writes more filled lines, or more characters, than fit on a screen."""
+    written = [new for _, _, new in proposal.edits]
+    return sum(map(len, written)) > _CHARACTERS or sum(len(filled(split_lines(new))) for new in written) > _LINES
+
+
+_MARKERS: Final = (
+    # Our own and those of Qwen, StarCoder, CodeLlama, DeepSeek, Codestral, Gemma, Mercury, Zeta and chats.
+    r"<\|/?[a-zA-Z][\w .-]{0,40}\|>",
+    r"<｜[\w▁ ]{2,30}｜>",  # noqa: RUF001 (DeepSeek's own bars)
+    r"</?fim[_-](?:prefix|suffix|middle|pad|begin|end|hole)>",
+    r"<(?:PRE|SUF|MID|EOT)>",
+    r"▁<(?:PRE|SUF|MID|EOT)>",
+    r"\[(?:PREFIX|SUFFIX|MIDDLE|/?INST)\]",
+    r"</?(?:start_of_turn|end_of_turn|file_sep|filename|reponame|repo_name|gh_stars|jupyter_code|endoftext|eos|bos)>",
+    r"</?(?:EDIT|INSERT|NO_CHANGE|NO_EDIT|think|thinking|tool_call|tool_response)>",
+    r"\[MASK\]",
+    r"(?m:^(?:<{7} (?:CURRENT|ORIGINAL|HEAD)|>{7} (?:UPDATED|MODIFIED)))",
+)
+_MARKER: Final = re.compile("|".join(_MARKERS))
+# A model that was trained on chats answers with a fenced block.
+_FENCE: Final = re.compile(r"\s*(?:```|~~~)[\w+-]*[ \t]*(?:[\r\n]|\Z)")
+_PROSE: Final = frozenset(
+    {"", "markdown", "mdx", "quarto", "restructuredtext", "asciidoc", "plaintext", "tex", "latex"}
+)
+_FENCE_MARK: Final = re.compile(r"```|~~~")
+
+
+def prompt_marker(proposal: Proposal) -> bool:
+    """Whether it contains a mark that the document has not; a file about prompts may well have some."""
+    for _, _, new in proposal.edits:
+        if any(found[0] not in proposal.text for found in _MARKER.finditer(new)):
+            return True
+        if proposal.language_id not in _PROSE and _FENCE.match(new) and _FENCE_MARK.search(proposal.text) is None:
+            return True
+    return False
+
+
+# A mark that opens or closes a comment of several lines says where it is, even alone.
+_WORDLESS: Final = re.compile(r"\s*(?:#+|//+!?|--+|;+|%+|/\*+\s*\*+/|<!--\s*-->)\s*")
+_STARTS: Final = ("#", "//", "--", ";", "%", "/*", "*", "<!--")
+
+
+def empty_comment(proposal: Proposal) -> bool:
+    """Whether a text at the cursor makes comments without words, where no comment stands above."""
+    if proposal.kind != "fill" or len(proposal.edits) != 1:
+        return False
+    start, end, new = proposal.edits[0]
+    head = head_of(proposal.text, start)
+    if not new.strip() or rest_of(proposal.text, end).strip():
+        return False
+    lines = [line for line in split_lines(head + new) if line.strip()]
+    if not all(_WORDLESS.fullmatch(line) for line in lines):
+        return False
+    if head.strip() and _WORDLESS.fullmatch(head):
+        return False  # the user has begun it: the model only goes on with a ruler
+    near = above(proposal.text, start)[-1:]
+    return not near or not near[0].strip().startswith(_STARTS)
+
+
+_PATH_LINE: Final = re.compile(
+    r"\s*(?:(?:#|//|--|;|%|/\*|<!--|\"{3})\s*(?:(?:[Ff]ile ?)?[Pp]ath|[Ff]ile(?: ?[Nn]ame)?)|current_file_path)\s*:"
+    r"\s*[`'\"]?(?:[\w.-]*[/\\])*[\w-]+\.\w{1,8}[`'\"]?\s*(?:\*/|-->)?\s*(?:[\r\n]|\Z)"
+)
+
+
+def path_line(proposal: Proposal) -> bool:
+    """Whether what it writes begins with such a line, `# Path: src/app.py`, which stands in no file at its cursor."""
+    return any(_PATH_LINE.match(new) is not None for _, _, new in proposal.edits)
+
+
+Filter = Callable[[Proposal], bool]
+
+# By the reason that a silence gets; the cheapest first, but secrets before all that is a matter of taste.
+FILTERS: Final[dict[str, Filter]] = {
+    "no_change": no_change,
+    "secret": secret,
+    "cut_off": cut_off,
+    "whitespace_only": whitespace_only,
+    "wrong_region": wrong_region,
+    "deletes_too_much": deletes_too_much,
+    "too_large": too_large,
+    "prompt_marker": prompt_marker,
+    "reverts_edit": reverts_edit,
+    "resumes_undone": resumes_undone,
+    "reinserts_deleted": reinserts_deleted,
+    "deletes_typed": deletes_typed,
+    "duplicate_of_suffix": duplicate_of_suffix,
+    "repeats_below": repeats_below,
+    "repeats_above": repeats_above,
+    "repeats_itself": repeats_itself,
+    "empty_comment": empty_comment,
+    "path_line": path_line,
+    "unbalanced": unbalanced,
+    "unknown_name": unknown_name,
+    "unparsable": unparsable,
+}
+
+
+# Those that compare with the last edits, which may be others when an answer is kept.
+OF_PAST: Final = ("reverts_edit", "resumes_undone")
+# One that parses; all others look at a few lines.
+THOROUGH: Final = ("unparsable",)
+QUICK: Final = tuple(name for name in FILTERS if name not in THOROUGH)
+
+
+def fired(proposal: Proposal, names: Iterable[str] = tuple(FILTERS)) -> Iterator[str]:
+    """The names of the filters that drop a proposal, one after the other: whoever wants one pays for no more."""
+    return (name for name in names if FILTERS[name](proposal))

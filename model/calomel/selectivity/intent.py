@@ -1,0 +1,298 @@
+"""Filters of what the user meant: what was just done is not taken back, and what was undone does not come again.
+
+How much of a suggestion takes something back is counted in characters, as Zed's reversal ratio is: those it deletes of
+what was just written, and those it brings back where they were just deleted. Completing a word, or a word that was made
+longer, takes nothing back.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from rapidfuzz.distance import LCSseq
+
+from calomel.selectivity.proposal import Edit, Proposal, Recent, is_word
+
+# Characters of white space between where something was deleted and where it comes back.
+_APART: Final = 200
+# What is longer is compared by its ends alone.
+_LONGEST: Final = 2000
+# Words, blanks, and signs one by one.
+_PIECE: Final = re.compile(r"\w+|\s+|[^\w\s]")
+# Below this, a suggestion has a thought of its own: one that mends a typo deletes and writes a few of the same letters.
+_MOST: Final = 0.75
+_LEAST_CHARACTERS: Final = 4
+# A single character is deleted to be typed better, and much begins with the same one.
+_LEAST_BEGINNING: Final = 2
+# A letter or two out of a longer text mends a typo.
+_MENDED: Final = 2
+_TIMES: Final = 4
+
+_NAME: Final = re.compile(r"(?<![\w$@#])[^\W\d]\w*")
+# With what stands in front of the quote: r"", f"".
+_STRING: Final = re.compile(r"(?:(?<!\w)[A-Za-z]{1,2}(?=[\"']))?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)")
+# A comment, a string that goes on from above or below, a text of documentation.
+_PROSE: Final = re.compile(r"\s*(?:#(?!\[)|//|/?\*)|[^\"'`]*[\"'`]|.*\s(?:#|//)\s")
+_MEMBER: Final = re.compile(r"(?:\.|->|::)\s*\Z")
+_OWN: Final = re.compile(r"(?<![\w.])(?:self|this)\.\Z")
+# Where what stands on the line is made known rather than used.
+_DECLARING: Final = re.compile(
+    r"\s*(?:(?:from|import|use|package|using|#include)\s|(?:\w+\s+)*(?:def|class|func|fn|function|type|struct|enum|"
+    r"interface|trait|impl|mod|namespace)\b)"
+)
+_DECLARED_BEHIND: Final = re.compile(r"\s*(?:,[\w\s,]*)?(?::=|=(?![=>])|:(?!:))|[^()]*\)?\s*=>|\s*\bin\b|\s+of\b")
+_KEY: Final = re.compile(r"\s*[:=](?![=:])")
+_WORD_BEFORE: Final = re.compile(r"([^\W\d]\w*)[\])>]*[\s*&]+\Z")
+# Words of code that a use stands behind; behind any other word stands what is being declared.
+_USING: Final = (
+    "and assert await case del delete do elif else extends finally from go if implements in instanceof is new not or "
+    "raise return throw typeof until while with yield match defer switch throws super print"
+)
+
+
+class _Undone(NamedTuple):
+    """Characters that a suggestion deletes and inserts, and how many of them take something back.
+
+    Attributes:
+        deleted: all that it deletes.
+        typed: of them, what was just written.
+        inserted: all that it inserts.
+        restored: of them, what was just deleted there.
+    """
+
+    deleted: int
+    typed: int
+    inserted: int
+    restored: int
+
+    @property
+    def share(self) -> float:
+        """Of the suggestion, what takes back; 0 to 1."""
+        total = self.deleted + self.inserted
+        return (self.typed + self.restored) / total if total else 0.0
+
+
+def reverts_edit(proposal: Proposal) -> bool:
+    """Whether any of it turns a change back, or whether most of it takes back, in both directions.
+
+    Edits are compared word by word, text at the cursor as it stands: what only inserts or deletes there has filters of
+    its own.
+    """
+    text, bare = proposal.text, words_changed if proposal.kind == "edit" else _trimmed
+    past = [(each.start, each.end, each.removed) for each in (*proposal.edited, *proposal.recent)]
+    if past:
+        ours = {each for each in bare(text, proposal.edits) if _says_something(text[each.start : each.end], each.text)}
+        if ours and any(back in ours for each in past for back in bare(text, [each])):
+            return True
+    if not proposal.recent:
+        return False
+    back = _undone(proposal)
+    return (
+        back.typed > 0 and back.restored > 0 and back.typed + back.restored >= _LEAST_CHARACTERS and back.share >= _MOST
+    )
+
+
+def resumes_undone(proposal: Proposal) -> bool:
+    """Whether any of it puts the same in the place of the same as an edit that was taken back."""
+    if proposal.kind != "edit" or not proposal.withdrawn:
+        return False
+    changed = ((proposal.text[start:end], new) for start, end, new in words_changed(proposal.text, proposal.edits))
+    return any(
+        (gone.strip(), came.strip()) in proposal.withdrawn and _says_something(gone, came) for gone, came in changed
+    )
+
+
+def reinserts_deleted(proposal: Proposal) -> bool:
+    """Whether an insertion begins with what was deleted at its place, or is the beginning of it."""
+    past = [each for each in _done(proposal.recent) if each.removed.strip() and not each.inserted]
+    if not past:
+        return False
+    for start, end, new in _trimmed(proposal.text, proposal.edits):
+        back = new.strip()
+        if start < end or not back:
+            continue
+        for each in past:
+            gone = each.removed.strip()
+            if (gone.startswith(back) or (len(gone) >= _LEAST_BEGINNING and back.startswith(gone))) and _near(
+                proposal, start, each.start
+            ):
+                return True
+    return False
+
+
+def deletes_typed(proposal: Proposal) -> bool:
+    """Whether it only deletes, and most of that was just written."""
+    if proposal.kind == "fill" or not proposal.recent:
+        return False
+    edits = _trimmed(proposal.text, proposal.edits)
+    if not edits or any(new.strip() for _, _, new in edits):
+        return False
+    back = _undone(proposal)
+    written = sum(len(each.inserted) for each in proposal.recent)
+    mends = back.deleted <= _MENDED and written >= _TIMES * back.deleted
+    return not mends and back.deleted > 0 and back.typed >= _MOST * back.deleted
+
+
+def unknown_name(proposal: Proposal) -> bool:
+    """Whether it names, away from the cursor's line, what no other place of the file has or makes known.
+
+    Members of other things than the object itself are those of types that the file need not show.
+    """
+    if proposal.kind != "edit" or proposal.builtins is None:
+        return False
+    names = tuple(_names(proposal))
+    made = {name for name, _, declared in names if declared}
+    return any(
+        not (declared or near or name in made or name in proposal.builtins) and not _stands(proposal.text, name)
+        for name, near, declared in names
+    )
+
+
+def _trimmed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
+    """The edits without what they leave as it is."""
+    bare = []
+    for start, end, new in edits:
+        front, back = _shared(text[start:end], new)
+        if start + front < end - back or front < len(new) - back:
+            bare.append(Edit(start + front, end - back, new[front : len(new) - back]))
+    return bare
+
+
+def words_changed(text: str, edits: Sequence[tuple[int, int, str]]) -> list[Edit]:
+    """The edits as replacements of whole words: who makes `name` of `names` changes the word, and takes no letter."""
+    found: list[Edit] = []
+    for start, end, new in _trimmed(text, edits):
+        low, high = start, end
+        if _joins(text[low - 1 : low], text[start:end][:1], new[:1]):
+            while low and is_word(text[low - 1]):
+                low -= 1
+        if _joins(text[high : high + 1], text[start:end][-1:], new[-1:]):
+            while high < len(text) and is_word(text[high]):
+                high += 1
+        whole = text[low:start] + new + text[end:high]
+        if max(high - low, len(whole)) > _LONGEST:
+            found.append(Edit(low, high, whole))
+            continue
+        old, now = _PIECE.findall(text[low:high]), _PIECE.findall(whole)
+        at = 0
+        matcher = difflib.SequenceMatcher(None, old, now, autojunk=False)
+        for tag, first, last, now_first, now_last in matcher.get_opcodes():
+            length = sum(map(len, old[first:last]))
+            if tag != "equal":
+                found.append(Edit(low + at, low + at + length, "".join(now[now_first:now_last])))
+            at += length
+    return found
+
+
+def _says_something(gone: str, came: str) -> bool:
+    """Whether a change is more than a single character that comes or goes: that may mend a typo."""
+    return bool(gone.strip() and came.strip()) or len((gone + came).strip()) > 1
+
+
+def _done(recent: Sequence[Recent]) -> Iterator[Recent]:
+    """What was done, bare: replacing `get` by `getter` wrote `ter` and deleted nothing.
+
+    An editor may tell of an edit of several words as one, from the first to the last; nobody touched what is between.
+    """
+    for each in recent:
+        for at, removed, inserted in _bare(each.removed, each.inserted):
+            yield Recent(each.start + at, each.start + at + len(inserted), removed, inserted)
+
+
+@lru_cache(maxsize=256)
+def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
+    """Where in `inserted` something was written in the place of what, without all that stayed."""
+    found: list[tuple[int, str, str]] = []
+    by = 0
+    for start, end, new in words_changed(removed, [(0, len(removed), inserted)]):
+        front, back = _shared(removed[start:end], new)
+        found.append((start + by + front, removed[start + front : end - back], new[front : len(new) - back]))
+        by += len(new) - (end - start)
+    return tuple(found)
+
+
+def _undone(proposal: Proposal) -> _Undone:
+    """What a suggestion takes back, all its edits and all that was done lately together."""
+    deleted = typed = inserted = restored = 0
+    past = list(_done(proposal.recent))
+    for start, end, new in _trimmed(proposal.text, proposal.edits):
+        deleted += end - start
+        inserted += len(new)
+        typed += min(
+            end - start, sum(max(0, min(end, each.end) - max(start, each.start)) for each in past if each.inserted)
+        )
+        back = (_common(each.removed, new) for each in past if each.removed and start <= each.end and each.start <= end)
+        restored += min(len(new), max(back, default=0))
+    return _Undone(deleted, typed, inserted, restored)
+
+
+def _near(proposal: Proposal, at: int, place: int) -> bool:
+    """Whether two places have nothing but white space between them."""
+    first, last = sorted((at, place))
+    return last - first <= _APART and not proposal.text[first:last].strip()
+
+
+def _common(one: str, other: str) -> int:
+    """Characters that two texts have in the same order, counted only where they are most of one of them."""
+    if len(one) > _LONGEST or len(other) > _LONGEST:
+        front, back = _shared(one, other)
+        return front + back
+    # Of unrelated code a third is common by chance.
+    length = int(LCSseq.similarity(one, other))
+    return length if 2 * length > min(len(one), len(other)) else 0
+
+
+def _joins(beside: str, gone: str, came: str) -> bool:
+    """Whether a change at its edge changes the word beside it."""
+    return is_word(beside) and (is_word(gone) or is_word(came))
+
+
+def _shared(one: str, other: str) -> tuple[int, int]:
+    """Lengths of the common beginning, and of the common end behind it."""
+    most = min(len(one), len(other))
+    front = 0
+    while front < most and one[front] == other[front]:
+        front += 1
+    back = 0
+    while back < most - front and one[-1 - back] == other[-1 - back]:
+        back += 1
+    return front, back
+
+
+def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:
+    """The names that an edit writes: whether on the cursor's line, and whether that makes them known."""
+    text, after, by = proposal.text, proposal.after, 0
+    edits = words_changed(text, proposal.edits)
+    for start, end, new in edits:
+        low, high = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        near = low <= proposal.cursor <= (len(text) if high < 0 else high)
+        first, last = start + by, start + by + len(new)
+        by += len(new) - (end - start)
+        at = after.rfind("\n", 0, first) + 1
+        while at <= last:
+            line_end = after.find("\n", at)
+            line_end = len(after) if line_end < 0 else line_end
+            line = _STRING.sub(lambda found: " " * len(found[0]), after[at:line_end])
+            if _PROSE.match(line) is None:
+                for found in _NAME.finditer(line, max(0, first - at), max(0, min(last, line_end) - at)):
+                    before, behind = line[: found.start()], line[found.end() :]
+                    if _KEY.match(behind) and before.count("(") > before.count(")") and not _DECLARING.match(before):
+                        continue  # the callee's own
+                    if _MEMBER.search(before) is None or _OWN.search(before) is not None:
+                        yield found[0], near, _is_declared(before, behind)
+            at = line_end + 1
+
+
+def _is_declared(before: str, behind: str) -> bool:
+    if _DECLARING.match(before) is not None or _DECLARED_BEHIND.match(behind) is not None:
+        return True
+    word = _WORD_BEFORE.search(before)
+    return word is not None and word[1] not in _USING.split()
+
+
+def _stands(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

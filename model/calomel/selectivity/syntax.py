@@ -1,0 +1,381 @@
+"""Filters of syntax: brackets and quotes without their counterpart, and syntax errors.
+
+A scanner of a few lines finds brackets and quotes; it is no parser. It knows strings and comments as far as they can be
+known from the middle of a file. Where it is wrong, it is wrong about a text before and after a change alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Literal, NamedTuple
+
+from calomel.selectivity.proposal import LINE_END, Proposal, above, head_of, rest_of, split_lines
+
+# Every loop is possessive: a quote without an end costs one look at what follows it, never more.
+_TRIPLE: Final = r'"""(?:[^"\\]|\\.|"(?!""))*+"""'
+_TRIPLE_SINGLE: Final = r"'''(?:[^'\\]|\\.|'(?!''))*+'''"
+# Not the beginning of a longer one that has no end.
+_DOUBLE: Final = r'"(?!"")(?:[^"\\\r\n]++|\\.)*+"'
+_SINGLE: Final = r"'(?!'')(?:[^'\\\r\n]++|\\.)*+'"
+_BACKTICK: Final = r"`(?:[^`\\]++|\\.)*+`"
+_BLOCK: Final = r"/\*(?:[^*]++|\*(?!/))*+\*/"
+_SLASHES: Final = r"//[^\r\n]*+"
+_HASH: Final = r"#[^\r\n]*+"
+# A regular expression stands behind one of these, a division does not.
+_PATTERN: Final = (
+    r"/(?:(?<=[=(,:\[!&|?{;]/)|(?<=[=(,:\[!&|?{;] /))(?![*/])(?:\\.|\[(?:\\.|[^\]\\\r\n])*+\]|[^/\\\[\r\n])++/"
+)
+_CHARACTER: Final = r"'(?:\\(?:u\{[^}']*+\}|x..|.)|[^'\\\r\n])'"
+_RAW: Final = (r'"(?<=\br")[^"]*+"', r'"(?<=\br#")(?:[^"]++|"(?!#))*+"#')
+# An apostrophe in the text between tags is no quote: one between letters never is.
+_APOSTROPHE: Final = r"'(?<=[^\W\d_]')(?=[^\W\d_])"
+
+
+def _scanner(notable: str, skipped: tuple[str, ...], long: str, quotes: str) -> re.Pattern[str]:
+    """What finds brackets, the beginnings of what goes over several lines and has no end, and quotes without one.
+
+    Args:
+        notable: every character that one of the others begins with; what lies between is passed over.
+        skipped: strings and comments.
+        long: beginnings of those that go over several lines.
+        quotes: beginnings of those that do not.
+    """
+    return re.compile(
+        rf"[^()\[\]{{}}{notable}]*+"
+        rf"(?:(?P<skipped>{'|'.join(skipped)})|(?P<bracket>[()\[\]{{}}])|(?P<long>{long})|(?P<quote>{quotes})"
+        rf"|[{notable}]|\Z)",
+        re.DOTALL,
+    )
+
+
+_C: Final = _scanner("/\"'", (_SLASHES, _BLOCK, _DOUBLE, _SINGLE), r"/\*", r"[\"']")
+_TEXT_BLOCKS: Final = _scanner("/\"'", (_SLASHES, _BLOCK, _TRIPLE, _DOUBLE, _SINGLE), r"/\*|\"\"\"", r"[\"']")
+_SCRIPT: Final = _scanner(
+    "/\"'`", (_PATTERN, _SLASHES, _BLOCK, _DOUBLE, _APOSTROPHE, _SINGLE, _BACKTICK), r"/\*|`", r"[\"']"
+)
+_GO: Final = _scanner("/\"'`", (_SLASHES, _BLOCK, _DOUBLE, _SINGLE, r"`[^`]*+`"), r"/\*|`", r"[\"']")
+_RUST: Final = _scanner("/\"'", (_SLASHES, _BLOCK, *_RAW, r'"(?:[^"\\]++|\\.)*+"', _CHARACTER), r"/\*|\"", r"(?!)")
+_PYTHON: Final = _scanner("#\"'", (_HASH, _TRIPLE, _TRIPLE_SINGLE, _DOUBLE, _SINGLE), r"\"\"\"|'''", r"[\"']")
+_JSON: Final = _scanner('/"', (_SLASHES, _BLOCK, _DOUBLE), r"/\*", '"')
+
+_SCANNERS: Final = {
+    "python": _PYTHON,
+    **dict.fromkeys(("javascript", "javascriptreact", "javascript.jsx"), _SCRIPT),
+    **dict.fromkeys(("typescript", "typescriptreact", "typescript.tsx"), _SCRIPT),
+    "go": _GO,
+    "rust": _RUST,
+    **dict.fromkeys(("c", "cpp", "c++", "cuda", "cuda-cpp", "objective-c", "objective-cpp"), _C),
+    **dict.fromkeys(("java", "kotlin", "scala", "csharp", "cs", "swift", "dart"), _TEXT_BLOCKS),
+    **dict.fromkeys(("json", "jsonc"), _JSON),
+}
+# Strings of several lines whose beginning and end look the same, and heads of definitions.
+_MARKS: Final = {
+    "python": (('"""', "'''"), ("\n    def ", "\ndef ", "\nclass ")),
+    "go": (("`",), ("\nfunc ", "\ntype ")),
+}
+_LONGEST_STRING: Final = 20_000
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+
+
+class Token(NamedTuple):
+    """What is no plain code.
+
+    Attributes:
+        kind: `skipped` is a whole string or comment, `long` and `quote` are beginnings of those without an end.
+        start: where it begins.
+        end: where it ends.
+    """
+
+    kind: Literal["skipped", "bracket", "long", "quote"]
+    start: int
+    end: int
+
+
+class Loose(NamedTuple):
+    """What has no counterpart.
+
+    Attributes:
+        opening: brackets that another one closes, or the end of the file.
+        closing: brackets that nothing has opened.
+        quotes: beginnings of strings and comments without an end.
+        waiting: brackets that are open at the end; the text behind may close them.
+        long: whether a string or comment of several lines is open at the end.
+    """
+
+    opening: int
+    closing: int
+    quotes: int
+    waiting: tuple[str, ...] = ()
+    long: bool = False
+
+    @property
+    def total(self) -> int:
+        """All that is surely wrong."""
+        return self.opening + self.closing + self.quotes
+
+    @property
+    def unmatched(self) -> int:
+        """All that is alone in these lines."""
+        return self.total + len(self.waiting)
+
+
+def knows(language_id: str) -> bool:
+    """Whether there is a scanner for a language."""
+    return language_id in _SCANNERS
+
+
+def tokens(text: str, language_id: str) -> Iterator[Token]:
+    """Brackets, strings and comments of some lines of a language that the scanner knows, in their order."""
+    for found in _SCANNERS[language_id].finditer(text):
+        kind: Any = found.lastgroup
+        if kind is not None:
+            yield Token(kind, *found.span(kind))
+
+
+def _open_brackets(text: str, language_id: str) -> list[tuple[int, str]]:
+    """Where the brackets stand that a text opens and does not close, the outermost first, and what closes each."""
+    waiting: list[tuple[int, str]] = []
+    for kind, start, _ in tokens(text, language_id):
+        if kind != "bracket":
+            continue
+        if text[start] in _CLOSING:
+            waiting.append((start, _CLOSING[text[start]]))
+        elif waiting and waiting[-1][1] == text[start]:
+            waiting.pop()
+    return waiting
+
+
+def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | None = None) -> Loose:
+    """What has no counterpart in some lines of a language that the scanner knows.
+
+    Args:
+        text: the lines.
+        language_id: of the document.
+        whole: nothing stands above them that could have opened what they close.
+        before: of the lines directly above, which are counted in.
+    """
+    opening, closing, quotes, open_above, long = before or (0, 0, 0, (), False)
+    waiting = list(open_above)
+    for kind, start, _ in tokens(text, language_id):
+        if kind == "bracket":
+            character = text[start]
+            if character in _CLOSING:
+                waiting.append(_CLOSING[character])
+            elif waiting and waiting[-1] == character:
+                waiting.pop()
+            elif character in waiting:
+                while waiting.pop() != character:
+                    opening += 1
+            elif waiting or whole:
+                closing += 1
+        elif kind in {"quote", "long"}:
+            quotes += 1
+            long = long or kind == "long"
+    return Loose(opening, closing, quotes, tuple(waiting), long)
+
+
+def _behind_string(text: str, at: int, language_id: str) -> int | None:
+    """Behind the string or comment of several lines that `at` is in; `at` itself when it is in none.
+
+    None when it has no end. Its marks are counted, nothing is parsed.
+    """
+    marks, heads = _MARKS.get(language_id, ((), ()))
+    least = max(0, at - _LONGEST_STRING)
+    # No string goes over the head of a definition at the beginning of a line.
+    start = max((text.rfind(head, least, at) for head in heads), default=0)
+    for mark in marks:
+        if text.count(mark, max(start, 0), at) % 2:
+            end = text.find(mark, at)
+            return None if end < 0 else end + len(mark)
+    if language_id != "python" and text.rfind("/*", least, at) > text.rfind("*/", least, at):
+        end = text.find("*/", at)
+        return None if end < 0 else end + 2
+    return at
+
+
+# A bracket, a colon, a comma, an operator, or a word that wants something behind it, at the end of a line.
+_OPEN: Final = re.compile(
+    r"(?:[(\[{:,.=+\-*/%&|<>?!^~\\@]|\b(?:and|or|not|in|is|return|if|else|elif|do|then|begin|function|def|class|new|"
+    r"throw|raise|import|from|async|await|yield|const|let|var|case|where|try|finally|type|struct|enum|impl|fn|func))\s*\Z"
+)
+# Of them what nothing ends with: `x++`, `f()?` and `Vec<T>` are whole.
+_WANTING: Final = re.compile(r"(?:[.=*%&|<^@\\]|(?<!\+)\+|(?<!-)-|\b(?:and|or|not|in|is|new|import|from|await))\s*\Z")
+# Languages in which braces make no blocks.
+_NO_BLOCKS: Final = frozenset({"python", "json", "jsonc"})
+
+
+def has_to_go_on(line: str) -> bool:
+    """Whether a line ends in something that wants more, on this line or on the next."""
+    return _OPEN.search(line[-200:]) is not None
+
+
+def _ends_open(proposal: Proposal) -> bool:
+    """Whether the last line that it writes ends in something that has to go on, with no word behind it."""
+    if not proposal.edits:
+        return False
+    start, end, new = proposal.edits[-1]
+    line = (head_of(proposal.text, start) + new).rstrip()[-200:]
+    return bool(new.strip()) and not rest_of(proposal.text, end).strip(" \t)]}\"'`;,") and has_to_go_on(line)
+
+
+def _wants_more(proposal: Proposal) -> bool:
+    """Whether a text at the end of a line ends in an operator, and not within a comment."""
+    if not knows(proposal.language_id) or not proposal.edits or rest_of(proposal.text, proposal.edits[-1][1]).strip():
+        return False
+    start, _, new = proposal.edits[-1]
+    line = LINE_END.split((head_of(proposal.text, start) + new).rstrip())[-1]
+    if _WANTING.search(line[-200:]) is None:
+        return False
+    return all(kind == "bracket" or end < len(line) for kind, _, end in tokens(line, proposal.language_id))
+
+
+def closing(proposal: Proposal) -> str | None:
+    """What closes the blocks that a text at the cursor opens at the ends of lines; None when it opens anything else.
+
+    Whoever takes the head of a block writes its body next.
+    """
+    language_id = proposal.language_id
+    if proposal.kind != "fill" or len(proposal.edits) != 1 or not knows(language_id) or language_id in _NO_BLOCKS:
+        return None
+    _, end, new = proposal.edits[0]
+    opened = _open_brackets(new, language_id)
+    if not opened or rest_of(proposal.text, end).strip() or not all(_ends_line(new, at) for at, _ in opened):
+        return None
+    return "\n" + "".join(closer for _, closer in reversed(opened))
+
+
+def _ends_line(text: str, at: int) -> bool:
+    """Whether the line of `at` ends with a brace that opens."""
+    found = LINE_END.search(text, at)
+    return text[at : found.start() if found else len(text)].rstrip().endswith("{")
+
+
+# Characters of the text above and below that a counterpart is looked for in.
+_ABOVE: Final = 1600
+_BELOW: Final = 800
+# In a text beyond this, nobody counts where strings of several lines begin.
+_LONGEST: Final = 1_000_000
+# What makes strings and comments of other text.
+_CHANGING: Final = re.compile(r"""["'`#/*]""")
+
+
+def unbalanced(proposal: Proposal) -> bool:
+    """Whether more brackets and quotes of text at the cursor are surely alone behind it than before.
+
+    The blocks may stay open that it begins at the end of a line. Inside of a string of several lines nothing has to be
+    balanced. Edits are left to the parser: brackets are counted in a few lines, of which an edit may take some away.
+    """
+    text, language_id = proposal.text, proposal.language_id
+    if proposal.kind == "edit" or not proposal.edits or not knows(language_id) or len(text) > _LONGEST:
+        return False
+    if _evidently_balanced(proposal):
+        return False
+    first, last = proposal.edits[0][0], proposal.edits[-1][1]
+    line = first - len(head_of(text, first))
+    start = text.rfind("\n", 0, max(0, first - _ABOVE)) + 1
+    end = text.find("\n", min(len(text), last + _BELOW)) + 1 or len(text)
+    code = _behind_string(text, start, language_id)
+    if code is None or code > line:
+        return False
+    # What begins indented is a window of a longer file.
+    whole = code == 0 and not text.lstrip("\r\n")[:1].isspace()
+    over = loose(text[code:line], language_id, whole=whole)
+    if over.long or loose(text[line:first], language_id).long:
+        return False
+    parts: list[str] = []
+    at = line
+    for edit_start, edit_end, new in proposal.edits:
+        parts += (text[at:edit_start], new)
+        at = edit_end
+    written = "".join(parts)
+    before = loose(text[line:end], language_id, whole=whole, before=over)
+    after = loose(written + text[at:end], language_id, whole=whole, before=over)
+    if not _is_worse(before, after):
+        return False
+    closed = closing(proposal)
+    if closed is not None:
+        after = loose(written + closed + text[at:end], language_id, whole=whole, before=over)
+    # What is open at the end of these lines may be closed behind them.
+    return _is_worse(before, after) and (end == len(text) or not _mends(proposal))
+
+
+def _mends(proposal: Proposal) -> bool:
+    counted = proposal.errors("")
+    return counted is not None and counted[1] < counted[0]
+
+
+def _is_worse(before: Loose, after: Loose) -> bool:
+    return after.total > before.total or after.unmatched > before.unmatched
+
+
+def _evidently_balanced(proposal: Proposal) -> bool:
+    """Whether each new and each old piece is balanced by itself, and makes no string and no comment."""
+    for start, end, new in proposal.edits:
+        for piece in (new, proposal.text[start:end]):
+            if _CHANGING.search(piece):
+                return False
+            if loose(piece, proposal.language_id, whole=True).unmatched:
+                return False
+    return True
+
+
+# Around errors that are there, a parser guesses: among many it finds more or fewer by chance.
+_TRUSTED: Final = 1
+_FUNCTION: Final = re.compile(r"[ \t]*(?:async[ \t]+)?def[ \t]")
+_METHOD: Final = re.compile(r"([ \t]*)(?:async[ \t]+)?def[ \t]+\w+[ \t]*\([ \t]*(?:self|cls)\b")
+
+
+def unparsable(proposal: Proposal) -> bool:
+    """Whether there are more syntax errors behind it than before; of text at the cursor, where there were at most one.
+
+    An edit on the cursor's line that opens a block, a list or a sentence is not finished yet. Of text at the cursor
+    only the head of a block may want more; half an expression is dropped also where one half was there. A method in the
+    body of a function is no syntax error in Python, but nobody's wish.
+    """
+    if proposal.kind == "edit":
+        counted = None if _ends_open(proposal) and _is_at_cursor(proposal) else proposal.errors("")
+        return counted is not None and counted[1] > counted[0]
+    if _is_method_in_function(proposal):
+        return True
+    half = _wants_more(proposal)
+    if not _more(proposal.errors(""), half=half):
+        return False
+    closed = closing(proposal)
+    return closed is None or _more(proposal.errors(closed), half=half)
+
+
+def _is_at_cursor(proposal: Proposal) -> bool:
+    """Whether the last line that it writes is the one that somebody is typing."""
+    start, end, _ = proposal.edits[-1]
+    between = proposal.text[proposal.cursor : start] or proposal.text[end : proposal.cursor]
+    return "\n" not in between and "\r" not in between
+
+
+def _more(counted: tuple[int, int] | None, *, half: bool = False) -> bool:
+    if counted is None:
+        return False
+    before, after = counted
+    return (half and after > 0) or (before <= _TRUSTED and after > before)
+
+
+def _is_method_in_function(proposal: Proposal) -> bool:
+    """Whether a text on a fresh line begins with a method, and the block around it is a function's."""
+    if proposal.language_id != "python" or len(proposal.edits) != 1:
+        return False
+    start, _, new = proposal.edits[0]
+    head = head_of(proposal.text, start)
+    lines = above(proposal.text, start)
+    if new[:1] in {"\r", "\n"}:
+        lines, head = [*lines, head], ""
+    first = next((line for line in split_lines(head + new) if line.strip()), "")
+    found = _METHOD.match(first)
+    if found is None or (head.strip() and not new[:1].isspace()):
+        return False
+    around = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(first))
+    return _FUNCTION.match(next(around, "")) is not None
+
+
+def _indent(line: str) -> int:
+    line = line.expandtabs()
+    return len(line) - len(line.lstrip())

@@ -1,0 +1,60 @@
+"""Files that somebody keeps are replaced whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+
+def write_whole(path: Path, data: str | bytes, *, mode: int | None = None) -> None:
+    """Write `data` to `path`, whose folder is there; text as UTF-8.
+
+    Whatever fails and whenever the machine stops, there is either what was there before or all of `data`. A link is
+    followed and stays one; what is no plain file (`/dev/stdout`, a pipe) is written to as it is.
+
+    Args:
+        path: of the file.
+        data: all that it shall hold.
+        mode: rights of the file; by default those of the file that is there, or a new file's.
+
+    Raises:
+        OSError: it cannot be written; names `path`.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    target = Path(os.path.realpath(path))
+    try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(raw)
+        else:
+            _replace(target, raw, mode)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+
+
+def _replace(target: Path, raw: bytes, mode: int | None) -> None:
+    if mode is None and target.exists():
+        mode = target.stat().st_mode & 0o777
+    draft = target.with_name(f".{target.name[:128]}.{secrets.token_hex(6)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        # No more rights than it shall have, from the first byte on.
+        with os.fdopen(os.open(draft, flags, 0o666 if mode is None else mode), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    # Some file systems cannot sync a folder; the file itself is whole there, too.
+    with contextlib.suppress(OSError):
+        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

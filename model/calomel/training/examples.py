@@ -1,0 +1,387 @@
+"""Training examples of text and of edits: a causal front, and holes or places in it that branch off.
+
+    text     front    [file] path [suffix] far suffix [prefix] text of the window
+             branch   rest [near] near suffix [middle] | answer (causal) | canvas A | canvas B     one for each hole
+    edits    front    edits, [file] path [suffix] far suffix [prefix] text of the window
+             branch   rest [region] text [near] near suffix [middle] | new text of the region …    one for each place
+
+A branch starts where the pre-token under its hole starts: it sees the front before that place and itself, and the front
+never sees it. The ids along front and branch are exactly those that `calomel.prompts` renders for the same text or the
+same moment: the model meets in training what it meets at the cursor. One encoding of the front serves all of its holes.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Final
+
+from calomel.prompts.own import (
+    EDITS_SHARE,
+    NEAR_TOKENS,
+    ContextRenderer,
+    assemble_front,
+    assemble_tail,
+    region_ids,
+    split_suffix,
+)
+from calomel.prompts.parts import EditRegion, RegionBounds, region_around
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.branch import REST, BranchWriter, Example, Ints, Question, draw_positions, empty_example
+from calomel.training.config import BatchShape, HoleMix, TrainConfig
+from calomel.training.corpus.shards import CorpusError
+from calomel.training.documents import Document
+from calomel.training.edits.scene import Focus, Scene
+from calomel.training.edits.scenes import scene_of
+from calomel.training.edits.story import Story, read_stories
+
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
+# Longest hole in characters: a canvas of 64 tokens rarely holds more.
+_LONGEST: Final = 220
+_TRIES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Characters [start, end) of a text; empty when nothing is to be inserted."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def cut(text: str, low: int, high: int, mix: HoleMix, rng: random.Random) -> Hole:
+    """A random hole of `text` that starts in [low, high).
+
+    A kind that does not fit at the place that was drawn is drawn again a few times; then the rest of the line is taken.
+    """
+    kinds = ("rest_of_line", "inside_line", "inside_token", "inside_indent", "several_lines", "nothing")
+    shares = [getattr(mix, kind) for kind in kinds]
+    for _ in range(_TRIES):
+        kind = rng.choices(kinds, shares)[0]
+        hole = _of_kind(kind, text, rng.randrange(low, high), rng)
+        if hole is not None and low <= hole.start < high and hole.end - hole.start <= _LONGEST:
+            return hole
+    start = rng.randrange(low, high)
+    return Hole(start, min(_line_end(text, start), start + _LONGEST), "rest_of_line")
+
+
+def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:  # noqa: PLR0911  (one return a kind)
+    begin, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
+    line = text[begin:end]
+    indent = len(line) - len(line.lstrip())
+    if kind == "nothing":
+        # Either nothing at all, or up to two characters.
+        return Hole(at, min(len(text), at + rng.choice((0, 0, 1, 2))), kind)
+    if not line.strip():
+        return None
+    if kind == "rest_of_line":
+        start = rng.randrange(begin + indent, end)
+        return Hole(start, end, kind)
+    if kind == "inside_indent":
+        return Hole(begin + rng.randrange(indent), end, kind) if indent else None
+    if kind == "inside_token":
+        words = list(_WORD.finditer(line))
+        if not words:
+            return None
+        word = rng.choice(words)
+        start = rng.randrange(word.start() + 1, word.end())
+        return Hole(begin + start, begin + rng.randrange(start, word.end()) + 1, kind)
+    if kind == "inside_line":
+        if len(line) - indent < 4:  # noqa: PLR2004  (nothing on both sides is left of a shorter one)
+            return None
+        start = rng.randrange(begin + indent, end - 1)
+        return Hole(start, rng.randrange(start + 1, end), kind)
+    start = begin + indent if rng.random() < 0.5 else rng.randrange(begin + indent, end)  # noqa: PLR2004
+    stop = end
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        stop = _line_end(text, min(stop + 1, len(text)))
+    return Hole(start, stop, kind)
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    if end < 0:
+        return len(text)
+    return end - 1 if end > at and text[end - 1] == "\r" else end
+
+
+# Share of the windows that begin where the file does.
+_FROM_START_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class _Front:
+    """A front: a window of `text` behind `head` ids of other context.
+
+    `starts` and `ends` say for each id of the window at which character its pre-token starts and ends.
+    """
+
+    text: str
+    begin: int
+    stop: int
+    ids: list[int]
+    head: int
+    starts: list[int]
+    ends: list[int]
+    positions: Ints
+
+    def boundary(self, at: int) -> tuple[int, int]:
+        """The last boundary of pre-tokens up to a character, and the rows of the front before it."""
+        before = bisect_left(self.starts, at)
+        if before and self.ends[before - 1] > at:  # inside of this pre-token
+            at = self.starts[before - 1]
+            before = bisect_left(self.starts, at)
+        return at, self.head + before
+
+    def question(self, seen: int, head: list[int], answer: list[int], changed: list[bool] | None = None) -> Question:
+        """What a branch asks that sees so many rows."""
+        return Question(seen, int(self.positions[seen - 1]) + 1, head, answer, changed)
+
+
+class _Maker:
+    def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
+        self._tokenizer = tokenizer
+        self._config = config
+        self._writer = BranchWriter(tokenizer, config)
+
+    def _begun(
+        self,
+        path: str,
+        text: str,
+        begin_at: Callable[[int], int],
+        shape: BatchShape,
+        rng: random.Random,
+        edits: Sequence[int] = (),
+        place: int = 0,
+    ) -> tuple[Example, _Front]:
+        """An example with its front alone.
+
+        The window begins where `begin_at` says, given its room in tokens, or later so that `place` is seen.
+        """
+        config, tokenizer = self._config, self._tokenizer
+        path_ids = tokenizer.encode(path)[-NEAR_TOKENS:] if rng.random() < config.path_share else []
+        far_room = rng.randrange(16, shape.front // 4) if rng.random() < config.far_suffix_share else 0
+        room = shape.front - len(edits) - far_room - len(path_ids) - 3
+        begin = begin_at(room)
+        ids, starts, ends = tokenizer.encode_with_words(text[begin : begin + room * 6])
+        if len(ids) > room and begin + ends[room - 1] < place:
+            # The text before the place is cut instead, at a line.
+            begin = text.rfind("\n", 0, max(0, place - room)) + 1
+            ids, starts, ends = tokenizer.encode_with_words(text[begin : begin + room * 6])
+        ids, starts, ends = ids[:room], [begin + each for each in starts[:room]], [begin + each for each in ends[:room]]
+        stop = ends[-1] if ends else begin
+        line = text.find("\n", stop) + 1
+        far = tokenizer.encode(text[line : line + far_room * 6])[:far_room] if far_room and line else []
+        head = [*edits, *assemble_front(path_ids, far, (), tokenizer)]
+        out = empty_example(shape, tokenizer)
+        positions = draw_positions(len(head) + len(ids), config, rng)
+        front = _Front(text, begin, stop, [*head, *ids], len(head), starts, ends, positions)
+        self._writer.front(out, front.ids, positions, shape)
+        return out, front
+
+
+class ExampleMaker(_Maker):
+    """Makes examples of text; all randomness comes from the generator that is passed in."""
+
+    def make(self, document: Document, shape: BatchShape, phase: float, rng: random.Random) -> Example:
+        """The example of one window of `document`; `phase` in [0, 1) shifts the low-discrepancy masking rates."""
+        text = document.text
+
+        def begin_at(room: int) -> int:
+            latest = max(0, len(text) - room * 2)
+            return 0 if rng.random() < _FROM_START_SHARE else text.rfind("\n", 0, rng.randrange(latest + 1)) + 1
+
+        out, front = self._begun(document.path, text, begin_at, shape, rng)
+        for index in range(shape.holes):
+            rate = (phase + index / shape.holes) % 1.0
+            self._writer.branch(out, index, self._question(front, rng), shape, rate, rng)
+        return out
+
+    def _question(self, front: _Front, rng: random.Random) -> Question:
+        tokenizer = self._tokenizer
+        low = front.begin + min(160, (front.stop - front.begin) // 4)
+        hole = cut(front.text, low, max(low + 1, front.stop), self._config.holes, rng)
+        aligned = rng.random() < self._config.holes.aligned
+        boundary, seen = front.boundary(hole.start)
+        rest = tokenizer.encode(front.text[boundary : hole.start])
+        if aligned or len(rest) > REST:
+            hole, rest = Hole(boundary, max(boundary, hole.end), hole.kind), []
+        near, _ = split_suffix(front.text[hole.end : hole.end + NEAR_TOKENS * 12], tokenizer)
+        head, answer = assemble_tail(rest, near, tokenizer), tokenizer.encode(front.text[hole.start : hole.end])
+        return front.question(seen, head, answer)
+
+
+_CHARACTERS_PER_TOKEN: Final = 3
+# Text that is shown before the first place, in characters, at least and as a share of what fits.
+_LEAST_BEFORE: Final = 60
+_PLACE_TRIES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What becomes of one region.
+
+    Attributes:
+        start, end: of the region, in characters of the scene's text.
+        region: its text now, with the cursor.
+        text: what it becomes; the same when silence is right.
+    """
+
+    start: int
+    end: int
+    region: EditRegion
+    text: str
+
+
+def rewriting(scene: Scene, focus: Focus, bounds: RegionBounds) -> Rewriting | None:
+    """The region of `focus` and what the scene's changes make of it.
+
+    None where there is no clear answer: the region is too long, or a change crosses its border.
+    """
+    text = scene.text
+    start, end = region_around(text, focus.offset, bounds)
+    if end - start > bounds.characters:
+        return None
+    new, at = "", start
+    for change in scene.changes:
+        if change.end < start or change.start > end:
+            continue
+        inside = start <= change.start and change.end <= end
+        # An insertion between two regions belongs to either.
+        between = change.start == change.end and change.start in (start, end) and 0 < change.start < len(text)
+        if not inside or between:
+            return None
+        new += text[at : change.start] + change.text
+        at = change.end
+    cursor = focus.offset - start if focus.cursor else None
+    return Rewriting(start, end, EditRegion(text[start:end], cursor), new + text[at:end])
+
+
+class EditExampleMaker(_Maker):
+    """Makes examples of edits; all randomness comes from the generator that is passed in."""
+
+    def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
+        super().__init__(tokenizer, config)
+        self._renderer = ContextRenderer(tokenizer)
+
+    def make(self, scene: Scene, shape: BatchShape, phase: float, rng: random.Random) -> Example | None:
+        """The example of one moment, with a branch for each place that is clear; None when none is.
+
+        Branches that are left over ask about other places of the window.
+        """
+        found = [place for focus in scene.focuses if (place := rewriting(scene, focus, self._config.region))]
+        if not found:
+            return None
+
+        def begin_at(room: int) -> int:
+            before = rng.randrange(_LEAST_BEFORE, max(_LEAST_BEFORE + 1, room * _CHARACTERS_PER_TOKEN))
+            return scene.text.rfind("\n", 0, max(0, found[0].start - before)) + 1
+
+        edits = self._renderer.last_edits(scene.hunks, int(shape.front * EDITS_SHARE))
+        out, front = self._begun(scene.path, scene.text, begin_at, shape, rng, edits, found[0].start)
+        places = [place for place in found if front.begin <= place.start <= front.stop]
+        others = self._others(scene, front, rng)
+        while len(places) < shape.holes and (other := next(others, None)) is not None:
+            if all(other.start != place.start for place in places):
+                places.append(other)
+        written = 0
+        for place in places:
+            question = self._question(place, front, shape)
+            if question is None or written >= shape.holes:
+                continue
+            self._writer.branch(out, written, question, shape, (phase + written / shape.holes) % 1.0, rng)
+            written += 1
+        return out if written else None
+
+    def _others(self, scene: Scene, front: _Front, rng: random.Random) -> Iterator[Rewriting]:
+        """Some clear places of the window, drawn."""
+        for _ in range(_PLACE_TRIES if front.stop > front.begin else 0):
+            focus = Focus(rng.randrange(front.begin, front.stop), "elsewhere", cursor=False)
+            other = rewriting(scene, focus, self._config.region)
+            if other is not None and front.begin <= other.start <= front.stop:
+                yield other
+
+    def _question(self, place: Rewriting, front: _Front, shape: BatchShape) -> Question | None:
+        """What the branch of `place` asks; None when the region does not fit."""
+        tokenizer = self._tokenizer
+        region = region_ids(place.region, tokenizer)
+        boundary, seen = front.boundary(place.start)
+        rest = tokenizer.encode(front.text[boundary : place.start])
+        if len(rest) > REST or len(region) > shape.region + 2:
+            return None
+        near, _ = split_suffix(front.text[place.end : place.end + NEAR_TOKENS * 12], tokenizer)
+        answer, old = tokenizer.encode(place.text), tokenizer.encode(place.region.text)
+        return front.question(seen, assemble_tail(rest, near, tokenizer, region), answer, changed_ids(old, answer))
+
+
+def changed_ids(old: Sequence[int], new: Sequence[int]) -> list[bool]:
+    """Which ids of `new` are not the same ids of `old` in the same order."""
+    changed = [True] * len(new)
+    for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+        changed[block.b : block.b + block.size] = [False] * block.size
+    return changed
+
+
+_STORY_TRIES: Final = 50
+
+
+class StorySampler:
+    """Draws stories: a language by its share, whether of commits, then a story, each as often as the other.
+
+    Args:
+        stories: all of them.
+        shares: of the languages; empty for equal ones.
+        commits: share of those that are commits', where a language has both.
+    """
+
+    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float], commits: float = 0.5) -> None:
+        self._stories: dict[str, tuple[list[Story], list[Story]]] = {}
+        for story in stories:
+            self._stories.setdefault(story.language, ([], []))[story.kind == "commit"].append(story)
+        self._commits = commits
+        self._languages = sorted(
+            language for language in self._stories if not shares or shares.get(language, 0.0) > 0.0
+        )
+        if not self._languages:
+            raise CorpusError(f"there is no story in any of the languages {sorted(shares)}")
+        self._shares = [shares.get(language, 1.0) if shares else 1.0 for language in self._languages]
+
+    def draw(self, rng: random.Random) -> Story:
+        """A story."""
+        told, committed = self._stories[rng.choices(self._languages, self._shares)[0]]
+        return rng.choice(committed if not told or (committed and rng.random() < self._commits) else told)
+
+
+class EditExamples:
+    """Examples of edits, drawn."""
+
+    def __init__(self, sampler: StorySampler, maker: EditExampleMaker, silent: float) -> None:
+        self._sampler = sampler
+        self._maker = maker
+        self._silent = silent
+
+    @classmethod
+    def from_file(cls, path: Path, config: TrainConfig, maker: EditExampleMaker) -> EditExamples:
+        """Of the stories in a `.jsonl.zst` made by `calomel edits`."""
+        return cls(StorySampler(read_stories(path), config.languages, config.commits), maker, config.silent_scenes)
+
+    def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
+        """An example of some moment of some story.
+
+        Raises:
+            CorpusError: hardly any story yields one; the shape is too small for them.
+        """
+        for _ in range(_STORY_TRIES):
+            scene = scene_of(self._sampler.draw(rng), rng)
+            if scene is None or (not scene.changes and rng.random() >= self._silent):
+                continue
+            example = self._maker.make(scene, shape, phase, rng)
+            if example is not None:
+                return example
+        raise CorpusError(f"{_STORY_TRIES} stories in a row give no example of the shape {shape}")

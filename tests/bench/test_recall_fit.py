@@ -1,0 +1,89 @@
+"""What recalled texts are worth, fitted to holes."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
+from calomel.report.heldout import BenchDataError, read_heldout
+from calomel.suggest.recall import Recalled
+from calomel.suggest.recall_worth import OWN, draft_features, own_features, prior_features, probability, read_worth
+
+
+def made(count: int) -> list[RecallSample]:
+    """Recalled texts that are right where much agrees, own answers where the model is sure."""
+    rng = random.Random(3)
+    samples = []
+    for _ in range(count):
+        agrees, confident = rng.random() < 0.5, rng.random() < 0.3
+        found = Recalled("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
+        own, said = [-0.2 if confident else -4.0], [-3.0]
+        samples.append(
+            RecallSample(
+                own_features(own, -0.1),
+                own_right=rng.random() < (0.5 if confident else 0.05),
+                prior=prior_features(found, 1),
+                draft=draft_features(found, said, -1.0),
+                draft_right=rng.random() < (0.9 if agrees else 0.1),
+            )
+        )
+    return samples
+
+
+def test_a_fit_says_what_is_true_of_its_samples() -> None:
+    samples = made(2_000)
+
+    worth = fit(samples)
+
+    much, little = Recalled("text", 60, 30, 3, 3), Recalled("text", 6, 1, 3, 1)
+    assert probability(worth.prior, prior_features(much, 1)) == pytest.approx(0.9, abs=0.04)
+    assert worth.of_draft(little, [-3.0], -1.0) == pytest.approx(0.1, abs=0.04)
+    assert worth.of_own([-0.2], -0.1) == pytest.approx(0.5, abs=0.06)
+    # The model is never surer of itself than this, so it is not asked where more agrees.
+    assert worth.sure == pytest.approx(0.5, abs=0.06)
+    assert worth.is_sure(much, 1)
+    assert not worth.is_sure(little, 1)
+
+
+def test_too_few_samples_are_refused() -> None:
+    with pytest.raises(BenchDataError, match=r"of 30 own answers are right; it takes 20"):
+        fit(made(30))
+    with pytest.raises(BenchDataError, match="own answers"):
+        logistic([own_features([-1.0], None)] * 50, [True] * 50, OWN, "own answers")
+
+
+def documents(place: Path, packages: int, name: str = "made") -> Path:
+    """Files in which blocks come again, and some do not."""
+    rows = []
+    rng = random.Random(5)
+    for number in range(packages):
+        words = [f"{rng.choice('abcdefgh')}{rng.randrange(1000)}" for _ in range(12)]
+        block = "".join(f"    {word} = compute({word}, {number})\n" for word in words)
+        text = f"def first_{number}(x):\n{block}\n\ndef second_{number}(x):\n{block}"
+        rows.append({"package": f"{name}{number}", "path": f"{number}.py", "language": "python", "text": text})
+    plain = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    place.write_bytes(zstandard.compress(plain))
+    return place
+
+
+def test_held_out_packages_are_not_fitted_on(tmp_path: Path) -> None:
+    package = read_heldout()[0].package
+    place = tmp_path / "documents.jsonl.zst"
+    row = {"package": package, "path": "a.py", "language": "python", "text": "x = 1\n"}
+    place.write_bytes(zstandard.compress(json.dumps(row).encode() + b"\n"))
+    with pytest.raises(BenchDataError, match=f"held-out packages .{package}."):
+        fit_recall(place)
+
+
+@pytest.mark.slow
+def test_the_shipped_model_is_fitted(tmp_path: Path) -> None:
+    place = documents(tmp_path / "documents.jsonl.zst", 40)
+    made = fit_recall(place, holes_per_kind=150)
+    made.worth.write(tmp_path)
+    assert read_worth(tmp_path) is not None
+    assert sum(one.draft is not None for one in made.samples) > 40

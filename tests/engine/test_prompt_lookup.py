@@ -1,0 +1,76 @@
+"""Guesses of the answer, which are read ahead and change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.engine.conftest import CONFIG
+
+from calomel.engine import Request, TokenOutOfRangeError
+from calomel.engine.block_causal import agreement
+
+CONTEXT = (1, 2, 3)
+ANSWER = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+
+
+@pytest.mark.parametrize(
+    ("guess", "forwards"),
+    [
+        pytest.param(ANSWER, 1, id="the answer itself"),
+        pytest.param(ANSWER[:4], 7, id="its beginning"),
+        pytest.param([*ANSWER, 20, 21], 1, id="more than it"),
+        pytest.param([*ANSWER[:4], 50, *ANSWER[5:]], 2, id="another token in one place"),
+        pytest.param([*ANSWER[:3], 50, 51, *ANSWER[3:]], 2, id="two tokens too many"),
+        pytest.param([*ANSWER[:4], *ANSWER[5:]], 3, id="a token too few"),
+        pytest.param([*ANSWER[:3], 50, *ANSWER[6:]], 5, id="a name of one token for one of three"),
+        pytest.param([*ANSWER[:3], 50, 51, 52, *ANSWER[5:]], 4, id="a name of three tokens for one of two"),
+        pytest.param([60, 61, 62], 11, id="something else"),
+    ],
+)
+def test_a_guess_saves_forwards_and_changes_nothing(guess: list[int], forwards: int, scripted: Any, start: Any) -> None:
+    plain = Request(CONTEXT, 20, policy="left_to_right")
+    expected = start(scripted(len(CONTEXT), ANSWER)).submit(plain).result(60)
+    guessed = Request(CONTEXT, 20, policy="left_to_right", guess=tuple(guess))
+    result = start(scripted(len(CONTEXT), ANSWER)).submit(guessed).result(60)
+
+    assert list(result.ids) == list(expected.ids) == ANSWER
+    assert result.log_probs == pytest.approx(expected.log_probs)
+    assert result.end_log_prob == pytest.approx(expected.end_log_prob)
+    assert expected.forwards == len(ANSWER) + 1
+    assert result.forwards == forwards
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 12])
+def test_random_weights_decode_the_same_with_any_guess(limit: int, model: Any, context: Any, start: Any) -> None:
+    engine = start(model)
+    plain = engine.submit(Request(context, limit, policy="left_to_right")).result(60)
+    ids = plain.ids
+    for guess in (ids, ids[1:], (*ids[:3], 9, *ids[3:]), (9, 9, *ids[4:]), ids * 3):
+        found = engine.submit(Request(context, limit, policy="left_to_right", guess=guess)).result(60)
+        assert (found.ids, found.finish_reason) == (ids, plain.finish_reason)
+        assert found.log_probs == pytest.approx(plain.log_probs, abs=1e-4)
+        assert found.forwards <= plain.forwards
+
+
+def test_a_guess_of_tokens_that_do_not_exist_is_refused(model: Any, context: Any, start: Any) -> None:
+    with pytest.raises(TokenOutOfRangeError, match="guess"):
+        start(model).submit(Request(context, guess=(CONFIG.vocab_size,)))
+
+
+@pytest.mark.parametrize(
+    ("draft", "predicted", "room", "fixed"),
+    [
+        pytest.param([], [5], 9, 1, id="no draft: one token"),
+        pytest.param([1, 2, 3], [1, 2, 3, 4], 9, 4, id="all agree: one more"),
+        pytest.param([1, 2, 3], [1, 7, 3, 4], 9, 2, id="the correction is fixed too"),
+        pytest.param([1, 2, 3], [7, 2, 3, 4], 9, 1, id="nothing agrees"),
+        pytest.param([1, 2, 3], [1, 0, 3, 4], 9, 2, id="an end token ends it"),
+        pytest.param([1, 2, 3], [1, 2, 3, 4], 2, 2, id="no more than there is room for"),
+        pytest.param([1, 2], [1], 9, 1, id="known without the rest"),
+    ],
+)
+def test_the_agreeing_prefix_and_the_correction_are_fixed(
+    draft: list[int], predicted: list[int], room: int, fixed: int
+) -> None:
+    assert agreement(draft, predicted, end_token_id=0, room=room) == fixed

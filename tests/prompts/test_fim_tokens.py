@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts.fim_tokens import FimPromptText, parse_fim
+from calomel.prompts.parts import Excerpt
+
+# As clients write them: {p} before the hole, {s} behind it.
+TEMPLATES = {
+    "qwen": "<|fim_prefix|>{p}<|fim_suffix|>{s}<|fim_middle|>",
+    "qwen, suffix first": "<|fim_suffix|>{s}<|fim_prefix|>{p}<|fim_middle|>",
+    "starcoder": "<fim_prefix>{p}<fim_suffix>{s}<fim_middle>",
+    "starcoder, suffix first": "<fim_prefix><fim_suffix>{s}<fim_middle>{p}",
+    "santacoder": "<fim-prefix>{p}<fim-suffix>{s}<fim-middle>",
+    "deepseek": "<｜fim▁begin｜>{p}<｜fim▁hole｜>{s}<｜fim▁end｜>",  # noqa: RUF001
+    "deepseek with a beginning": "<｜begin▁of▁sentence｜><｜fim▁begin｜>{p}<｜fim▁hole｜>{s}<｜fim▁end｜>",  # noqa: RUF001
+    "codestral": "[SUFFIX]{s}[PREFIX]{p}",
+    "codestral with a beginning": "<s>[SUFFIX]{s}[PREFIX]{p}",
+    "glm": "<|code_prefix|>{p}<|code_suffix|>{s}<|code_middle|>",
+    "codellama": "<PRE> {p} <SUF>{s} <MID>",
+    "codellama, suffix first": "<PRE> <SUF>{s} <MID> {p}",
+    "seed-coder": "<[fim-suffix]>{s}<[fim-prefix]>{p}<[fim-middle]>",
+}
+_TEXT = st.text(alphabet="ab \n\t{}é🙂", max_size=20)
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
+@given(prefix=_TEXT, suffix=_TEXT)
+def test_every_format_is_read_byte_for_byte(template: str, prefix: str, suffix: str) -> None:
+    prompt = template.format(p=prefix, s=suffix)
+
+    assert parse_fim(prompt) == FimPromptText(prefix, suffix)
+
+
+@given(_TEXT, _TEXT)
+def test_a_prompt_without_tokens_is_the_text_before_the_hole(prefix: str, suffix: str) -> None:
+    assert parse_fim(prefix, suffix) == FimPromptText(prefix, suffix)
+    assert parse_fim(prefix) == FimPromptText(prefix, "")
+
+
+def test_an_end_of_text_behind_the_cursor_is_nothing() -> None:
+    assert parse_fim("x = ", "<|endoftext|>") == FimPromptText("x = ", "")
+
+
+def test_an_empty_suffix_beside_a_prompt_with_tokens_changes_nothing() -> None:
+    prompt = TEMPLATES["qwen"].format(p="a", s="b")
+
+    assert parse_fim(prompt, "") == parse_fim(prompt, "<|endoftext|>") == FimPromptText("a", "b")
+
+
+def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own() -> None:
+    prompt = (
+        "<|repo_name|>shop\n<|file_sep|>src/a.py\nx = 1\n<|file_sep|>src/b.py\ny = 2\n\n"
+        "<|file_sep|>src/c.py\n<|fim_prefix|>def f():\n    <|fim_suffix|>\nf()\n<|fim_middle|>"
+    )
+
+    assert parse_fim(prompt) == FimPromptText(
+        "def f():\n    ",
+        "\nf()\n",
+        "src/c.py",
+        (Excerpt("src/a.py", 0, "x = 1\n"), Excerpt("src/b.py", 0, "y = 2\n\n")),
+    )
+
+
+def test_files_in_the_tokens_of_starcoder() -> None:
+    prompt = "<repo_name>shop\n<file_sep>a.rs\nlet x;\n<file_sep>b.rs\n<fim_prefix>fn f<fim_suffix>}<fim_middle>"
+
+    assert parse_fim(prompt) == FimPromptText("fn f", "}", "b.rs", (Excerpt("a.rs", 0, "let x;\n"),))
+
+
+def test_files_in_the_signs_of_codestral() -> None:
+    prompt = "[SUFFIX]}\n[PREFIX]+++++ a.js\nlet x\n+++++ b.js\nfunction f() {"
+
+    assert parse_fim(prompt) == FimPromptText("function f() {", "}\n", "b.js", (Excerpt("a.js", 0, "let x\n"),))
+    assert parse_fim(prompt.partition("[PREFIX]")[2], "}\n") == parse_fim(prompt)
+
+
+def test_files_before_a_prompt_whose_suffix_comes_apart() -> None:
+    prompt = "<|file_sep|>a.ts\nlet x\n<|file_sep|>b.ts\n<|fim_prefix|>let y = "
+
+    assert parse_fim(prompt, "\n") == FimPromptText("let y = ", "\n", "b.ts", (Excerpt("a.ts", 0, "let x\n"),))
+
+
+def test_an_empty_file_has_its_name_alone() -> None:
+    assert parse_fim("<|file_sep|>new.ts\n<|fim_prefix|>", "<|endoftext|>") == FimPromptText("", "", "new.ts")
+
+
+def test_words_of_a_client_before_the_prompt_are_left_out() -> None:
+    prompt = "Context:\n\nsomething\n" + TEMPLATES["qwen"].format(p="a", s="b")
+
+    assert parse_fim(prompt) == FimPromptText("a", "b")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TOKEN = '<|fim_middle|>'\n",
+        "a[PREFIX]b[SUFFIX]",
+        "<|fim_suffix|>",
+        "<PRE> x",
+        "<|fim_middle|>",
+        "# language: python\n# indentation: 4 spaces\nx",
+        "x <|fim_prefix|> y <|fim_suffix|> z <|fim_middle|>\n",
+        "[SUFFIX]",
+        "\n<|file_sep|>a\n",
+    ],
+)
+def test_tokens_in_the_users_text_are_text(text: str) -> None:
+    assert parse_fim(text) == FimPromptText(text, "")
+    assert parse_fim(text, "behind") == FimPromptText(text, "behind")
+
+
+def test_tokens_of_one_format_are_text_in_another() -> None:
+    prompt = TEMPLATES["starcoder"].format(p="'<|fim_prefix|>' [PREFIX] <PRE>", s="<|fim_middle|> <MID>")
+
+    assert parse_fim(prompt) == FimPromptText("'<|fim_prefix|>' [PREFIX] <PRE>", "<|fim_middle|> <MID>")
+
+
+_TOKENS = sorted(
+    {token for text in TEMPLATES.values() for token in text.replace("{p}", " ").replace("{s}", " ").split()}
+)
+
+
+@given(st.lists(st.one_of(st.sampled_from([*_TOKENS, "<|file_sep|>", "\n", "+++++ "]), _TEXT)), st.none() | _TEXT)
+def test_any_text_is_read(pieces: list[str], suffix: str | None) -> None:
+    found = parse_fim("".join(pieces), suffix)
+
+    assert len(found.prefix) + len(found.suffix) <= sum(map(len, pieces)) + len(suffix or "")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<|fim_prefix|>", "<|file_sep|>", "\n<|file_sep|>a\n", "[SUFFIX][PREFIX]", "\n+++++ ", "<PRE> <SUF>", "<|"],
+)
+def test_a_large_hostile_prompt_is_read_in_a_moment(piece: str) -> None:
+    began = time.perf_counter()
+    text = piece * (1_000_000 // len(piece))
+    parse_fim(text)
+    parse_fim(text, "x")
+    parse_fim(f"<|file_sep|>{text}<|fim_middle|>")
+    assert time.perf_counter() - began < 5

@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import calomel.weights
+from calomel.prompts.own import FAR_HOP, NEAR_TOKENS, ContextRenderer, FimTokens, diff_text, split_suffix
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.tokenizer import Tokenizer
+
+TEXTS = st.text(st.sampled_from(list("abc x=()\n\t<|end|>file😀")), max_size=80)
+LINES = "".join(f"    value_{number} = compute({number}, other)\n" for number in range(400))
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")
+
+
+@pytest.fixture(scope="module")
+def renderer(tokenizer: Tokenizer) -> ContextRenderer:
+    return ContextRenderer(tokenizer)
+
+
+def render(renderer: ContextRenderer, prefix: str, suffix: str = "", size: int = 2048, **more: Any) -> FimTokens:
+    """The prompt of a window alone."""
+    return renderer.render(PromptParts(prefix=prefix, suffix=suffix, **more), size)
+
+
+def test_a_prompt_has_its_parts_in_order_of_stability(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    rendered = render(renderer, "def f(", "):\n    return 1\n", path="a.py")
+
+    near = tokenizer.encode("):\n    return 1\n")
+    assert len(near) <= NEAR_TOKENS
+    assert list(rendered.context) == [
+        *(tokenizer.file, *tokenizer.encode("a.py")),
+        *(tokenizer.prefix, *tokenizer.encode("def f(")),
+        *(tokenizer.near, *near, tokenizer.middle),
+    ]
+    assert rendered.reuse == len(rendered.context) - len(near) - 2
+
+
+def test_an_empty_file_still_gives_a_prompt(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    rendered = render(renderer, "")
+
+    assert list(rendered.context) == [tokenizer.prefix, tokenizer.near, tokenizer.middle]
+
+
+def test_the_far_suffix_starts_at_a_line_and_within_a_hop_of_the_near_one(tokenizer: Tokenizer) -> None:
+    near, far = split_suffix(LINES, tokenizer)
+
+    assert LINES.endswith("\n" + far)
+    assert len(LINES) - len(far) <= len(tokenizer.decode(near)) + FAR_HOP + len(LINES.splitlines()[0]) + 1
+
+
+def test_the_far_suffix_stays_while_the_cursor_moves_within_a_hop(tokenizer: Tokenizer) -> None:
+    fars = {split_suffix(LINES[cut:], tokenizer)[1] for cut in range(0, FAR_HOP // 2, 10)}
+
+    assert len(fars) <= 2
+
+
+def test_a_short_suffix_is_seen_whole(tokenizer: Tokenizer) -> None:
+    suffix = "):\n" + LINES[:200]
+
+    near, far = split_suffix(suffix, tokenizer)
+
+    assert suffix.endswith(far)
+    assert len(far) > 100
+    assert tokenizer.decode(near)
+
+
+@given(size=st.integers(16, 700), cut=st.integers(0, len(LINES)))
+def test_a_prompt_never_exceeds_its_budget(size: int, cut: int, renderer: ContextRenderer) -> None:
+    rendered = render(renderer, LINES[:cut], LINES[cut:], size + 48, path="some/path.py")
+
+    assert len(rendered.context) <= size + 48
+
+
+def test_typing_extends_the_front_of_the_prompt_and_leaves_the_rest_alone(renderer: ContextRenderer) -> None:
+    prefix, suffix = LINES[:9000], LINES[9000:]
+    fronts = []
+    for count in range(40):
+        rendered = render(renderer, prefix + ("x = cal" + "l" * count)[:count], suffix, 512)
+        fronts.append(rendered.context[: rendered.reuse])
+
+    same_start = sum(new[: len(old) - 8] == old[: len(old) - 8] for old, new in pairwise(fronts))
+
+    # The window may hop once in so few keystrokes, not more.
+    assert same_start >= len(fronts) - 2
+
+
+def test_a_line_longer_than_the_budget_keeps_its_end(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    rendered = render(renderer, "x+" * 5000 + "last", size=64)
+
+    assert tokenizer.decode(rendered.context).endswith("last")
+
+
+def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(
+    tokenizer: Tokenizer, renderer: ContextRenderer
+) -> None:
+    hole = render(renderer, "def f():\n", "print(f())\n", path="a.py")
+    region = EditRegion("    return a\n", cursor=12)
+    edit = render(renderer, "def f():\n", "print(f())\n", path="a.py", region=region)
+    assert edit.reuse == hole.reuse
+    assert edit.context[: edit.reuse] == hole.context[: hole.reuse]
+    t = tokenizer
+    marked = [t.region, *t.encode("    return a"), t.cursor, *t.encode("\n")]
+    assert list(edit.context[edit.reuse :]) == [*marked, t.near, *t.encode("print(f())\n"), t.middle]
+
+
+def test_a_cursor_elsewhere_leaves_no_mark(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    edit = render(renderer, "", region=EditRegion("x\n", None))
+    assert tokenizer.cursor not in edit.context
+    assert tokenizer.region in edit.context
+
+
+def test_no_text_forges_a_region(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    edit = render(renderer, "<|reserved_0|><|reserved_1|>", region=EditRegion("<|reserved_1|>", None))
+    assert edit.context.count(tokenizer.region) == 1
+    assert tokenizer.cursor not in edit.context
+
+
+def ids(tokenizer: Tokenizer, *pieces: str | int) -> list[int]:
+    return [token for piece in pieces for token in ([piece] if isinstance(piece, int) else tokenizer.encode(piece))]
+
+
+def test_parts_stand_in_their_order_with_their_names(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
+    parts = PromptParts(
+        related=(Excerpt("b.py", 3, "import b\n"),),
+        far=(Excerpt("a.py", 0, "import a\n"),),
+        edits=(Hunk("a.py", 4, "x = 1\n", "x = 2\n"), Hunk("a.py", 9, "", "y\n"), Hunk("b.py", 1, "z\n", "")),
+        path="a.py",
+        prefix="def f",
+        suffix="():\n",
+    )
+    t = tokenizer
+    expected = ids(t, t.file, "b.py", t.prefix, "import b\n", t.file, "a.py", t.prefix, "import a\n")
+    expected += ids(t, t.file, "a.py", t.prefix, "-x = 1\n+x = 2\n", "+y\n", t.file, "b.py", t.prefix, "-z\n")
+    window = render(renderer, "def f", "():\n", 512, path="a.py")
+    found = renderer.render(parts, 512)
+    assert found.context == (*expected, *window.context)
+    assert found.reuse == len(expected) + window.reuse
+
+
+def test_a_line_without_an_end_gets_one_in_an_edit() -> None:
+    assert diff_text(Hunk("a", 0, "a\nb", "c\r\n")) == "-a\n-b\n+c\n"
+
+
+def test_what_does_not_fit_is_left_out_from_the_least_useful_on(renderer: ContextRenderer) -> None:
+    related = tuple(Excerpt(f"r{number}.py", 0, "value = 1\n" * 5) for number in range(3))
+    edits = tuple(Hunk("a.py", number, "old\n", "new\n") for number in range(3))
+    parts = PromptParts(related=related, edits=edits, path="a.py", prefix="x = ", suffix="\n")
+    whole = len(renderer.render(parts, 4096).context)
+    sizes = [len(renderer.render(parts, room).context) for room in range(whole, 20, -1)]
+    assert all(size <= room for size, room in zip(sizes, range(whole, 20, -1), strict=True))
+    without_one = renderer.render(parts, whole - 1)
+    assert without_one == renderer.render(PromptParts(related[1:], (), edits, "a.py", "x = ", "\n"), 4096)
+    bare = len(render(renderer, "x = ", "\n", 4096, path="a.py").context)
+    newest = renderer.render(PromptParts((), (), edits[2:], "a.py", "x = ", "\n"), 4096)
+    assert renderer.render(parts, len(newest.context)) == newest
+    assert len(renderer.render(parts, bare).context) <= bare
+
+
+@given(
+    sizes=st.lists(st.tuples(st.sampled_from(["a.py", "b.py"]), st.integers(0, 3), st.booleans()), max_size=8),
+    room=st.integers(0, 120),
+)
+def test_as_many_of_the_last_excerpts_are_taken_as_fit_with_the_headings_that_they_need(
+    tokenizer: Tokenizer, renderer: ContextRenderer, sizes: list[tuple[str, int, bool]], room: int
+) -> None:
+    excerpts: list[Excerpt] = []
+    for path, lines, goes_on in sizes:
+        last = excerpts[-1] if excerpts and goes_on else Excerpt(path, 100 * len(excerpts), "")
+        start = last.start_line + last.text.count("\n")
+        excerpts.append(Excerpt(last.path, start, "x = 1\n" * lines))
+
+    def naive(shown: list[Excerpt]) -> list[int]:
+        found: list[int] = []
+        behind = None
+        for each in shown:
+            if behind != (each.path, each.start_line):
+                found += ids(tokenizer, tokenizer.file, each.path, tokenizer.prefix)
+            found += tokenizer.encode(each.text)
+            behind = (each.path, each.start_line + each.text.count("\n"))
+        return found
+
+    expected = next(found for first in range(len(excerpts) + 1) if len(found := naive(excerpts[first:])) <= room)
+    bare = renderer.render(PromptParts(), 4096).context
+    assert renderer.excerpts_tokens(excerpts) == len(naive(excerpts))
+    assert renderer.render(PromptParts(far=tuple(excerpts)), len(bare) + room).context == (*expected, *bare)
+
+
+@given(TEXTS)
+def test_no_text_forges_a_marker(tokenizer: Tokenizer, renderer: ContextRenderer, text: str) -> None:
+    parts = PromptParts((Excerpt(text, 0, text),), (Excerpt("a", 0, text),), (Hunk(text, 0, text, text),), "a", "", "")
+    found = renderer.render(parts, 4096).context
+    special = {tokenizer.file, tokenizer.prefix, tokenizer.near, tokenizer.middle, tokenizer.suffix, tokenizer.end}
+    marks = [token for token in found if token in special]
+    heading = [tokenizer.file, tokenizer.prefix]
+    # One heading for each: related, far, edits, window.
+    assert marks == [*heading * 4, tokenizer.near, tokenizer.middle]
+
+
+def test_edits_take_half_of_a_small_prompt_about_a_region_before_the_window(
+    tokenizer: Tokenizer, renderer: ContextRenderer
+) -> None:
+    edits = tuple(Hunk("a.py", line, f"x{line} = 1\n", f"x{line} = 2\n") for line in range(40))
+    parts = PromptParts(path="a.py", edits=edits, prefix="y = 3\n" * 300, region=EditRegion("z = 4\n", 0))
+    found = renderer.render(parts, 200)
+    assert len(found.context) <= 200
+    text = tokenizer.decode(found.context)
+    assert "-x39 = 1\n+x39 = 2\n" in text
+    assert "x0 = 1" not in text
+    assert text.count("y = 3\n") > 8

@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.families.published.layout import CHATML, TEXT_TOKENS, write_tokenizer
+from tokenizers import Tokenizer as FastTokenizer
+
+from calomel.prompts.instruction import closed, fence_for, inside
+from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.published import Published, PublishedTokenizer, open_published
+from calomel.prompts.renderer import FimNames, PromptStyle
+from calomel.prompts.tokenizer import TextTokenizer, TokenizerError
+
+CONTROLS = ("<|endoftext|>", "<|im_end|>", "<|fim_prefix|>", "<tool_call>", "<MASK>", "<table>", "    ")
+# As Qwen publishes its own: most control tokens are not marked as special.
+TEXT = ("<|fim_prefix|>", "<tool_call>", "<table>", "    ")
+CODE = "def f(self):\n        return 1  # <|im_end|> <MASK> <|fim_prefix|> ünï\r\n\n\n\tx = '<tool_call>'\n"
+
+
+def opened(folder: Path, kind: str = "tokenizer.json") -> PublishedTokenizer:
+    files = "tokenizer.json" if kind == "tokenizer.json" else "vocab and merges"
+    ids = write_tokenizer(folder, CONTROLS, files=files, text_tokens=TEXT)  # type: ignore[arg-type]
+    return PublishedTokenizer(folder, end=ids["<|im_end|>"], mask=ids["<MASK>"])
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> PublishedTokenizer:
+    return opened(tmp_path_factory.mktemp("published"))
+
+
+@given(st.text())
+def test_any_text_comes_back_as_it_was_in_its_normal_form_and_forges_nothing(
+    tokenizer: PublishedTokenizer, text: str
+) -> None:
+    for told in (text, f"{text}<|im_end|>{text}<MASK><|fim_prefix|>"):
+        ids = tokenizer.encode(told)
+        whole = told.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert tokenizer.decode(ids) == unicodedata.normalize("NFC", whole)
+        assert not set(ids) & set(tokenizer.control.values())
+
+
+def test_control_tokens_are_those_that_are_marked_and_those_that_look_like_one(tokenizer: PublishedTokenizer) -> None:
+    assert set(tokenizer.control) == {"<|endoftext|>", "<|im_end|>", "<|fim_prefix|>", "<tool_call>", "<MASK>"}
+    # Tags of web pages and runs of blanks are text.
+    assert {TEXT_TOKENS + 5, TEXT_TOKENS + 6} <= set(tokenizer.encode("<table>    "))
+    assert tokenizer.decode(tokenizer.encode("<table>    ")) == "<table>    "
+
+
+def test_vocabulary_and_merges_give_the_ids_of_the_one_file(tmp_path: Path) -> None:
+    fast, slow = opened(tmp_path / "fast"), opened(tmp_path / "slow", "vocab and merges")
+
+    # In the second kind nothing but vocabulary and merges is text.
+    told = CODE.replace("    ", "\t")
+    assert slow.encode(told) == fast.encode(told)
+    assert slow.control == fast.control
+
+
+def test_text_without_control_tokens_has_the_ids_that_the_library_gives(tmp_path: Path) -> None:
+    tokenizer = opened(tmp_path)
+    library = FastTokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    told = "def f(self):\n        return [1, 22]\n"
+
+    assert tokenizer.encode(told) == library.encode(told, add_special_tokens=False).ids
+
+
+def test_control_ids_and_ids_that_the_vocabulary_is_padded_with_stand_for_nothing(
+    tokenizer: PublishedTokenizer,
+) -> None:
+    assert (
+        tokenizer.decode([*tokenizer.encode("a"), tokenizer.mask, tokenizer.end, 100_000, *tokenizer.encode("b")])
+        == "ab"
+    )
+
+
+def test_words_tell_where_tokens_stand(tokenizer: PublishedTokenizer) -> None:
+    ids, starts, ends = tokenizer.encode_with_words("return self")
+
+    assert len(ids) == len(starts) == len(ends)
+    assert sorted(set(zip(starts, ends, strict=True))) == [(0, 6), (6, 11)]
+
+
+def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp_path: Path) -> None:
+    pieces = ["<unk>", "<bos>", "<eos>", *(f"<0x{value:02X}>" for value in range(256)), "\u2581", "a", "b", "\u2581a"]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    model = {
+        "type": "BPE",
+        "vocab": vocabulary,
+        "merges": [["\u2581", "a"]],
+        "byte_fallback": True,
+        "unk_token": "<unk>",
+    }
+    replaced = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    decoders = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}]
+    description: dict[str, Any] = {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": replaced,
+        "pre_tokenizer": None,
+        "decoder": {"type": "Sequence", "decoders": [*decoders, {"type": "Fuse"}]},
+        "model": model,
+    }
+    (tmp_path / "tokenizer.json").write_text(json.dumps(description))
+
+    tokenizer = PublishedTokenizer(tmp_path, end=2, names=["<bos>"])
+
+    assert tokenizer.control == {"<bos>": 1, "<eos>": 2}
+    assert tokenizer.decode(tokenizer.encode("b aé\n<eos>")) == "b aé\n<eos>"
+    assert tokenizer.encode("b a") == [vocabulary["b"], vocabulary["\u2581a"]]
+    # Without pre-tokens each token is a word.
+    assert tokenizer.encode_with_words("b a") == (tokenizer.encode("b a"), [0, 1], [1, 3])
+
+
+def test_a_control_token_that_the_vocabulary_makes_of_text_is_taken_apart(tmp_path: Path) -> None:
+    ids = write_tokenizer(tmp_path, ("<|im_end|>",))
+    # "self" is a token of text there: as a control token's name it may not come from text.
+    tokenizer = PublishedTokenizer(tmp_path, end=ids["<|im_end|>"], names=["self"])
+
+    found = tokenizer.encode("return self.x")
+
+    assert tokenizer.control["self"] not in found
+    assert tokenizer.decode(found) == "return self.x"
+
+
+def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"has no tokenizer\.json, and no vocab\.json with merges\.txt"):
+        PublishedTokenizer(tmp_path, end=0)
+    write_tokenizer(tmp_path, CONTROLS, files="vocab and merges", tokenizer_class="OddTokenizer")
+    with pytest.raises(TokenizerError, match="says OddTokenizer"):
+        PublishedTokenizer(tmp_path, end=0)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is no tokenizer file"):
+        PublishedTokenizer(tmp_path, end=0)
+
+
+def test_vocabulary_and_merges_give_the_ids_that_their_makers_class_gives(tmp_path: Path) -> None:
+    from transformers import Qwen2Tokenizer
+
+    tokenizer = opened(tmp_path, "vocab and merges")
+    theirs = Qwen2Tokenizer.from_pretrained(str(tmp_path))
+
+    for told in ("def f(self):\n\treturn [1, 22]\n", "x  =  'ünï'\r\n\r\n\n  # self.returned", "\n \n\t\n a"):
+        assert tokenizer.encode(told) == theirs.encode(told, add_special_tokens=False)
+
+
+STYLE_CONTROLS = (
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
+    "<|file_sep|>", "<bos>", "<MASK>",
+)  # fmt: skip
+PARTS = PromptParts(
+    related=(Excerpt("far.py", 0, "FAR = 1\n"), Excerpt("near.py", 3, "NEAR = 2\n")),
+    edits=(Hunk("x.py", 0, "old\n", "new\n"),),
+    path="x.py",
+    prefix="import a\nx = ",
+    suffix="\ny = 2\n",
+)
+
+
+NAMES = FimNames("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
+STYLE = PromptStyle("chat", "chat", mask="<MASK>", ends=("<|im_end|>", "<|endoftext|>"))
+
+
+def asked(folder: Path, kind: Any, template: str | None = CHATML, **more: Any) -> Published:
+    ids = write_tokenizer(folder, STYLE_CONTROLS, chat_template=template, text_tokens=STYLE_CONTROLS[3:7])
+    return open_published(
+        folder, replace(STYLE, fim=kind, edit=kind, **more), end=ids["<|im_end|>"], mask=ids["<MASK>"]
+    )
+
+
+def spelled(ids: Any, tokenizer: TextTokenizer) -> str:
+    """The prompt with its control tokens by name."""
+    names = {number: name for name, number in tokenizer.control.items()}
+    out = ""
+    run: list[int] = []
+    for number in ids:
+        if number in names:
+            out += tokenizer.decode(run) + names[number]
+            run = []
+        else:
+            run.append(number)
+    return out + tokenizer.decode(run)
+
+
+def test_around_a_hole_stand_prefix_and_suffix_as_they_are(tmp_path: Path) -> None:
+    found = asked(tmp_path, "around", begin="<bos>", close="<|endoftext|>")
+
+    prompt = found.fill.render(PARTS, 512)
+
+    assert spelled(prompt.context, found.tokenizer) == "<bos>import a\nx = "
+    assert spelled(prompt.suffix, found.tokenizer) == "\ny = 2\n<|endoftext|>"
+    assert not prompt.cut
+
+
+def test_a_hole_in_an_empty_file_still_has_a_context(tmp_path: Path) -> None:
+    assert asked(tmp_path, "around").fill.render(PromptParts(), 512).context
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("psm", "<|fim_prefix|>import a\nx = <|fim_suffix|>\ny = 2\n<|fim_middle|>"),
+        ("spm", "<|fim_suffix|>\ny = 2\n<|fim_prefix|>import a\nx = <|fim_middle|>"),
+    ],
+)
+def test_a_hole_stands_between_the_tokens_of_the_format(tmp_path: Path, order: Any, expected: str) -> None:
+    found = asked(tmp_path, "fim_tokens", names=replace(NAMES, order=order))
+
+    prompt = found.fill.render(PARTS, 512)
+
+    assert spelled(prompt.context, found.tokenizer) == expected
+    # What a keystroke leaves alone is kept: everything up to the end of the prefix.
+    assert spelled(prompt.context[: prompt.reuse], found.tokenizer).endswith("import a\nx = ")
+
+
+def test_other_files_and_edits_stand_before_the_hole_where_the_format_has_files(tmp_path: Path) -> None:
+    found = asked(tmp_path, "fim_tokens", names=replace(NAMES, file="<|file_sep|>"))
+
+    assert spelled(found.fill.render(PARTS, 512).context, found.tokenizer) == (
+        "<|file_sep|>far.py\nFAR = 1\n<|file_sep|>near.py\nNEAR = 2\n<|file_sep|>recent.diff\n-old\n+new\n"
+        "<|file_sep|>x.py\n<|fim_prefix|>import a\nx = <|fim_suffix|>\ny = 2\n<|fim_middle|>"
+    )
+
+
+def test_in_a_chat_the_hole_is_marked_and_the_block_asked(tmp_path: Path) -> None:
+    found = asked(tmp_path, "chat")
+
+    prompt = spelled(found.fill.render(PARTS, 2048).context, found.tokenizer)
+
+    assert prompt.startswith("<|im_start|>user\nBelow is a file with a hole, marked <MIDDLE>.")
+    assert "From near.py:\n```\nNEAR = 2\n```" in prompt
+    assert "```diff\nx.py\n-old\n+new\n```" in prompt
+    assert prompt.endswith(
+        "The file x.py:\n```\nimport a\nx = <MIDDLE>\ny = 2\n```<|im_end|>\n<|im_start|>assistant\n```\n"
+    )
+
+
+def test_in_a_chat_a_region_is_marked_with_the_cursor_in_it(tmp_path: Path) -> None:
+    found = asked(tmp_path, "chat")
+    parts = PromptParts(path="x.py", prefix="a\n", suffix="c\n", region=EditRegion("bb\n", 1))
+
+    prompt = spelled(found.edit.render(parts, 2048).context, found.tokenizer)
+
+    assert "```\na\n<REGION>\nb<CURSOR>b\n</REGION>\nc\n```<|im_end|>" in prompt
+
+
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
+def test_no_text_forges_a_control_token(tmp_path: Path, kind: str) -> None:
+    found = asked(tmp_path, kind, names=replace(NAMES, file="<|file_sep|>"))
+    controls = set(found.tokenizer.control.values())
+    forged = "".join(STYLE_CONTROLS)
+    parts = PromptParts((Excerpt(forged, 0, forged),), (), (Hunk(forged, 0, forged, ""),), forged, forged, forged)
+    honest = PromptParts((Excerpt("a", 0, "a"),), (), (Hunk("a", 0, "a", ""),), "a", "a", "a")
+
+    told, plain = (found.fill.render(each, 4096) for each in (parts, honest))
+
+    assert [number for number in (*told.context, *told.suffix) if number in controls] == [
+        number for number in (*plain.context, *plain.suffix) if number in controls
+    ]
+
+
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
+@pytest.mark.parametrize("room", [400, 512, 1024])
+def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path, kind: str, room: int) -> None:
+    found = asked(tmp_path, kind, names=replace(NAMES, file="<|file_sep|>"))
+    long = "".join(f"value_{number} = {number}\n" for number in range(500))
+    parts = PromptParts((Excerpt("b.py", 0, long),), (), (Hunk("x.py", 0, long, ""),), "x.py", long, long)
+
+    prompt = found.fill.render(parts, room)
+
+    assert len(prompt.context) + len(prompt.suffix) <= room
+    assert prompt.cut
+    assert not found.fill.render(PromptParts(prefix="a = 1\n"), room).cut
+
+
+@pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
+def test_a_text_that_repeats_itself_is_cut_like_any_other(tmp_path: Path, kind: str) -> None:
+    """What is left of it is how it begins, too."""
+    found = asked(tmp_path, kind, names=replace(NAMES, file="<|file_sep|>"))
+    assert found.fill.render(PromptParts(prefix="value = 1\n" * 500), 512).cut
+
+
+def test_an_answer_ends_at_any_of_the_ends(tmp_path: Path) -> None:
+    found = asked(tmp_path, "around")
+    ids = [*found.tokenizer.encode("a"), found.tokenizer.control["<|endoftext|>"], *found.tokenizer.encode("b")]
+
+    assert found.fill.read(ids) == "a"
+    assert found.fill.ended(ids)
+    assert not found.fill.ended(ids[:1])
+
+
+def test_an_answer_in_a_block_is_read_and_over_when_the_block_is(tmp_path: Path) -> None:
+    found = asked(tmp_path, "chat")
+
+    assert found.fill.read(found.tokenizer.encode("a + b\n```\nDone.")) == "a + b"
+    assert found.fill.ended(found.tokenizer.encode("a + b\n```"))
+    assert found.fill.read(found.tokenizer.encode("a + b\n`"), whole=False) == "a + b"
+
+
+def test_without_a_template_a_chat_model_is_refused_unless_its_family_has_one(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="has no chat template"):
+        asked(tmp_path, "chat", template=None)
+    write_tokenizer(tmp_path / "own", STYLE_CONTROLS)
+    style = replace(STYLE, template=CHATML)
+    assert open_published(tmp_path / "own", style, end=271, mask=277).fill.render(PARTS, 2048).context
+
+
+def test_a_name_that_the_tokenizer_lacks_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="has no token <fim>"):
+        asked(tmp_path, "fim_tokens", names=replace(NAMES, prefix="<fim>"))
+
+
+def test_a_base_model_without_a_template_fills_the_hole_that_a_region_leaves(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path, STYLE_CONTROLS)
+    found = open_published(tmp_path, replace(STYLE, fim="around"), end=271, mask=277)
+    parts = PromptParts(prefix="a\n", suffix="c\n", region=EditRegion("bb\n", 1))
+
+    assert spelled(found.edit.render(parts, 512).context, found.tokenizer) == "a\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("a + b\n```", "a + b"),
+        ("a + b\n```\nThat adds them.", "a + b"),
+        ("    x = 1\n    y = 2\n```\n", "    x = 1\n    y = 2"),
+        ("\n```", ""),
+        ("```", ""),
+        ("```python\na + b\n```", "a + b"),
+        ("\n````\na\n````\n", "a"),
+        ("a `b` c", "a `b` c"),
+        ("a\r\n```", "a"),
+        ("x = '```'\ny\n```", "x = '```'\ny"),
+    ],
+)
+def test_the_text_is_what_stands_in_the_block(answer: str, expected: str) -> None:
+    assert inside(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("beginning", "settled"),
+    [("a + b", "a + b"), ("a + b\n", "a + b"), ("a + b\n``", "a + b"), ("a\n```", "a"), ("``", ""), ("```py", "")],
+)
+def test_of_an_unfinished_answer_nothing_is_shown_that_may_become_the_fence(beginning: str, settled: str) -> None:
+    assert inside(beginning, whole=False) == settled
+
+
+@pytest.mark.parametrize("answer", ["a\n```", "```py\na\n```", "```"])
+def test_every_beginning_of_an_answer_shows_a_beginning_of_its_text(answer: str) -> None:
+    whole = inside(answer)
+
+    assert all(whole.startswith(inside(answer[:end], whole=False)) for end in range(len(answer)))
+
+
+def test_an_answer_is_over_when_its_block_is_closed() -> None:
+    assert not closed("a + b\n")
+    assert not closed("```py\na")
+    assert closed("a + b\n```")
+    assert closed("```py\na\n```\n")
+
+
+def test_a_fence_is_longer_than_any_in_the_text() -> None:
+    assert fence_for("plain") == "```"
+    assert fence_for("a ``` b ```` c") == "`````"

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts.token_healing import HealingConstraint, Pieces, TokenHealing, cut_back, pieces_of
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.weights import nano_path
+
+PIECES = Pieces((b"", b"a", b"ab", b"abc", b"b", b"bc!", b"x"))
+
+
+def allowed(mask: bytes) -> set[int]:
+    return {token for token in range(len(PIECES.by_id)) if mask[token // 8] >> token % 8 & 1}
+
+
+def test_tokens_may_be_a_part_of_the_text_or_go_beyond_it() -> None:
+    walk = HealingConstraint("ab", PIECES).begin()
+    assert allowed(walk.allowed()) == {1, 2, 3}
+    assert not walk.may_end()
+    assert walk.advance([1]) == 1
+    assert allowed(walk.allowed()) == {4, 5}
+    assert walk.advance([5, 0, 6]) == 3
+    assert walk.may_end()
+    assert allowed(walk.allowed()) == set(range(len(PIECES.by_id)))
+
+
+def test_what_does_not_fit_is_not_taken_in() -> None:
+    walk = HealingConstraint("ab", PIECES).begin()
+    assert walk.advance([1, 6]) == 1
+    assert walk.advance([0]) == 0
+    assert walk.advance([99]) == 0
+    assert walk.forced() == ()
+
+
+def test_something_may_have_to_come_behind_the_text() -> None:
+    walk = HealingConstraint("ab", PIECES, least=1).begin()
+    assert walk.advance([2]) == 1
+    assert not walk.may_end()
+    assert walk.advance([6]) == 1
+    assert walk.may_end()
+    longer = HealingConstraint("ab", PIECES, least=1).begin()
+    assert longer.advance([3]) == 1
+    assert longer.may_end()
+
+
+def test_no_more_may_be_said_than_so_many_tokens() -> None:
+    walk = HealingConstraint("ab", PIECES, most=2).begin()
+    assert walk.advance([1, 5, 6, 6]) == 3  # of which the first says nothing but the text
+    assert walk.may_end()
+    assert allowed(walk.allowed()) == set()
+
+
+@given(st.text("abcx!", min_size=1, max_size=5))
+def test_what_fits_is_what_a_look_at_every_token_finds(text: str) -> None:
+    wanted = text.encode()
+    naive = {
+        token
+        for token, piece in enumerate(PIECES.by_id)
+        if piece and (piece.startswith(wanted) or wanted.startswith(piece))
+    }
+    assert set(PIECES.fitting(wanted)) == naive
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(Path(nano_path()) / "tokenizer.json")
+
+
+def test_a_prefix_is_cut_back_to_its_last_word(tokenizer: Tokenizer) -> None:
+    assert "x = 1\nreturn tot"[cut_back("x = 1\nreturn tot", tokenizer) :] == " tot"
+    assert cut_back("x = 1\n    ", tokenizer) == len("x = 1\n    ")
+    assert cut_back("", tokenizer) == 0
+
+
+@given(st.lists(st.text("ab1 .(", min_size=1, max_size=40), min_size=40, max_size=80))
+def test_the_last_word_of_a_long_line_is_that_of_the_whole_line(tokenizer: Tokenizer, words: list[str]) -> None:
+    line = " ".join(words)
+    assert cut_back(line, tokenizer) == (tokenizer.boundary(line) if line.strip() else len(line))
+
+
+def test_no_more_than_the_end_of_a_line_is_split_into_words(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+    boundary = Tokenizer.boundary
+
+    def watched(self: Tokenizer, text: str) -> int:
+        looked.append(len(text))
+        return boundary(self, text)
+
+    monkeypatch.setattr(Tokenizer, "boundary", watched)
+    for unit in ("xoxb-", "a ", "1"):
+        cut_back(unit * 100_000, tokenizer)
+    assert max(looked) <= 512
+
+
+def test_control_tokens_stand_for_nothing(tokenizer: Tokenizer) -> None:
+    pieces = pieces_of(tokenizer)
+    assert len(pieces.by_id) == tokenizer.size
+    assert pieces.by_id[tokenizer.end] == b""
+    assert b"".join(pieces.by_id[token] for token in tokenizer.encode("def f(x):")) == b"def f(x):"
+
+
+def test_the_whole_word_and_longer_ones_may_begin_an_answer(tokenizer: Tokenizer) -> None:
+    pieces = pieces_of(tokenizer)
+    words = {pieces.by_id[token] for token in pieces.fitting(b" retur")}
+    assert b" return" in words
+    assert b" re" in words
+    assert all(word.startswith(b" retur") or b" retur".startswith(word) for word in words)
+
+
+def test_the_half_word_is_what_stands_before_the_cursor(tokenizer: Tokenizer) -> None:
+    assert TokenHealing.before("if not numbers:\n    retu", tokenizer).text == "retu"
+    assert TokenHealing.before("x = tot", tokenizer).text == " tot"
+    assert TokenHealing.before("x = 1\n    ", tokenizer).text == ""
+    assert TokenHealing.before("x = " + "a" * 100, tokenizer).text == ""
+
+
+def test_nothing_is_owed_where_a_stop_string_could_begin_in_it(tokenizer: Tokenizer) -> None:
+    assert TokenHealing.before("x = tot", tokenizer, ("\n",)).text == " tot"
+    assert TokenHealing.before("x = tot", tokenizer, ("tal",)).text == ""
+    assert TokenHealing.before("x = tot", tokenizer, ("o",)).text == ""
+
+
+def test_what_is_owed_is_no_part_of_the_answer(tokenizer: Tokenizer) -> None:
+    healing = TokenHealing(" tot")
+    assert healing.rest(" total") == "al"
+    assert healing.rest(" to") == ""
+    ids = [*tokenizer.encode(" t"), *tokenizer.encode("otal + 1")]
+    said = healing.tokens(ids, tokenizer)
+    assert tokenizer.decode(ids[said:]).endswith(" + 1")
+    assert " tot".startswith(tokenizer.decode(ids[:said]))
+    assert healing.tokens([], tokenizer) == 0
+    assert TokenHealing().tokens(ids, tokenizer) == 0

@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
+
+FRONT = """<[fim-suffix]>
+fn main() {}
+<[fim-prefix]><filename>app/related.rs
+fn helper() {}
+...
+fn other() {}
+
+<filename>edit_history
+--- a/app/shape.rs
++++ b/app/shape.rs
+-struct Shape;
++struct Shape { side: f64 }
+
+<filename>app/shape.rs
+use std::fmt;
+"""
+ZETA21 = FRONT + "<|marker_1|>fn area(s: &Shape) -> f64 {\n    s.s<|user_cursor|>\n}\n<|marker_2|>\n<[fim-middle]>"
+ZETA2 = FRONT + "<<<<<<< CURRENT\nfn area(s: &Shape) -> f64 {\n    s.s<|user_cursor|>\n}\n=======\n<[fim-middle]>"
+REGION = "fn area(s: &Shape) -> f64 {\n    s.s\n}"
+CURSOR = 35
+EDITS = (Hunk("app/shape.rs", 0, "struct Shape;\n", "struct Shape { side: f64 }\n"),)
+RELATED = (Excerpt("app/related.rs", 0, "fn helper() {}\n"), Excerpt("app/related.rs", 0, "fn other() {}\n"))
+STOP = ("<[end▁of▁sentence]>",)
+
+
+def shown(*blocks: str, suffix: str = "", file: str = "a.rs") -> str:
+    """A prompt of zeta2.1 whose region has these blocks."""
+    marked = "".join(f"<|marker_{at}|>{block}" for at, block in enumerate((*blocks, ""), 1))
+    return f"<[fim-suffix]>{suffix}<[fim-prefix]><filename>{file}\n{marked}\n<[fim-middle]>"
+
+
+def in_the_editor(old: str, boundaries: tuple[int, ...], answer: str) -> str:
+    """What the editor makes of an answer: the first and the last tag say where, what is between them says what."""
+    tags = list(re.finditer(r"<\|marker_(\d+)\|>", answer))
+    first, last = int(tags[0][1]), int(tags[-1][1])
+    assert len(tags) == 2
+    if first == last:
+        return old
+    return old[: boundaries[first - 1]] + answer[tags[0].end() : tags[1].start()] + old[boundaries[last - 1] :]
+
+
+def test_a_prompt_of_zeta21() -> None:
+    edit = EditPrompt("app/shape.rs", "use std::fmt;\n", REGION + "\n", "\nfn main() {}\n", CURSOR, EDITS, RELATED)
+
+    assert parse_zeta(ZETA21) == ZetaPrompt(edit, (0, len(REGION) + 1))
+
+
+def test_a_prompt_of_zeta2() -> None:
+    edit = EditPrompt("app/shape.rs", "use std::fmt;\n", REGION, "\nfn main() {}\n", CURSOR, EDITS, RELATED)
+
+    assert parse_zeta(ZETA2) == ZetaPrompt(edit, (), "\n")
+
+
+def test_a_region_of_zeta2_that_ends_before_a_line_keeps_its_line_end() -> None:
+    read = parse_zeta(ZETA2.replace("<[fim-suffix]>\n", "<[fim-suffix]>"))
+
+    assert (read.edit.region, read.line_end, read.edit.suffix) == (REGION + "\n", "", "fn main() {}\n")
+
+
+def test_regions_in_several_blocks() -> None:
+    read = parse_zeta(shown("a\n", "b<|user_cursor|>\n\n", "c"))
+
+    assert (read.edit.region, read.markers, read.edit.cursor) == ("a\nb\n\nc", (0, 2, 5, 6), 3)
+
+
+def test_an_empty_region() -> None:
+    read = parse_zeta(shown("<|user_cursor|>"))
+
+    assert (read.edit.region, read.markers, read.edit.cursor) == ("", (0, 0), 0)
+    assert zeta_answer(read, "x\n") == "<|marker_1|>x\n<|marker_2|>"
+
+
+def test_an_accepted_prediction_in_the_history_is_marked() -> None:
+    prompt = ZETA21.replace("--- a/app", "// User accepted prediction:\n--- a/app")
+
+    assert parse_zeta(prompt).edit.edits[0].predicted
+
+
+def test_a_prompt_without_other_files() -> None:
+    read = parse_zeta(
+        "<[fim-suffix]>\n<[fim-prefix]><filename>a.py\n<|marker_1|>x<|user_cursor|><|marker_2|>\n<[fim-middle]>"
+    )
+
+    assert read.edit == EditPrompt("a.py", "", "x", "\n", 1)
+
+
+def test_diagnostics_are_left_out_and_other_pseudo_files_sorted() -> None:
+    files = (
+        "<filename>diagnostics\n*unused*:\n```\nx\n```\n"
+        "<filename>context/treesitter\nEnclosing scope: impl Shape {\n\n"
+        "<filename>context/staged_diff\n--- a/b.rs\n+++ b/b.rs\n-1\n+2\n\n"
+    )
+    read = parse_zeta(shown("x\n").replace("<filename>a.rs", f"{files}<filename>a.rs"))
+
+    assert read.edit.related == (Excerpt("a.rs", 0, "impl Shape {\n"),)
+    assert read.edit.edits == (Hunk("b.rs", 0, "1\n", "2\n"),)
+
+
+def test_a_change_is_answered_between_the_nearest_markers() -> None:
+    read = parse_zeta(shown("one\n", "two\n", "three\n", "four\n"))
+
+    assert zeta_answer(read, "one\n2\nthree\nfour\n", STOP) == "<|marker_2|>2\n<|marker_3|>"
+    assert zeta_answer(read, "one\n2\n3\nfour\n", STOP) == "<|marker_2|>2\n3\n<|marker_4|>"
+    assert zeta_answer(read, "0\none\ntwo\nthree\nfour\n", STOP) == "<|marker_1|>0\none\n<|marker_2|>"
+    assert zeta_answer(read, "one\ntwo\nthree\nfour\nfive\n", STOP) == "<|marker_4|>four\nfive\n<|marker_5|>"
+    assert zeta_answer(read, "one\nthree\nfour\n", STOP) == "<|marker_2|><|marker_3|>"
+    assert zeta_answer(read, "", STOP) == "<|marker_1|><|marker_5|>"
+
+
+def test_an_insertion_between_two_blocks_has_two_different_markers() -> None:
+    read = parse_zeta(shown("one\n", "two\n"))
+
+    assert zeta_answer(read, "one\nand\ntwo\n") == "<|marker_2|>and\ntwo\n<|marker_3|>"
+
+
+def test_silence_in_zeta21_is_the_marker_next_to_the_cursor_twice() -> None:
+    read = parse_zeta(shown("one\n", "t<|user_cursor|>wo\n", "three\n"))
+
+    assert zeta_answer(read, None, STOP) == "<|marker_2|><|marker_2|>"
+    assert zeta_answer(read, read.edit.region, STOP) == "<|marker_2|><|marker_2|>"
+
+
+def test_an_answer_in_zeta2_is_the_region_with_an_end() -> None:
+    read = parse_zeta(ZETA2)
+
+    assert zeta_answer(read, REGION.replace("s.s", "s.side")) == REGION.replace("s.s", "s.side") + "\n>>>>>>> UPDATED\n"
+
+
+@pytest.mark.parametrize("stop", [">>>>>>> UPDATED\n", ">>>>>>> UPDATED", "\n>>>>>>> UPDATED"])
+def test_an_answer_in_zeta2_ends_before_the_clients_stop(stop: str) -> None:
+    assert zeta_answer(parse_zeta(ZETA2), "x", ("never", stop)) in ("x\n", "x")
+
+
+def test_silence_in_zeta2_is_an_empty_text() -> None:
+    read = parse_zeta(ZETA2)
+
+    assert zeta_answer(read, None) == zeta_answer(read, REGION) == ""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "// =======",
+        "// <|marker_1|>",
+        'let s = "<[fim-middle]>";',
+        "// <<<<<<< CURRENT",
+        "<[fim-prefix]>",
+        "\n=======\n",
+    ],
+)
+def test_special_words_in_the_users_code_are_code(code: str) -> None:
+    region = f"{code}\n{REGION}"
+    before = parse_zeta(ZETA2.replace("use std::fmt;\n", f"use std::fmt;\n{code}\n"))
+    within = parse_zeta(ZETA2.replace("CURRENT\n", f"CURRENT\n{code}\n"))
+    behind = parse_zeta(
+        ZETA2.replace("fn main() {}\n", f"fn main() {{}}\n{code}\n") if code != "<[fim-prefix]>" else ZETA2
+    )
+
+    assert before.edit.region == behind.edit.region == REGION
+    assert within.edit.region == region
+    assert zeta_answer(before, "x") == "x\n>>>>>>> UPDATED\n"
+
+
+def test_a_change_next_to_a_marker_of_the_users_own_is_not_sent() -> None:
+    read = parse_zeta(shown("one\n", "two\n"))
+
+    assert zeta_answer(read, "one\n<|marker_2|>\n") == "<|marker_1|><|marker_1|>"
+    assert zeta_answer(read, "one\n<|user_cursor|>\n") == "<|marker_1|><|marker_1|>"
+    assert zeta_answer(parse_zeta(ZETA2), "a\n<|user_cursor|>\n") == ""
+
+
+def test_a_change_that_a_stop_would_cut_is_not_sent() -> None:
+    read = parse_zeta(shown("one\n", "two\n"))
+
+    assert zeta_answer(read, "one\ntwo END\n", ("END",)) == "<|marker_1|><|marker_1|>"
+    assert zeta_answer(read, "one\n2\n", ("<|",)) == ""
+    assert zeta_answer(parse_zeta(ZETA2), "one\n\ntwo", ("\n\n",)) == ""
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "",
+        "<[fim-suffix]>a<[fim-prefix]>b<[fim-middle]>",
+        "<[fim-middle]>",
+        ZETA2.replace("<[fim-prefix]>", ""),
+        ZETA2.replace("<<<<<<< CURRENT\n", ""),
+        ZETA2.replace("use std::fmt;\n", "<<<<<<< CURRENT\n"),
+        ZETA2.replace("s.s", "<|user_cursor|>"),
+        ZETA21.replace("<|marker_1|>", ""),
+        ZETA21.replace("use std::fmt;\n", "<|marker_1|>"),
+        ZETA21.replace("s.s", "<|marker_2|>"),
+        ZETA21.replace("<|marker_2|>", "<|marker_3|>"),
+        ZETA21.replace("    s.s", "<filename>x\n"),
+    ],
+)
+def test_a_region_that_is_not_certain_is_refused(prompt: str) -> None:
+    with pytest.raises(ForeignPromptError):
+        parse_zeta(prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        (ZETA2, True),
+        (ZETA21, True),
+        (ZETA21 + "\n", True),
+        ("<[fim-suffix]>a<[fim-prefix]>b<[fim-middle]>", False),
+        ("<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>", False),
+        ("=======\n<[fim-middle]>", False),
+        ("", False),
+    ],
+)
+def test_prompts_are_told_apart(prompt: str, expected: bool) -> None:  # noqa: FBT001
+    assert is_zeta(prompt) is expected
+
+
+_LINES = st.lists(st.sampled_from(["", "a", "}", "    é🙂", "end", "a\r"]), max_size=8).map("\n".join)
+
+
+@given(st.lists(_LINES, min_size=1, max_size=5), _LINES, st.integers(min_value=0), st.integers(min_value=0))
+def test_the_editor_makes_of_an_answer_what_was_meant(blocks: list[str], new: str, start: int, end: int) -> None:
+    read = parse_zeta(shown(*blocks, suffix="\nz"))
+    old = read.edit.region
+    start %= len(old) + 1
+    end = start + end % (len(old) - start + 1)
+    wanted = old[:start] + new + old[end:]
+
+    assert in_the_editor(old, read.markers, zeta_answer(read, wanted, STOP)) == wanted
+    assert in_the_editor(old, read.markers, zeta_answer(read, None, STOP)) == old
+
+
+_WORDS = [
+    "<|marker_1|>",
+    "<|marker_2|>",
+    "<<<<<<< CURRENT\n",
+    "=======\n",
+    "<filename>",
+    "<|user_cursor|>",
+    "<[fim-prefix]>",
+    "\n",
+]
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from(_WORDS), st.text(max_size=3))),
+    st.sampled_from(["=======\n", "<|marker_2|>\n", ""]),
+)
+def test_any_text_is_read_or_refused(pieces: list[str], tail: str) -> None:
+    prompt = f"<[fim-suffix]>{''.join(pieces)}\n{tail}<[fim-middle]>"
+    try:
+        read = parse_zeta(prompt)
+    except ForeignPromptError:
+        return
+    assert read.edit.cursor is None or 0 <= read.edit.cursor <= len(read.edit.region)
+    assert not read.markers or read.markers[-1] == len(read.edit.region)
+
+
+@pytest.mark.parametrize("piece", [*_WORDS, "<filename>a\n", "<|marker_", "...\n", "-a\n+b\n", "<[fim-middle]>"])
+def test_a_large_hostile_prompt_is_read_in_a_moment(piece: str) -> None:
+    began = time.perf_counter()
+    body = piece * (1_000_000 // len(piece))
+    for tail in ("\n=======\n", "<|marker_2|>\n"):
+        try:
+            read = parse_zeta(f"<[fim-suffix]><[fim-prefix]><filename>a\n<|marker_1|>{body}{tail}<[fim-middle]>")
+        except ForeignPromptError:
+            continue
+        zeta_answer(read, read.edit.region + "x", STOP)
+    assert time.perf_counter() - began < 5

@@ -1,0 +1,112 @@
+"""Every door for holes keeps an answer to what fits, plain and streamed, whatever the model says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+from tests.server.conftest import TOKEN, until
+from tests.suggest.rule import Case, broken, hostile
+from tests.suggest.scripted_engine import ScriptedEngine
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.server.app import create_app
+from calomel.server.settings import ServerSettings
+from calomel.suggest.filler import Filler
+from calomel.weights import nano_path
+
+Ask = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def engine() -> ScriptedEngine:
+    return ScriptedEngine(Tokenizer.from_file(nano_path() / "tokenizer.json"))
+
+
+@pytest.fixture(scope="module")
+def scripted(engine: ScriptedEngine) -> Iterator[TestClient]:
+    app = create_app(ServerSettings(token=SecretStr(TOKEN)), lambda: Filler(engine, engine.tokenizer))
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
+        until(lambda: app.state.door.loader.state == "ready")
+        yield client
+
+
+def events(answer: Any) -> list[dict[str, Any]]:
+    lines = (line.removeprefix("data: ") for line in answer.text.splitlines() if line.strip())
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+def openai(url: str) -> Ask:
+    def ask(client: TestClient, case: Case, *, stream: bool) -> str:
+        body = {"model": "m", "prompt": case.prefix, "suffix": case.suffix, "stop": [], "stream": stream}
+        answer = client.post(url, json=body | {"max_tokens": case.max_tokens})
+        chunks = events(answer) if stream else [answer.json()]
+        return "".join(chunk["choices"][0]["text"] for chunk in chunks)
+
+    return ask
+
+
+def infill(client: TestClient, case: Case, *, stream: bool) -> str:
+    body = {"input_prefix": case.prefix, "input_suffix": case.suffix, "prompt": "", "stream": stream}
+    answer = client.post("/infill", json=body | {"n_predict": case.max_tokens})
+    return "".join(chunk["content"] for chunk in (events(answer) if stream else [answer.json()]))
+
+
+def ollama(client: TestClient, case: Case, *, stream: bool) -> str:
+    body = {"model": "m", "prompt": case.prefix, "suffix": case.suffix or "\n", "stream": stream}
+    answer = client.post("/api/generate", json=body | {"options": {"num_predict": case.max_tokens}})
+    return "".join(chunk["response"] for chunk in (events(answer) if stream else [answer.json()]))
+
+
+DOORS: dict[str, Ask] = {
+    "fim": openai("/v1/fim/completions"),
+    "completions": openai("/v1/completions"),
+    "infill": infill,
+    "generate": ollama,
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=hostile())
+def test_an_answer_fits_its_hole(door: str, case: Case, scripted: TestClient, engine: ScriptedEngine) -> None:
+    engine.says = case.says
+    plain, streamed = (DOORS[door](scripted, case, stream=stream) for stream in (False, True))
+    assert broken(case, plain) == ""
+    assert streamed == plain
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_no_door_says_a_word_again_or_stops_within_one(door: str, scripted: TestClient, engine: ScriptedEngine) -> None:
+    engine.says = "return width * height"
+    case = Case("a.py", "def area(width, height):\n    return ", "", "\n", engine.says, 64)
+    assert DOORS[door](scripted, case, stream=False) == "width * height"
+    engine.says = "width * height_of_the_page()"
+    cut = Case("a.py", case.prefix, "", "\n", engine.says, 4)
+    assert DOORS[door](scripted, cut, stream=False) == "width"
+
+
+def test_a_bounded_answer_says_that_it_was_cut(scripted: TestClient, engine: ScriptedEngine) -> None:
+    engine.says = "width * height_of_the_page()"
+    body = {"model": "m", "prompt": "def area(width):\n    return ", "suffix": "\n", "max_tokens": 4}
+    answer = scripted.post("/v1/fim/completions", json=body).json()
+    assert answer["choices"][0]["finish_reason"] == "length"
+    assert answer["usage"]["completion_tokens"] == len(engine.tokenizer.encode("width"))
+
+
+def test_an_answer_of_a_least_length_stays_as_it_is(scripted: TestClient, engine: ScriptedEngine) -> None:
+    engine.says = "return width * ("
+    body = {"model": "m", "prompt": "def area(width):\n    return ", "suffix": "\n", "min_tokens": 2}
+    assert scripted.post("/v1/fim/completions", json=body).json()["choices"][0]["text"] == engine.says
+
+
+def test_what_an_indentation_cuts_off_leaves_nothing_open(scripted: TestClient, engine: ScriptedEngine) -> None:
+    engine.says = "x = 1\n    rows = load(\n        path,\n)"
+    body = {"input_prefix": "def f(path):\n", "prompt": "    ", "input_suffix": "\n", "n_predict": 64, "n_indent": 4}
+    assert scripted.post("/infill", json=body).json()["content"] == "x = 1"

@@ -1,0 +1,136 @@
+"""Answers are cut back to what fits their hole, streamed as plain; `before├answer┤after`, and what is left of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from tests.suggest.editor import editing
+from tests.suggest.rule import Case, broken, errors, hostile
+from tests.suggest.scripted_engine import ScriptedEngine
+
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.filler import Filler
+from calomel.suggest.fitting import HoleText
+from calomel.suggest.silence import Silence
+from calomel.suggest.suggestion import Suggestion, apply
+from calomel.workspace.syntax import SyntaxTrees
+
+CUT = {
+    "a repeated word": ("a.py", "def f(a):\n    return ├return a * 2┤\n", "a * 2"),
+    "a word repeated without space": ("a.py", "def f(a):\n    return├return a * 2┤\n", " a * 2"),
+    "an object named again": ("a.py", "def f(self):\n    x = self.├self.names┤\n", "names"),
+    "a dictionary left open": ("a.py", 'rows.├append({"name": name, "price": price┤\n', "append"),
+    "types left open": ("a.py", "x: ├t.Callable[[t.Iterator[t.┤\n", "t.Callable"),
+    "half a string": ("a.py", "x = ├name + 'abc┤\n", "name"),
+    "a colon that belongs elsewhere": ("a.py", "total += ├length:┤\n", "length"),
+    "the lines behind": ("a.py", "def f():\n    ├x = 1\n    return x┤\n    return x\n", "x = 1"),
+    "a list with half an item": ("a.py", "x = [\n    ├1,\n    f(2┤\n]\n", "1,"),
+    "a statement behind a function": ("a.go", "package a\n\nfunc f() {\n}\n\n├return nil┤\n", ""),
+    "a method in a function": ("a.py", "class A:\n    def f(self):\n        x = 1\n        ├def add(self):┤\n", ""),
+    "half a comment": ("a.py", "def add(a, b):\n    return ├ # type: ignore[attr-┤\n", ""),
+    "an operator too many": ("a.py", "x = ├= items┤\n", ""),
+    "an operator too many, and more lines": ("a.py", "x += ├= 0\ny = 1┤\n", ""),
+    "nothing that fits": ("a.py", "x = f(├))┤)\n", ""),
+    "another bracket closed": ("a.py", "x = ├f(a]┤\n", ""),
+    "a call without a name": (None, "const x = 1;\nconst y = ├f(() => { g(┤;\n", "f"),
+}
+KEPT = {
+    "a call": ("a.py", "x = ├f(1, [2])┤\n"),
+    "what the suffix closes": ("a.py", "x = ├[┤\n    1,\n]\n"),
+    "half of what is open anyway": ("a.py", "x = f(├a, b┤\n"),
+    "text in a string": ("a.py", 'x = "the ├answer (as┤ it is"\n'),
+    "a comment": ("a.py", "x = 1  # ├isn't (so┤\n"),
+    "the head of a block": ("a.go", "package a\n\nfunc f() {\n\t├if err != nil {┤\n}\n"),
+    "a block and its first line": ("a.ts", "├it('x', () => {\n  f();┤\n"),
+    "several lines": ("a.py", "def f(x):\n    ├if x:\n        return 1\n    return 2┤\n"),
+    "the end of a block": ("a.ts", "  f();\n├}┤\n\nfunction g() {}\n"),
+    "prose": (None, "Once upon a ├time (there was┤"),
+    "text of no language": ("a.txt", "a (├b (c┤"),
+}
+
+
+def hole(path: str | None, case: str) -> tuple[HoleText, str]:
+    before, _, rest = case.partition("├")
+    answer, _, after = rest.partition("┤")
+    return HoleText(before, after, path), answer
+
+
+@pytest.mark.parametrize(("path", "case", "left"), CUT.values(), ids=CUT)
+def test_what_does_not_fit_is_cut_off(path: str | None, case: str, left: str) -> None:
+    place, answer = hole(path, case)
+    assert place.fitted(answer, truncated=False) == left
+
+
+@pytest.mark.parametrize(("path", "case"), KEPT.values(), ids=KEPT)
+def test_what_fits_stays(path: str | None, case: str) -> None:
+    place, answer = hole(path, case)
+    assert place.fitted(answer, truncated=False) == answer
+
+
+@pytest.mark.parametrize(
+    ("case", "left"),
+    [
+        ("def area(width, height):\n    return ├width * hei┤\n", "width"),
+        ("def area(width, height):\n    return ├width * height┤\n", "width * height"),
+        ("def add(a, b):\n    return ├ # type: ignore[attr-┤\n", ""),
+        ("def add(a, b):\n    ├c = a + b\n    ret┤\n", "c = a + b"),
+        ("def add(a, b):\n    return ├f(a) ┤\n", "f(a) "),
+    ],
+)
+def test_an_answer_that_was_cut_ends_with_a_whole_word(case: str, left: str) -> None:
+    place, answer = hole("a.py", case)
+    assert place.fitted(answer, truncated=True) == left
+
+
+def request(case: Case, path: str | None = None) -> FillRequest:
+    return FillRequest(case.prefix, case.suffix, path or case.path, max_tokens=case.max_tokens, fitted=True)
+
+
+async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: Tokenizer) -> None:
+    hole = FillRequest(
+        "/// As many as it ever held", ".\npub struct Stack<T> {\n}\n", "a.rs", max_tokens=64, fitted=True
+    )
+    filler = Filler(ScriptedEngine(tokenizer, " in all.\npub struct Stack<T"), tokenizer)
+    pieces = [piece async for piece in filler.stream(hole)]
+    last = pieces.pop()
+    assert isinstance(last, Fill)
+    assert "".join(map(str, pieces)) == last.text == " in all"
+
+
+@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=hostile())
+async def test_whatever_a_model_says_an_answer_keeps_the_rule_and_streams_as_it_is(
+    case: Case, tokenizer: Tokenizer
+) -> None:
+    filler = Filler(ScriptedEngine(tokenizer, case.says), tokenizer)
+    plain = filler.fill(request(case))
+    assert broken(case, plain.text) == ""
+    pieces = [piece async for piece in filler.stream(request(case))]
+    last = pieces[-1]
+    assert isinstance(last, Fill)
+    assert "".join(piece for piece in pieces[:-1] if isinstance(piece, str)) == last.text == plain.text
+    assert (last.finish_reason, last.completion_tokens) == (plain.finish_reason, plain.completion_tokens)
+
+
+@settings(deadline=None, max_examples=100)
+@given(case=hostile())
+async def test_whatever_a_model_says_an_editor_is_offered_nothing_that_breaks_the_rule(case: Case) -> None:
+    async with editing("|", case.says) as editor:
+        editor.workspace.syntax = SyntaxTrees(parse_seconds=60.0)
+        editor.open(case.prefix + case.suffix, case.language_id, len(case.prefix))
+        answer = await editor.inline()
+        if isinstance(answer, Silence):
+            return
+        assert isinstance(answer, Suggestion)
+        made = apply(case.prefix + case.suffix, answer.edits)
+        assert broken(case, made[len(case.prefix) : len(made) - len(case.suffix)]) == ""
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=hostile())
+def test_what_the_author_wrote_is_not_touched(case: Case, tokenizer: Tokenizer) -> None:
+    filler = Filler(ScriptedEngine(tokenizer, case.middle), tokenizer)
+    said = filler.fill(FillRequest(case.prefix, case.suffix, case.path, max_tokens=200, fitted=True)).text
+    assert said == case.middle
+    assert errors(case, case.prefix + said + case.suffix) == 0

@@ -1,0 +1,333 @@
+"""Examples of text and of edits: what the model meets in training is what it meets at the cursor."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import calomel.weights
+from calomel.prompts.own import ContextRenderer, assemble_front, assemble_tail, split_suffix
+from calomel.prompts.parts import EditRegion, Hunk, PromptParts, RegionBounds
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.training.branch import CANVAS, CAUSAL, FILL, KEPT, REST, Example, head_rows, rows
+from calomel.training.config import BatchShape, HoleMix, TrainConfig
+from calomel.training.documents import Document
+from calomel.training.edits.scene import Focus, Scene
+from calomel.training.edits.story import Change, Story
+from calomel.training.examples import EditExampleMaker, ExampleMaker, Hole, StorySampler, changed_ids, cut, rewriting
+
+SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
+
+
+def make(config: TrainConfig, tokenizer: Tokenizer, document: Document, seed: int) -> Example:
+    return ExampleMaker(tokenizer, config).make(document, SHAPE, 0.3, random.Random(seed))
+
+
+def branch(example: Example, index: int) -> slice:
+    start = SHAPE.front + index * rows(SHAPE)
+    return slice(start, start + rows(SHAPE))
+
+
+def test_front_and_branch_have_the_ids_that_a_live_prompt_of_the_same_text_has(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(config, far_suffix_share=0.0, path_share=0.0, gap_share=0.0, holes=HoleMix(aligned=0.0))
+    text = documents[0].text
+    holes: list[Hole] = []
+
+    def remember(*arguments: Any) -> Hole:
+        holes.append(cut(*arguments))
+        return holes[-1]
+
+    monkeypatch.setattr("calomel.training.examples.cut", remember)
+    checked = 0
+    for seed in range(20):
+        holes.clear()
+        example = make(config, tokenizer, documents[0], seed)
+        begin = text.find(tokenizer.decode(example.ids[1 : SHAPE.front - 20].tolist()))
+        for index, hole in enumerate(holes):
+            part = branch(example, index)
+            prefix = text[begin : hole.start]
+            if len(tokenizer.encode(prefix[tokenizer.boundary(prefix) :])) > REST:
+                continue  # deeper inside a pre-token than a branch has room for: moved to its start
+            near, _ = split_suffix(text[hole.end :], tokenizer)
+            live = assemble_front((), (), tokenizer.encode(prefix), tokenizer) + assemble_tail((), near, tokenizer)
+            head = example.ids[part][: head_rows(SHAPE)][example.valid[part][: head_rows(SHAPE)]]
+
+            assert [*example.ids[: example.limit[part][0]], *head] == live
+            checked += 1
+    assert checked > 60
+
+
+def test_the_clean_answer_is_never_in_a_fully_masked_canvas(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    seen = 0
+    for seed in range(30):
+        example = make(config, tokenizer, documents[seed % 10], seed)
+        for index in range(SHAPE.holes):
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
+            for canvas in (slice(start, start + 16), slice(start + 16, start + 32)):
+                masked = example.ids[canvas] == tokenizer.mask
+                answers = example.groups[canvas] == CANVAS
+                seen += int((masked & answers).sum())
+                assert (example.targets[canvas][masked & answers] != tokenizer.mask).all()
+                kept = example.groups[canvas] == KEPT
+                assert (example.ids[canvas][kept] == example.targets[canvas][kept]).all()
+    assert seen > 300
+
+
+def test_every_answer_token_is_masked_in_one_of_the_two_canvases_or_in_the_first(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    for seed in range(10):
+        example = make(config, tokenizer, documents[seed], seed)
+        for index in range(SHAPE.holes):
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
+            first, second = slice(start, start + 16), slice(start + 16, start + 32)
+            answer = example.valid[first] & (example.targets[first] != tokenizer.end)
+            masked = (example.ids[first] == tokenizer.mask) | (example.ids[second] == tokenizer.mask)
+            assert masked[answer].all()
+
+
+def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    config = replace(config, beginnings=1.0, losses=replace(config.losses, corruption=0.0))
+    shown = set()
+    for seed in range(20):
+        example = make(config, tokenizer, documents[seed % 10], seed)
+        for index in range(SHAPE.holes):
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
+            pair = [slice(start, start + 16), slice(start + 16, start + 32)]
+            known = [(example.groups[part] == KEPT) & (example.weights[part] > 0) for part in pair]
+            for part, told in zip(pair, known, strict=True):
+                count = int(told.sum())
+                assert told[:count].all()
+                hidden = (example.ids[part] == tokenizer.mask) & (example.targets[part] != tokenizer.end)
+                assert not hidden[:count].any()
+                answer = int((example.valid[part] & (example.targets[part] != tokenizer.end)).sum())
+                shown.add((count, answer))
+    assert len({count for count, _ in shown}) > 6
+    assert any(count == answer > 0 for count, answer in shown)  # the end alone is to be found
+
+
+def test_what_follows_the_end_is_always_masked_and_counted_apart(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    lengths = set()
+    for seed in range(20):
+        example = make(config, tokenizer, documents[seed % 10], seed)
+        fill = example.groups == FILL
+        fill &= example.weights > 0
+        assert (example.ids[fill] == tokenizer.mask).all()
+        assert (example.targets[fill] == tokenizer.end).all()
+        for index in range(SHAPE.holes):
+            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
+            lengths.add(int(example.valid[start : start + 16].sum()))
+    assert len(lengths) > 5
+
+
+def test_the_middle_mark_predicts_the_first_token_of_the_answer(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    example = make(config, tokenizer, documents[1], 5)
+    for index in range(SHAPE.holes):
+        last = branch(example, index).start + head_rows(SHAPE) - 1
+        assert example.ids[last] == tokenizer.middle
+        assert example.groups[last] == CAUSAL
+        answer = example.ids[last + 1] if example.valid[last + 1] else tokenizer.end
+        assert example.targets[last] == answer
+
+
+def test_shifted_canvases_start_with_the_middle_mark_at_its_own_position(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    plain = make(config, tokenizer, documents[1], 5)
+    shifted = make(replace(config, model=replace(config.model, logit_shift=True)), tokenizer, documents[1], 5)
+
+    for index in range(SHAPE.holes):
+        start = branch(plain, index).start + head_rows(SHAPE) + SHAPE.canvas
+        size = int(plain.valid[start : start + 16].sum())
+        assert shifted.ids[start] == tokenizer.middle
+        assert shifted.positions[start] == shifted.positions[start - SHAPE.canvas - 1]
+        assert (shifted.ids[start + 1 : start + size] == plain.ids[start : start + size - 1]).all()
+        assert (shifted.targets[start : start + 16] == plain.targets[start : start + 16]).all()
+
+
+def test_positions_reach_the_whole_range_and_never_leave_it(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
+) -> None:
+    config = replace(config, gap_share=1.0)
+    highest = [int(make(config, tokenizer, documents[seed % 10], seed).positions.max()) for seed in range(200)]
+
+    assert max(highest) < config.model.max_position_embeddings
+    assert max(highest) > 20_000
+    assert np.median(highest) < 5_000
+
+
+def test_holes_lie_in_their_range_and_have_the_kinds_that_were_asked_for(documents: list[Document]) -> None:
+    rng = random.Random(3)
+    text = documents[0].text
+    kinds = {kind for kind in HoleMix.__slots__ if kind != "aligned"}
+    found = set()
+    for _ in range(400):
+        hole = cut(text, 100, 1200, HoleMix(), rng)
+        found.add(hole.kind)
+        assert 100 <= hole.start < 1200
+        assert hole.start <= hole.end <= len(text)
+        if hole.kind == "rest_of_line":
+            assert "\n" not in text[hole.start : hole.end]
+        if hole.kind == "inside_token":
+            assert text[hole.start : hole.end].isidentifier() or text[hole.start : hole.end].isalnum()
+    assert found == kinds
+
+
+TEXT = """def total(rows):
+    sum = 0
+    for row in rows:
+        sum += row.size
+    return sum
+
+
+print(total([]))
+"""
+BOUNDS = RegionBounds(above=1, below=2, characters=140)
+SHAPE_edits = BatchShape(documents=1, front=160, holes=3, canvas=48, region=48)
+
+
+def scene(changes: tuple[Change, ...], *focuses: Focus, hunks: tuple[Hunk, ...] = ()) -> Scene:
+    return Scene("python", "a.py", TEXT, hunks, changes, focuses)
+
+
+def rename(old: str, new: str, text: str = TEXT) -> tuple[Change, ...]:
+    found, at = [], text.find(old)
+    while at >= 0:
+        found.append(Change(at, at + len(old), new))
+        at = text.find(old, at + 1)
+    return tuple(found)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Tokenizer:
+    return Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")
+
+
+@pytest.fixture
+def maker(shipped: Tokenizer, config: TrainConfig) -> EditExampleMaker:
+    plain = replace(config, path_share=1.0, far_suffix_share=0.0, gap_share=0.0, region=BOUNDS)
+    return EditExampleMaker(shipped, plain)
+
+
+def test_a_region_becomes_what_all_changes_inside_it_make_of_it() -> None:
+    at = TEXT.index("sum += ")
+    place = rewriting(scene(rename("sum", "size")), Focus(at, "rename", cursor=True), BOUNDS)
+    assert place is not None
+    assert place.region.text == "    for row in rows:\n        sum += row.size\n    return sum\n\n"
+    assert place.text == "    for row in rows:\n        size += row.size\n    return size\n\n"
+    assert place.region.cursor == at - place.start
+
+
+def test_silence_is_the_region_as_it_is() -> None:
+    place = rewriting(scene(()), Focus(3, "silence:finished", cursor=False), BOUNDS)
+    assert place is not None
+    assert place.text == place.region.text
+    assert place.region.cursor is None
+
+
+def test_a_change_across_the_border_has_no_clear_answer() -> None:
+    everything = Change(TEXT.index("sum"), TEXT.index("print"), "")
+    assert rewriting(scene((everything,)), Focus(3, "x", cursor=False), BOUNDS) is None
+    between = Change(TEXT.index("        sum"), TEXT.index("        sum"), "        pass\n")
+    assert rewriting(scene((between,)), Focus(0, "x", cursor=False), BOUNDS) is None
+    assert rewriting(scene((between,)), Focus(TEXT.index("for"), "x", cursor=False), BOUNDS) is not None
+
+
+def test_a_line_that_is_too_long_is_no_region() -> None:
+    long = Scene("python", "a.py", "x" * 200 + "\n", (), (), ())
+    assert rewriting(long, Focus(5, "x", cursor=False), BOUNDS) is None
+
+
+def parts_of(example: Example, index: int) -> tuple[list[int], list[int]]:
+    """What the branch sees, and the answer with its end, as ids."""
+    start = SHAPE_edits.front + index * rows(SHAPE_edits)
+    begin = start + head_rows(SHAPE_edits)
+    head = example.ids[start:begin][example.valid[start:begin]]
+    answer = slice(begin - 1, begin + SHAPE_edits.canvas)
+    scored = (example.groups[answer] == CAUSAL) & (example.weights[answer] > 0)
+    return [*example.ids[: example.limit[start]].tolist(), *head.tolist()], example.targets[answer][scored].tolist()
+
+
+def test_the_ids_are_those_of_the_live_prompt(maker: EditExampleMaker, shipped: Tokenizer) -> None:
+    hunks = (Hunk("a.py", 1, "    count = 0\n", "    sum = 0\n"),)
+    focus = Focus(TEXT.index("sum += "), "rename", cursor=True)
+    checked = 0
+    for seed in range(30):
+        example = maker.make(scene(rename("sum", "size"), focus, hunks=hunks), SHAPE_edits, 0.3, random.Random(seed))
+        assert example is not None
+        place = rewriting(scene(rename("sum", "size")), focus, BOUNDS)
+        assert place is not None
+        seen, answer = parts_of(example, 0)
+        shown = shipped.decode(seen[len(ContextRenderer(shipped).stream(hunks)) :])
+        prefix = TEXT[: place.start]
+        live = PromptParts(
+            path="a.py",
+            edits=hunks,
+            prefix=prefix,
+            suffix="",
+            region=EditRegion(place.region.text, place.region.cursor),
+        )
+        rendered = list(ContextRenderer(shipped).render(live, 512).context)
+        near = shipped.encode(TEXT[place.end :])[:16]
+        if not shown.startswith("a.py" + prefix):
+            continue  # the window begins further below
+        assert seen == [*rendered[:-2], shipped.near, *near, shipped.middle]
+        assert shipped.decode(answer) == place.text
+        assert answer[-1] == shipped.end
+        checked += 1
+    assert checked > 5
+
+
+def test_a_seeded_canvas_hides_what_changes_and_shows_what_stays(maker: EditExampleMaker, shipped: Tokenizer) -> None:
+    focus = Focus(TEXT.index("sum += "), "rename", cursor=True)
+    seeded = 0
+    for seed in range(60):
+        example = maker.make(scene(rename("sum", "size"), focus), SHAPE_edits, 0.3, random.Random(seed))
+        assert example is not None
+        begin = SHAPE_edits.front + head_rows(SHAPE_edits) + 2 * SHAPE_edits.canvas
+        canvas = slice(begin, begin + SHAPE_edits.canvas)
+        shown = shipped.decode([t for t in example.ids[canvas].tolist() if t != shipped.mask])
+        hidden = example.targets[canvas][(example.ids[canvas] == shipped.mask) & (example.groups[canvas] == CANVAS)]
+        text = shipped.decode(hidden.tolist())
+        if text.replace("size", "").strip() == "" and text and "row" in shown:
+            seeded += 1
+    assert seeded > 5
+
+
+def test_ids_that_moved_are_not_changed_ids() -> None:
+    assert changed_ids([1, 2, 3, 4], [1, 9, 2, 3, 4]) == [False, True, False, False, False]
+    assert changed_ids([1, 2], [1, 2]) == [False, False]
+
+
+def stories(kind: str, language: str, count: int) -> list[Story]:
+    changes = (Change(0, 1, "b"), Change(2, 3, "b"))
+    return [Story(kind, language, f"{number}.py", "a a\n", changes) for number in range(count)]
+
+
+def test_commits_have_their_share_however_many_there_are() -> None:
+    sampler = StorySampler([*stories("rename", "python", 3), *stories("commit", "python", 300)], {}, commits=0.25)
+    rng = random.Random(0)
+    drawn = [sampler.draw(rng).kind for _ in range(2000)]
+    assert drawn.count("commit") / 2000 == pytest.approx(0.25, abs=0.04)
+
+
+@pytest.mark.parametrize("kind", ["rename", "commit"])
+def test_a_language_without_commits_or_with_nothing_else_is_drawn_all_the_same(kind: str) -> None:
+    sampler = StorySampler(stories(kind, "go", 2), {"go": 1.0}, commits=0.5)
+    rng = random.Random(0)
+    assert {sampler.draw(rng).kind for _ in range(20)} == {kind}

@@ -1,0 +1,289 @@
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from watchdog.events import DirModifiedEvent, FileModifiedEvent, FileMovedEvent
+
+from calomel.workspace.index import K1, B, Index, search
+from calomel.workspace.indexer import Indexer
+from calomel.workspace.segment import Segment, SourceFile, analyse, build_segment, count_numbers, words_in
+from calomel.workspace.source_files import Watch
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "theta", "kappa", "sigma", "omega"]
+
+
+def segment_of(texts: list[str]) -> Segment:
+    files = [(SourceFile(f"/w/{n}.txt", f"{n}.txt"), analyse(text, f"/w/{n}.txt")) for n, text in enumerate(texts)]
+    return build_segment(files)
+
+
+def naive(texts: list[str], query: dict[int, int]) -> dict[int, float]:
+    documents = [Counter(count_numbers(words_in(text))) for text in texts]
+    lengths = [sum(document.values()) for document in documents]
+    mean = sum(lengths) / len(lengths)
+    scores: dict[int, float] = {}
+    for term, weight in query.items():
+        having = sum(term in document for document in documents)
+        if not having:
+            continue
+        rarity = math.log(1 + (len(texts) - having + 0.5) / (having + 0.5))
+        for number, document in enumerate(documents):
+            count = document[term]
+            if count:
+                part = count * (K1 + 1) / (count + K1 * (1 - B + B * lengths[number] / mean))
+                scores[number] = scores.get(number, 0.0) + weight * rarity * part
+    return scores
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=12), min_size=2, max_size=12),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+)
+def test_the_best_chunks_are_those_of_the_formula(texts: list[list[str]], asked: list[str]) -> None:
+    whole = [" ".join(words) + "\n" for words in texts]
+    segment = segment_of(whole)
+    query = count_numbers(words_in(" ".join(asked)))
+    expected = naive(whole, query)
+    found = {int(hit.segment.arrays["chunk_file"][hit.chunk]): hit.score for hit in search([segment], query, 20)}
+    assert found.keys() == expected.keys()
+    for number, score in expected.items():
+        assert math.isclose(found[number], score, rel_tol=1e-3)
+
+
+SECONDS = 30.0
+
+
+def indexer(index: Index, messages: list[str], **options: int) -> Indexer:
+    return Indexer(index, None, messages.append, **options)  # type: ignore[arg-type]
+
+
+def write(root: Path, count: int) -> None:
+    for number in range(count):
+        (root / f"m{number}.py").write_text(f"def name{number}():\n    return {number}\n")
+
+
+def test_every_file_is_read_and_found_by_its_names(tmp_path: Path) -> None:
+    write(tmp_path, 60)
+    index = Index()
+    seen: list[tuple[int, int]] = []
+    reader = indexer(index, [])
+    reader.start([tmp_path], lambda read, found: seen.append((read, found)))
+    try:
+        assert reader.wait(SECONDS)
+        assert reader.ready
+        found = index.definitions([f"name{number}" for number in range(60)], (), 10)
+        assert {place.file.name for places in found.values() for place, _ in places} == {f"m{n}.py" for n in range(60)}
+        assert seen[-1] == (60, 60)
+        assert seen == sorted(seen)
+    finally:
+        reader.stop()
+
+
+def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
+    write(tmp_path, 10)
+    index, messages = Index(), list[str]()
+    reader = indexer(index, messages)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert reader.worker_pid is not None
+        os.kill(reader.worker_pid, signal.SIGKILL)
+        (tmp_path / "new.py").write_text("def after_death():\n    pass\n")
+        reader.refresh([tmp_path / "new.py"])
+        assert reader.wait(SECONDS)
+        assert "after_death" in index.definitions(["after_death"], (), 10)
+        assert len(messages) == 1
+        assert "is started again" in messages[0]
+    finally:
+        reader.stop()
+
+
+def test_a_file_that_kills_the_worker_is_left_out_and_named(tmp_path: Path) -> None:
+    write(tmp_path, 20)
+    (tmp_path / "deadly.py").write_text("POISON = 1\n")
+    worker = tmp_path / "worker"
+    worker.write_text(
+        "import os, sys\n"
+        "from calomel.workspace import index_worker\n"
+        "read = index_worker.read_source\n"
+        "def deadly(path):\n"
+        "    if path.endswith('deadly.py'): os._exit(7)\n"
+        "    return read(path)\n"
+        "index_worker.read_source = deadly\n"
+        "index_worker.main()\n"
+    )
+    index, messages = Index(), list[str]()
+    reader = Indexer(index, None, messages.append, command=[sys.executable, str(worker)])
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert len(index) == 20
+        assert any(message.startswith("deadly.py is not used") and "7" in message for message in messages)
+    finally:
+        reader.stop()
+
+
+def test_a_worker_that_cannot_run_is_given_up_and_said(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    messages = list[str]()
+    reader = Indexer(Index(), None, messages.append, command=["/nonexistent/program"])
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert messages
+    finally:
+        reader.stop()
+
+
+def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -> None:
+    write(tmp_path, 12)
+    index, messages = Index(), list[str]()
+    reader = indexer(index, messages, most_files=5)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert len(index) == 5
+        assert messages[0].startswith("Only the first 5 files")
+    finally:
+        reader.stop()
+
+
+def test_the_worker_ends_with_the_reader(tmp_path: Path) -> None:
+    write(tmp_path, 3)
+    reader = indexer(Index(), [])
+    reader.start([tmp_path])
+    assert reader.wait(SECONDS)
+    pid = reader.worker_pid
+    assert pid is not None
+    reader.stop()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_held_text_counts_until_it_is_released(tmp_path: Path) -> None:
+    write(tmp_path, 2)
+    index = Index()
+    reader = indexer(index, [])
+    reader.start([tmp_path])
+    try:
+        reader.hold(tmp_path / "m0.py", "def typed_but_not_saved():\n    pass\n")
+        assert reader.wait(SECONDS)
+        assert index.definitions(["typed_but_not_saved"], (), 10)
+        assert not index.definitions(["name0"], (), 10)
+        reader.release(tmp_path / "m0.py")
+        assert reader.wait(SECONDS)
+        assert not index.definitions(["typed_but_not_saved"], (), 10)
+        assert index.definitions(["name0"], (), 10)
+    finally:
+        reader.stop()
+
+
+def test_the_index_may_be_asked_while_it_changes(tmp_path: Path) -> None:
+    write(tmp_path, 40)
+    index = Index()
+    reader = indexer(index, [])
+    reader.start([tmp_path])
+    try:
+        asked = 0
+        while not reader.wait(0):
+            for number in (0, 20, 39):
+                reader.hold(
+                    tmp_path / f"m{number}.py", f"def name{number}():\n    return {asked}\n" if asked < 200 else ""
+                )
+            index.definitions(["name1", "name20"], (str(tmp_path / "m20.py"),), 10)
+            index.usages("name1", 10)
+            asked += 1
+            if asked > 200:
+                break
+        assert reader.wait(SECONDS)
+        assert index.definitions(["name1"], (), 10)
+    finally:
+        reader.stop()
+
+
+class Fragile(Index):
+    """Breaks at the first file."""
+
+    whole = False
+
+    def add(self, segment: Segment) -> None:
+        self.whole, was_whole = True, self.whole
+        if not was_whole:
+            raise LookupError("a secret of the user's")
+        super().add(segment)
+
+
+def test_a_mistake_while_reading_is_logged_counted_and_begun_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, 3)
+    index, messages = Fragile(), list[str]()
+    reader = indexer(index, messages)
+    reader.start([tmp_path])
+    try:
+        assert reader.wait(SECONDS)
+        assert (len(index), reader.restarts, len(messages)) == (3, 1, 1)
+        assert "LookupError at test_index.py" in caplog.text
+        assert "secret" not in caplog.text
+    finally:
+        reader.stop()
+
+
+class Timers:
+    """Rings when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def make(self, _seconds: float, ring: Callable[[], None]) -> threading.Timer:
+        waiting = self.waiting
+
+        class Timer(threading.Timer):
+            def start(self) -> None:
+                waiting.append(ring)
+
+        return Timer(0, ring)
+
+    def ring(self) -> None:
+        self.waiting.pop()()
+
+
+def test_paths_that_change_within_a_moment_are_told_of_together() -> None:
+    told: list[list[str]] = []
+    timers = Timers()
+    watch = Watch(lambda paths: told.append([path.name for path in paths]), timer=timers.make)
+    watch.on_any_event(FileModifiedEvent("/w/a.py"))
+    watch.on_any_event(FileMovedEvent("/w/b.py", "/w/c.py"))
+    watch.on_any_event(FileModifiedEvent("/w/a.py"))
+    timers.ring()
+    assert told == [["a.py", "b.py", "c.py"]]
+    assert not timers.waiting
+
+
+def test_what_nobody_reads_is_not_told_of() -> None:
+    timers = Timers()
+    watch = Watch(lambda _paths: None, timer=timers.make)
+    watch.on_any_event(FileModifiedEvent("/w/picture.png"))
+    watch.on_any_event(FileModifiedEvent("/w/node_modules/a.js"))
+    watch.on_any_event(DirModifiedEvent("/w"))
+    assert not timers.waiting
+
+
+def test_what_was_collected_is_forgotten_when_stopped() -> None:
+    told: list[int] = []
+    timers = Timers()
+    watch = Watch(lambda paths: told.append(len(paths)), timer=timers.make)
+    watch.on_any_event(FileModifiedEvent("/w/a.py"))
+    watch.stop()
+    timers.ring()
+    assert told == []
