@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
+import os
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -174,4 +176,13 @@ def open_stream(stream: BatchStream, workers: int) -> Iterator[Batch]:
     if not workers:
         return iter(stream)
     # Processes are spawned: a fork of one that has OpenMP threads may hang.
-    return iter(DataLoader(stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn"))
+    return iter(
+        DataLoader(
+            stream, batch_size=None, num_workers=workers, multiprocessing_context="spawn", worker_init_fn=_end_at_once
+        )
+    )
+
+
+def _end_at_once(_worker: int) -> None:
+    """Let this worker process end without taking its C++ libraries apart: threads of theirs may abort it there."""
+    atexit.register(os._exit, 0)
