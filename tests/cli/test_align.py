@@ -19,8 +19,8 @@ from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.wire import encode_request
 from calomel.training.alignment import data as judged_module
 from calomel.training.alignment import run as run_module
-from calomel.training.alignment.data import AlignConfig, Balance, Preference
-from calomel.training.alignment.evaluation import Alignment, Evaluation
+from calomel.training.alignment.data import AlignConfig, Preference
+from calomel.training.alignment.run import Alignment, Evaluation
 
 Run = Callable[..., Any]
 
@@ -39,22 +39,17 @@ class Aligner:
         self, preferences: list[Preference], model: Path, out: Path, config: AlignConfig, **options: Any
     ) -> Alignment:
         self.preferences, self.config, self.options = preferences, config, options
-        before = {"edit": {"canvas": Evaluation(-9.0, -8.0, -1.0, -1.0, 0.5, 7)}}
-        after = {"edit": {"canvas": Evaluation(-7.0, -10.0, -0.5, -0.5, 0.75, 7)}}
-        return Alignment(out / "checkpoint", before, after, 3, 2, 4, 1, Balance(1.0, 0.5, 1.2), 0.25)
+        before = {"edit": {"canvas": Evaluation(-9.0, -8.0, -1.0, 0.5, 7)}}
+        after = {"edit": {"canvas": Evaluation(-7.0, -10.0, -0.5, 0.75, 7)}}
+        return Alignment(out / "checkpoint", before, after, 3, 2, 4, 1, 1.0, 0.5)
 
 
 @pytest.fixture
 def aligner(monkeypatch: pytest.MonkeyPatch) -> Aligner:
     aligner = Aligner()
     monkeypatch.setattr(run_module, "align", aligner)
-    monkeypatch.setattr(judged_module, "Enough", Few)
+    monkeypatch.setattr(judged_module, "check_enough", lambda _judged: None)
     return aligner
-
-
-class Few:
-    def check(self, judged: object) -> None:
-        """Whatever there is, is enough."""
 
 
 def sample(request: CompleteRequest, text: str, outcome: str, **more: Any) -> Sample:
@@ -71,18 +66,17 @@ def test_samples_of_a_replay_become_answers_that_are_wanted_or_not(run: Run, tmp
     first = write(tmp_path / "1.jsonl", sample(FILL, "sum(values)", "accepted"), sample(FILL, "None", "superseded"))
     second = write(tmp_path / "2.jsonl", sample(EDIT, "b = 2\n", "rejected"), sample(EDIT, "b", "too_short"))
 
-    result = run("align", "--samples", first, "--samples", second, "--out", tmp_path / "out", "--silence", 0.25)
+    result = run("align", "--samples", first, "--samples", second, "--out", tmp_path / "out")
 
     assert result.status == 0
     assert [(each.kind, each.answer, each.desirable, each.weight) for each in aligner.preferences] == [
         ("fill", "sum(values)", True, 1.0),
         ("fill", "", False, 0.5),
         ("edit", "b = 2\n", False, 1.0),
-        ("edit", "b = 1\n", True, 0.25),
+        ("edit", "b = 1\n", True, 0.5),
     ]
     assert {(each.group, each.max_context) for each in aligner.preferences} == {("package", 512), ("package", 256)}
     assert "0.500 → 0.750" in result.out
-    assert "0.25 s an answer" in result.out
 
 
 def test_what_the_person_wrote_instead_is_wanted(run: Run, tmp_path: Path, aligner: Aligner) -> None:
@@ -97,9 +91,9 @@ def test_what_the_person_wrote_instead_is_wanted(run: Run, tmp_path: Path, align
 
 def test_options_reach_the_alignment(run: Run, tmp_path: Path, aligner: Aligner) -> None:
     path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected"))
-    options = ("--epochs", 5, "--learning-rate", 1e-4, "--per-token", "--causal", 0, "--seed", 3, "--resume")
+    options = ("--epochs", 5, "--learning-rate", 1e-4, "--seed", 3, "--resume")
     assert run("align", "--samples", path, "--out", tmp_path / "out", *options).status == 0
-    expected = AlignConfig(epochs=5, learning_rate=1e-4, scale="token", causal=0.0, seed=3)
+    expected = AlignConfig(epochs=5, learning_rate=1e-4, seed=3)
     assert (aligner.config, aligner.options) == (expected, {"resume": True, "device": "cpu"})
 
 
@@ -151,9 +145,10 @@ def test_the_users_own_log_becomes_answers(run: Run, tmp_path: Path, aligner: Al
         outcome("6", "superseded"),
     )
 
-    assert run("align", "--log", log, "--out", tmp_path / "out", "--unsilence", 0).status == 0
+    assert run("align", "--log", log, "--out", tmp_path / "out").status == 0
 
     assert sorted((each.answer, each.desirable, each.weight) for each in aligner.preferences) == [
+        ("", False, 0.5),
         ("b = 1\n", True, 0.5),
         ("held back", False, 0.5),
         ("refused", False, 1.0),
@@ -205,10 +200,3 @@ def test_a_file_that_holds_no_samples_is_named(run: Run, tmp_path: Path) -> None
     result = run("align", "--samples", tmp_path / "1.jsonl", "--out", tmp_path / "out")
     assert result.status == 2
     assert "1.jsonl, line 1" in result.err
-
-
-def test_weights_that_would_learn_nothing_are_refused(run: Run, tmp_path: Path, aligner: Aligner) -> None:
-    path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected"))
-    result = run("align", "--samples", path, "--out", tmp_path / "out", "--canvas", 0, "--causal", 0)
-    assert result.status == 2
-    assert not hasattr(aligner, "preferences")

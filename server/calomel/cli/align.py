@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from calomel.selectivity.sample import Sample
     from calomel.suggest.outcome_record import OutcomeRecord
     from calomel.training.alignment.data import Fate, Judged
-    from calomel.training.alignment.evaluation import Alignment
+    from calomel.training.alignment.run import Alignment
 
 # A day of one window is no sign of a day of another: whoever is held out is held out for so long.
 _DAY: Final = 86_400
@@ -42,26 +40,7 @@ def align(
     learning_rate: Annotated[float | None, typer.Option(min=0.0, help="Of AdamW.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Questions in a minibatch.")] = None,
     draws: Annotated[int | None, typer.Option(min=1, help="Masks of an answer in each epoch.")] = None,
-    beta: Annotated[float | None, typer.Option(min=0.0, help="How soon a reward is large enough.")] = None,
     context: Annotated[int | None, typer.Option(min=64, help="Tokens of prompt at most.")] = None,
-    canvas: Annotated[float | None, typer.Option(min=0.0, help="Weight of the loss on canvases.")] = None,
-    causal: Annotated[
-        float | None, typer.Option(min=0.0, help="Weight of the loss on exact likelihoods, which judge drafts.")
-    ] = None,
-    per_token: Annotated[
-        bool, typer.Option("--per-token", help="Rewards are means over tokens: long answers do not saturate first.")
-    ] = False,
-    silence: Annotated[
-        float | None, typer.Option(min=0.0, help="Weight of silence where everything was rejected.")
-    ] = None,
-    wanted: Annotated[
-        float | None, typer.Option(min=0.0, help="Weight of what the person wrote where everything was rejected.")
-    ] = None,
-    unsilence: Annotated[
-        float | None, typer.Option(min=0.0, help="Weight of silence being wrong where something was taken.")
-    ] = None,
-    desirable_weight: Annotated[float | None, typer.Option(min=0.0, help="Default: balanced.")] = None,
-    undesirable_weight: Annotated[float | None, typer.Option(min=0.0, help="Default: balanced.")] = None,
     held_out: Annotated[
         float | None, typer.Option(min=0.0, max=0.9, help="Share that nothing is learned from.")
     ] = None,
@@ -71,34 +50,26 @@ def align(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in --out stopped.")] = False,
 ) -> None:
     """Align a model with what people did about its suggestions."""
-    from calomel.training.alignment.data import AlignConfig, AlignmentError, Enough, Lessons, preferences_of
+    from calomel.training.alignment.data import AlignConfig, AlignmentError, check_enough, preferences_of
 
     if not samples and log is None:
         raise InputError("name files with --samples, or an outcome log with --log")
-    lessons = replace(Lessons(), **_given(silence=silence, wanted=wanted, unsilence=unsilence))
     judged = [*_of_samples(samples or ()), *(_of_log(log) if log is not None else ())]
     try:
-        Enough().check(judged)
-        config = AlignConfig(
-            **_given(
-                epochs=epochs,
-                learning_rate=learning_rate,
-                batch=batch,
-                draws=draws,
-                beta=beta,
-                context=context,
-                canvas=canvas,
-                causal=causal,
-                desirable=desirable_weight,
-                undesirable=undesirable_weight,
-                held_out=held_out,
-                seed=seed,
-                threads=threads,
-                scale="token" if per_token else None,
-            )
-        )
+        check_enough(judged)
     except AlignmentError as error:
         raise InputError(str(error)) from error
+    options: dict[str, Any] = {
+        "epochs": epochs,
+        "learning_rate": learning_rate,
+        "batch": batch,
+        "draws": draws,
+        "context": context,
+        "held_out": held_out,
+        "seed": seed,
+        "threads": threads,
+    }
+    config = AlignConfig(**{name: value for name, value in options.items() if value is not None})
     check_device(device)
     from calomel.engine.errors import CheckpointError
     from calomel.prompts.tokenizer import TokenizerError
@@ -106,14 +77,10 @@ def align(
     from calomel.weights import nano_path
 
     try:
-        done = run([*preferences_of(judged, lessons)], model or nano_path(), out, config, resume=resume, device=device)
+        done = run([*preferences_of(judged)], model or nano_path(), out, config, resume=resume, device=device)
     except (AlignmentError, CheckpointError, TokenizerError) as error:
         raise InputError(str(error)) from error
     _tell(done)
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _of_samples(paths: Iterable[Path]) -> Iterator[Judged]:
@@ -163,7 +130,7 @@ def _of_log(path: Path) -> Iterator[Judged]:
     """Suggestions of an outcome log whose prompt was kept. Raises InputError."""
     from calomel.suggest.outcome_reader import read_outcomes
     from calomel.suggest.prompt_log import prompt_log_path, read_prompts
-    from calomel.training.alignment.data import Enough, Judged
+    from calomel.training.alignment.data import NEEDED, Judged
 
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -175,7 +142,7 @@ def _of_log(path: Path) -> Iterator[Judged]:
     if not prompts.records:
         known = len({(record.session, record.id) for record in outcomes.records})
         raise InputError(
-            f"{path} tells of {known} suggestions, but {prompts_path} holds no text: {_OFF.format(Enough().judged)}"
+            f"{path} tells of {known} suggestions, but {prompts_path} holds no text: {_OFF.format(NEEDED)}"
         )
     fates = _fates(outcomes.records)
     for prompt in prompts.records:
@@ -223,11 +190,9 @@ def _tell(done: Alignment) -> None:
     console = Console(highlight=False)
     console.print(
         f"{done.steps} steps on {done.answers} answers to {done.questions} questions "
-        f"({done.left_out} answers were too long); weights: desirable {done.balance.desirable:.2f}, "
-        f"undesirable {done.balance.undesirable:.2f}"
+        f"({done.left_out} answers were too long); weights: desirable {done.desirable:.2f}, "
+        f"undesirable {done.undesirable:.2f}"
     )
-    if not math.isnan(done.seconds_per_answer):
-        console.print(f"{done.seconds_per_answer:.2f} s an answer")
     if not done.after:
         console.print("nothing was held out, so nothing is known of what this is worth")
     table = Table("held out", "", "taken", "rejected", "silence", "AUROC", box=None)

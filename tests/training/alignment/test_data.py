@@ -9,26 +9,25 @@ import pytest
 import torch
 
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.training.alignment.data import AlignmentError, Enough, Judged, Lessons, Preference, balance, preferences_of
+from calomel.training.alignment.data import AlignmentError, Judged, Preference, balance, check_enough, preferences_of
 from calomel.training.alignment.loss import figures, losses
 
 HOLE = PromptParts(prefix="total = ", suffix="\n")
 REGION = PromptParts(prefix="a\n", region=EditRegion("b = 1\n", 0))
 TAKEN = Judged(HOLE, "fill", "sum(values)", "accepted", group="g", max_context=512)
-LESSONS = Lessons(silence=0.5, wanted=0.25, unsilence=0.125, partly=0.5)
 
 
-def taught(*judged: Judged, lessons: Lessons = LESSONS) -> list[tuple[str, bool, float]]:
-    return [(each.answer, each.desirable, each.weight) for each in preferences_of(judged, lessons)]
+def taught(*judged: Judged) -> list[tuple[str, bool, float]]:
+    return [(each.answer, each.desirable, each.weight) for each in preferences_of(judged)]
 
 
 def test_what_was_taken_is_desirable_and_silence_in_its_place_is_not() -> None:
-    assert taught(TAKEN) == [("sum(values)", True, 1.0), ("", False, 0.125)]
+    assert taught(TAKEN) == [("sum(values)", True, 1.0), ("", False, 0.5)]
 
 
 def test_where_a_suggestion_was_rejected_silence_and_what_the_person_wrote_are_desirable() -> None:
     rejected = Judged(REGION, "edit", "b = 2\n", "rejected", wanted="b = 3\n")
-    assert taught(rejected) == [("b = 2\n", False, 1.0), ("b = 1\n", True, 0.5), ("b = 3\n", True, 0.25)]
+    assert taught(rejected) == [("b = 2\n", False, 1.0), ("b = 1\n", True, 0.5), ("b = 3\n", True, 0.5)]
 
 
 @pytest.mark.parametrize("wanted", [None, "", "zero"])
@@ -39,11 +38,11 @@ def test_writing_nothing_or_the_same_is_no_further_lesson(wanted: str | None) ->
 
 def test_silence_is_wrong_where_one_of_several_suggestions_was_right() -> None:
     rejected = replace(TAKEN, answer="None", fate="rejected", wanted="sum(values)")
-    assert taught(rejected, TAKEN) == [("None", False, 1.0), ("sum(values)", True, 1.0), ("", False, 0.125)]
+    assert taught(rejected, TAKEN) == [("None", False, 1.0), ("sum(values)", True, 1.0), ("", False, 0.5)]
 
 
 def test_a_part_that_was_taken_counts_less() -> None:
-    assert taught(replace(TAKEN, fate="partly")) == [("sum(values)", True, 0.5), ("", False, 0.0625)]
+    assert taught(replace(TAKEN, fate="partly")) == [("sum(values)", True, 0.5), ("", False, 0.25)]
 
 
 def test_who_only_did_nothing_counts_less() -> None:
@@ -51,29 +50,27 @@ def test_who_only_did_nothing_counts_less() -> None:
     assert taught(ignored) == [("sum(values)", False, 0.5), ("", True, 0.25)]
 
 
-def test_lessons_without_a_weight_are_left_out() -> None:
-    assert taught(TAKEN, lessons=Lessons(unsilence=0.0)) == [("sum(values)", True, 1.0)]
-
-
 def test_a_suggestion_to_do_nothing_teaches_nothing() -> None:
     assert taught(Judged(REGION, "edit", "b = 1\n", "rejected")) == []
 
 
 def test_the_question_goes_along() -> None:
-    found = list(preferences_of([TAKEN], LESSONS))
+    found = list(preferences_of([TAKEN]))
     assert {(each.parts, each.kind, each.group, each.max_context) for each in found} == {(HOLE, "fill", "g", 512)}
 
 
 def test_too_few_suggestions_are_refused_with_numbers() -> None:
-    few = [TAKEN] * 30 + [replace(TAKEN, fate="rejected")] * 9
-    with pytest.raises(AlignmentError, match="39 judged suggestions with text, 30 of them taken and 9 rejected; "):
-        Enough(judged=30, each=10).check(few)
-    Enough(judged=39, each=9).check(few)
+    rejected = replace(TAKEN, fate="rejected")
+    with pytest.raises(AlignmentError, match="239 judged suggestions with text, 200 of them taken and 39 rejected; "):
+        check_enough([TAKEN] * 200 + [rejected] * 39)
+    with pytest.raises(AlignmentError, match="alignment needs 200, of either kind 40"):
+        check_enough([TAKEN] * 159 + [rejected] * 40)
+    check_enough([TAKEN] * 160 + [rejected] * 40)
 
 
 def test_the_loss_pulls_desirable_answers_up_and_pushes_the_others_down() -> None:
     rewards = torch.zeros(2, requires_grad=True)
-    losses(rewards, torch.tensor([True, False]), torch.ones(2), 0.0, 0.1).sum().backward()
+    losses(rewards, torch.tensor([True, False]), torch.ones(2), torch.zeros(1), 0.1).sum().backward()
     assert rewards.grad is not None
     # Half of the slope at the origin: beta / 4.
     assert rewards.grad.tolist() == pytest.approx([-0.025, 0.025])
@@ -81,7 +78,7 @@ def test_the_loss_pulls_desirable_answers_up_and_pushes_the_others_down() -> Non
 
 def test_an_answer_far_from_the_origin_teaches_hardly_anything() -> None:
     rewards = torch.tensor([0.0, 100.0], requires_grad=True)
-    losses(rewards, torch.tensor([True, True]), torch.ones(2), 0.0, 0.1).sum().backward()
+    losses(rewards, torch.tensor([True, True]), torch.ones(2), torch.zeros(1), 0.1).sum().backward()
     assert rewards.grad is not None
     assert abs(rewards.grad[1]) < abs(rewards.grad[0]) / 500
 
@@ -89,39 +86,24 @@ def test_an_answer_far_from_the_origin_teaches_hardly_anything() -> None:
 def test_the_loss_is_measured_from_the_mean_reward() -> None:
     rewards = torch.tensor([5.0, 3.0])
     desirable = torch.tensor([True, False])
-    near, far = (losses(rewards, desirable, torch.ones(2), origin, 1.0).sum() for origin in (4.0, 10.0))
+    near, far = (losses(rewards, desirable, torch.ones(2), torch.tensor([origin]), 1.0).sum() for origin in (4.0, 10.0))
     assert near < far
 
 
 def test_saturation_is_counted() -> None:
     found = figures(torch.tensor([-140.0, 0.0, 140.0]), torch.tensor([False, True, True]), 0.05)
-    assert found.over_6 == pytest.approx(2 / 3)
-    assert found.over_8 == 0.0
-    assert (found.desirable, found.undesirable, found.margin) == (70.0, -140.0, 210.0)
-    assert found.reach == pytest.approx(14 / 3)
+    assert found["over_6"] == pytest.approx(2 / 3)
+    assert found["over_8"] == 0.0
+    assert (found["desirable"], found["undesirable"], found["margin"]) == (70.0, -140.0, 210.0)
 
 
 def test_a_batch_of_one_side_has_no_margin() -> None:
-    assert math.isnan(figures(torch.tensor([1.0]), torch.tensor([True]), 0.1).margin)
-
-
-def some(desirable: int, undesirable: int) -> list[Preference]:
-    sides = [True] * desirable + [False] * undesirable
-    return [Preference(PromptParts(), "fill", "x", desirable=side) for side in sides]
+    assert math.isnan(figures(torch.tensor([1.0]), torch.tensor([True]), 0.1)["margin"])
 
 
 @pytest.mark.parametrize(("taken", "rejected"), [(10, 90), (50, 50), (90, 10)])
-def test_without_numbers_from_people_both_sides_weigh_about_the_same(taken: int, rejected: int) -> None:
-    found = balance(some(taken, rejected), None, None)
-    assert found.ratio == pytest.approx(7 / 6)
-    assert found.warning is None
-    assert max(found.desirable, found.undesirable) < 1.2
-
-
-def test_weights_out_of_balance_are_said_to_be() -> None:
-    found = balance(some(10, 90), 1.0, 1.0)
-    assert found.ratio == pytest.approx(1 / 9)
-    assert "0.11 times" in (found.warning or "")
-    assert balance(some(10, 90), 12.0, 1.0).ratio == pytest.approx(4 / 3)
-    assert balance(some(10, 90), None, 1.0).warning is None
-    assert balance(some(10, 90), 3.0, None).warning is None
+def test_both_sides_weigh_about_the_same(taken: int, rejected: int) -> None:
+    sides = [True] * taken + [False] * rejected
+    wanted, unwanted = balance([Preference(PromptParts(), "fill", "x", desirable=side) for side in sides])
+    assert wanted * taken / (unwanted * rejected) == pytest.approx(7 / 6)
+    assert max(wanted, unwanted) < 1.2

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from calomel.engine.attention import Piece, forward, text_of
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.alignment.loss import (
-    Marks,
-    Question,
-    draw_count,
-    draw_seed,
-    hidden_places,
-    key_of,
-    lay_out,
-    score,
-    splitmix64,
-)
+from calomel.training.alignment.loss import Marks, Question, hidden_places, lay_out, score
 
 PREFIX = "total = 1\nindex = value\nresult = self.items(3)\n" * 2
 
@@ -78,9 +70,11 @@ class Engine:
         return piece if memory is None else replace(piece, text=text_of(piece, tokens, memory, torch.device("cpu")))
 
 
-def marks(model: Transformer) -> Marks:
-    diffusion = model.config.diffusion
-    return Marks(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift), model.config.memory)
+def scored(
+    model: Transformer, context: list[int], answers: list[list[int]], size: int, draws: int, seed: str
+) -> Tensor:
+    question = Question(tuple(context), tuple(map(tuple, answers)), size)
+    return score(model, lay_out(question, Marks.of(model.config), draws=draws, seed=seed))
 
 
 def context_of(tokenizer: Tokenizer) -> list[int]:
@@ -97,9 +91,9 @@ def test_answers_get_the_likelihood_that_the_engine_gives_them(
     answers = [tokenizer.encode(text) for text in ("index = 3\n", "", "value")]
     engine = Engine(model, tokenizer, context)
 
-    scores = score(model, lay_out(Question.of(context, answers, 8), marks(model), draws=3, seed=1))
+    _, causal = scored(model, context, answers, 8, draws=3, seed="1")
 
-    assert scores.causal.tolist() == pytest.approx([engine.causal(answer) for answer in answers], abs=1e-3)
+    assert causal.tolist() == pytest.approx([engine.causal(answer) for answer in answers], abs=1e-3)
 
 
 @pytest.mark.parametrize("shift", [False, True])
@@ -113,8 +107,7 @@ def test_the_mean_over_masks_is_the_bound(
     answer = tokenizer.encode("index = ")[:3]
     expected = Engine(model, tokenizer, context).bound(answer, size)
 
-    question = Question.of(context, [answer], size)
-    means = [float(score(model, lay_out(question, marks(model), draws=2, seed=seed)).canvas[0]) for seed in range(100)]
+    means = [float(scored(model, context, [answer], size, draws=2, seed=str(seed))[0, 0]) for seed in range(100)]
 
     mean = sum(means) / len(means)
     deviation = (sum((each - mean) ** 2 for each in means) / len(means)) ** 0.5
@@ -128,9 +121,9 @@ def test_one_mask_is_scored_as_the_engine_reads_that_canvas(
     context = context_of(tokenizer)
     answer = tokenizer.encode("result = value(1)\n")
     part = [*answer, tokenizer.end]
-    hidden = hidden_places(len(part), draw_seed(key_of(context, answer), draw_seed(key_of(context, answer), 5, 0), 0))
+    hidden = hidden_places(len(part), random.Random(f"5 {tuple(answer)}"))
 
-    said = float(score(model, lay_out(Question.of(context, [answer], 24), marks(model), draws=1, seed=5)).canvas[0])
+    said = float(scored(model, context, [answer], 24, draws=1, seed="5")[0, 0])
 
     expected = Engine(model, tokenizer, context).canvas([], part, hidden, 24) * len(part) / len(hidden)
     assert said == pytest.approx(expected, abs=1e-3)
@@ -143,48 +136,32 @@ def test_other_answers_to_a_question_change_nothing(
     context = context_of(tokenizer)
     answer, other = tokenizer.encode("index"), tokenizer.encode("self.items = 5\n")
 
-    alone, beside = (
-        score(model, lay_out(Question.of(context, answers, 8), marks(model), draws=4, seed=9))
-        for answers in ([answer], [other, answer])
-    )
+    alone, beside = (scored(model, context, answers, 8, draws=4, seed="9") for answers in ([answer], [other, answer]))
 
-    assert float(alone.canvas[0]) == pytest.approx(float(beside.canvas[1]), abs=1e-4)
-    assert float(alone.causal[0]) == pytest.approx(float(beside.causal[1]), abs=1e-4)
+    assert alone[:, 0].tolist() == pytest.approx(beside[:, 1].tolist(), abs=1e-4)
 
 
 def test_a_canvas_never_sees_what_it_hides(model_maker: Callable[..., Transformer], tokenizer: Tokenizer) -> None:
     """The clean copy that the causal mode reads may say anything."""
     model = model_maker()
-    question = Question.of(context_of(tokenizer), [tokenizer.encode("index = 3\n")], 16)
-    layout = lay_out(question, marks(model), draws=4, seed=0)
-    garbled = replace(layout, ids=np.where(layout.order >= 0, tokenizer.near, layout.ids))
+    question = Question(tuple(context_of(tokenizer)), (tuple(tokenizer.encode("index = 3\n")),), 16)
+    layout = lay_out(question, Marks.of(model.config), draws=4, seed="0")
+    garbled = replace(layout, ids=np.where(layout.causal, tokenizer.near, layout.ids))
 
     clean, other = score(model, layout), score(model, garbled)
 
-    assert float(clean.canvas[0]) == float(other.canvas[0])
-    assert float(clean.causal[0]) != float(other.causal[0])
-
-
-def test_masks_depend_on_the_answer_the_run_and_the_draw_alone() -> None:
-    key = key_of([1, 2], [3])
-    assert hidden_places(9, draw_seed(key, 0, 4)) == hidden_places(9, draw_seed(key, 0, 4))
-    others = {draw_seed(key, 0, 4), draw_seed(key, 1, 4), draw_seed(key, 0, 5), draw_seed(key_of([1], [2, 3]), 0, 4)}
-    assert len(others) == 4
+    assert float(clean[0, 0]) == float(other[0, 0])
+    assert float(clean[1, 0]) != float(other[1, 0])
 
 
 def test_every_number_of_hidden_tokens_is_as_likely() -> None:
-    sizes = [len(hidden_places(4, splitmix64(seed * 3 + draw), draw, 3)) for seed in range(800) for draw in range(3)]
+    rng = random.Random(0)
+    sizes = [len(hidden_places(4, rng, draw, 3)) for _ in range(800) for draw in range(3)]
     assert all(sizes.count(size) / len(sizes) == pytest.approx(0.25, abs=0.03) for size in (1, 2, 3, 4))
 
 
 def test_silence_at_a_hole_needs_one_draw() -> None:
-    assert (draw_count(1, 8), draw_count(2, 8)) == (1, 8)
-
-
-def test_the_generator_of_seeds_is_the_published_one() -> None:
-    """The first outputs of splitmix64 for seed 1234567 (Vigna's reference implementation)."""
-    golden = 0x9E3779B97F4A7C15
-    assert [splitmix64(1234567 + at * golden & (1 << 64) - 1) for at in range(2)] == [
-        6457827717110365317,
-        3203168211198807973,
-    ]
+    question = Question((1, 2), ((), (3,)), 4)
+    layout = lay_out(question, Marks(7, 8, 1), draws=5, seed="0")
+    assert int((layout.slots == 0).sum()) == 1
+    assert len(layout.ids) == 2 + 4 + 1 + 5 * 4

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from calomel.engine.config import ModelConfig
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.alignment.loss import Question
 
 Kind = Literal["fill", "edit"]
+Fate = Literal["accepted", "partly", "rejected"]
 
 
 class AlignmentError(ValueError):
@@ -42,18 +43,10 @@ class Preference:
     group: str = ""
     max_context: int = 0
 
-    @property
-    def silent(self) -> bool:
-        """The answer leaves everything as it is."""
-        return self.answer == silence(self.parts)
-
 
 def silence(parts: PromptParts) -> str:
     """The answer that leaves everything as it is."""
     return "" if parts.region is None else parts.region.text
-
-
-Fate = Literal["accepted", "partly", "rejected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,24 +72,12 @@ class Judged:
     max_context: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Lessons:
-    """What one judged suggestion teaches besides itself, as weights; 0 leaves a lesson out.
-
-    Attributes:
-        silence: all suggestions were rejected: leaving everything as it is would have been right.
-        wanted: all were rejected: what the person wrote instead would have been right.
-        unsilence: one was accepted: leaving everything as it is would have been wrong.
-        partly: a suggestion of which a part was taken is desirable.
-    """
-
-    silence: float = 0.5
-    wanted: float = 0.5
-    unsilence: float = 0.5
-    partly: float = 0.5
+# What a suggestion teaches besides itself counts half, and so does one of which a part was taken.
+_BESIDES: Final = 0.5
+_PARTLY: Final = 0.5
 
 
-def preferences_of(judged: Iterable[Judged], lessons: Lessons) -> Iterator[Preference]:
+def preferences_of(judged: Iterable[Judged]) -> Iterator[Preference]:
     """The suggestions themselves, and the answers that would have been right or wrong in their place.
 
     Silence is right where every suggestion to a question was rejected, and is counted once for all of them. A
@@ -108,83 +89,45 @@ def preferences_of(judged: Iterable[Judged], lessons: Lessons) -> Iterator[Prefe
             questions.setdefault(each.parts, []).append(each)
     for suggestions in questions.values():
         for each in suggestions:
-            weight = lessons.partly if each.fate == "partly" else 1.0
-            yield from _preference(each, each.answer, each.fate != "rejected", weight)
+            yield _preference(each, each.answer, desirable=each.fate != "rejected")
         taken = [each for each in suggestions if each.fate != "rejected"]
         surest = max(taken or suggestions, key=lambda each: (each.fate == "accepted", each.certainty))
         nothing = silence(surest.parts)
-        if taken:
-            weight = lessons.partly if surest.fate == "partly" else 1.0
-            yield from _preference(surest, nothing, False, lessons.unsilence * weight)
-            continue
-        yield from _preference(surest, nothing, True, lessons.silence)
+        yield _preference(surest, nothing, desirable=not taken, weight=_BESIDES)
         answers = {nothing, *(each.answer for each in suggestions)}
-        for wanted in dict.fromkeys(each.wanted for each in suggestions):
+        for wanted in () if taken else dict.fromkeys(each.wanted for each in suggestions):
             if wanted is not None and wanted not in answers:
-                yield from _preference(surest, wanted, True, lessons.wanted)
+                yield _preference(surest, wanted, desirable=True, weight=_BESIDES)
 
 
-def _preference(judged: Judged, answer: str, desirable: bool, weight: float) -> Iterator[Preference]:  # noqa: FBT001
-    weight *= judged.certainty
-    if weight > 0:
-        yield Preference(judged.parts, judged.kind, answer, desirable, weight, judged.group, judged.max_context)
+def _preference(judged: Judged, answer: str, *, desirable: bool, weight: float = 1.0) -> Preference:
+    weight *= judged.certainty * (_PARTLY if judged.fate == "partly" else 1.0)
+    return Preference(judged.parts, judged.kind, answer, desirable, weight, judged.group, judged.max_context)
 
 
-@dataclass(frozen=True, slots=True)
-class Enough:
-    """How much there must be to learn from.
-
-    Attributes:
-        judged: suggestions in all; a minibatch of fewer than eight has no origin worth the name, and a run has dozens.
-        each: of them taken, and of them rejected.
-    """
-
-    judged: int = 200
-    each: int = 40
-
-    def check(self, judged: Iterable[Judged]) -> None:
-        """Raise AlignmentError, saying how many there are and how many are needed."""
-        fates = [each.fate for each in judged if each.answer != silence(each.parts)]
-        rejected = fates.count("rejected")
-        taken = len(fates) - rejected
-        if len(fates) < self.judged or min(taken, rejected) < self.each:
-            raise AlignmentError(
-                f"there are {len(fates)} judged suggestions with text, {taken} of them taken and {rejected} rejected; "
-                f"alignment needs {self.judged}, of either kind {self.each}"
-            )
+# A minibatch of fewer than eight has no origin worth the name, and a run has dozens of them.
+NEEDED: Final = 200
+NEEDED_OF_EACH: Final = 40
 
 
-# Weighted desirable : undesirable, as the authors of KTO advise.
-LOWEST: Final = 1.0
-HIGHEST: Final = 4 / 3
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """Weights of the two sides.
-
-    Attributes:
-        desirable, undesirable: what the loss of an answer is multiplied by.
-        ratio: of the weighted sums.
-    """
-
-    desirable: float
-    undesirable: float
-    ratio: float
-
-    @property
-    def warning(self) -> str | None:
-        """What to tell who chose these weights; None when they are good."""
-        if LOWEST - 1e-9 <= self.ratio <= HIGHEST + 1e-9:
-            return None
-        return (
-            f"desirable answers weigh {self.ratio:.2f} times the undesirable ones, outside of 1 to 4/3: "
-            "without --desirable-weight and --undesirable-weight they are balanced"
+def check_enough(judged: Iterable[Judged]) -> None:
+    """Raise AlignmentError, saying how many suggestions there are and how many are needed."""
+    fates = [each.fate for each in judged if each.answer != silence(each.parts)]
+    rejected = fates.count("rejected")
+    taken = len(fates) - rejected
+    if len(fates) < NEEDED or min(taken, rejected) < NEEDED_OF_EACH:
+        raise AlignmentError(
+            f"there are {len(fates)} judged suggestions with text, {taken} of them taken and {rejected} rejected; "
+            f"alignment needs {NEEDED}, of either kind {NEEDED_OF_EACH}"
         )
 
 
-def balance(preferences: Sequence[Preference], desirable: float | None, undesirable: float | None) -> Balance:
-    """The weights to use; what is None is chosen so that the ratio lies in the middle of what is advised.
+# Weighted desirable : undesirable. The authors of KTO advise 1 to 4/3.
+_RATIO: Final = 7 / 6
+
+
+def balance(preferences: Sequence[Preference]) -> tuple[float, float]:
+    """What desirable and undesirable answers are multiplied by, so that the former weigh 7/6 of the latter.
 
     Raises AlignmentError when one side is missing.
     """
@@ -192,25 +135,9 @@ def balance(preferences: Sequence[Preference], desirable: float | None, undesira
     unwanted = sum(each.weight for each in preferences if not each.desirable)
     if not wanted or not unwanted:
         raise AlignmentError("all answers are desirable, or none: there is nothing to tell apart")
-    middle = (LOWEST + HIGHEST) / 2
-    if undesirable is None:
-        # Neither is multiplied by more than 1 unless somebody says so.
-        undesirable = (
-            min(1.0, wanted / unwanted / middle) if desirable is None else desirable * wanted / unwanted / middle
-        )
-    if desirable is None:
-        desirable = middle * undesirable * unwanted / wanted
-    return Balance(
-        desirable, undesirable, desirable * wanted / (undesirable * unwanted) if undesirable else float("inf")
-    )
-
-
-Scale = Literal["sum", "token"]
-
-# KTO's and ELBO-KTO's own; of sums over an answer's tokens.
-_BETA_OF_SUMS: Final = 0.1
-# So many tokens an answer has, roughly: the same slope at the origin for a typical one.
-_TOKENS: Final = 20
+    # Neither is multiplied by more than 1.
+    undesirable = min(1.0, wanted / unwanted / _RATIO)
+    return _RATIO * undesirable * unwanted / wanted, undesirable
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,16 +150,8 @@ class AlignConfig:
         epochs: how often every answer is seen; each time with other masks.
         batch: questions in a minibatch; each has two answers or three.
         draws: masks of an answer in each epoch.
-        beta: of the loss; None for the one that belongs to `scale`.
-        scale: rewards are sums over an answer's tokens (`sum`; a long answer saturates first: its reward is many
-            times a short one's), or means (`token`; length tells nothing, but a token of a short answer counts more).
-        canvas: weight of the loss on canvases.
-        causal: weight of the loss on exact likelihoods, by which drafts and edits are judged. Behind six steps on nano
-            their margin is 1.6 nats with it and 0.6 without, that of canvases the same.
-        desirable, undesirable: weights of the two kinds of answers; None for balance.
+        beta: slope of the loss; KTO's and ELBO-KTO's own, for sums over an answer's tokens.
         warmup: share of the steps on which the learning rate rises.
-        weight_decay: of AdamW.
-        max_grad_norm: longer gradients are cut to this.
         context: tokens of prompt at most, where a question does not say fewer.
         longest: answers of more tokens are left out.
         fill_canvas, edit_canvas: tokens of a canvas, as inference has them.
@@ -247,15 +166,8 @@ class AlignConfig:
     epochs: int = 2
     batch: int = 8
     draws: int = 4
-    beta: float | None = None
-    scale: Scale = "sum"
-    canvas: float = 1.0
-    causal: float = 1.0
-    desirable: float | None = None
-    undesirable: float | None = None
+    beta: float = 0.1
     warmup: float = 0.1
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
     context: int = 1024
     longest: int = 128
     fill_canvas: int = 16
@@ -265,29 +177,6 @@ class AlignConfig:
     seed: int = 0
     threads: int = 0
     checkpoint_minutes: float = 5.0
-
-    def __post_init__(self) -> None:
-        """Raises AlignmentError for numbers that make no sense together."""
-        if self.canvas <= 0 and self.causal <= 0:
-            raise AlignmentError("both losses have no weight: nothing would be learned")
-        if min(self.epochs, self.batch, self.draws, self.held_out_draws, self.fill_canvas, self.edit_canvas) < 1:
-            raise AlignmentError("epochs, batch, draws and canvases must be 1 or more")
-        if not 0 <= self.held_out < 1:
-            raise AlignmentError("the share that is held out must be 0 or more, and less than 1")
-
-    @property
-    def slope(self) -> float:
-        """Beta as it is used."""
-        if self.beta is not None:
-            return self.beta
-        return _BETA_OF_SUMS if self.scale == "sum" else _BETA_OF_SUMS * _TOKENS
-
-    def fingerprint(self) -> str:
-        """A run that is resumed has the same."""
-        fields = asdict(self)
-        for name in ("threads", "checkpoint_minutes"):
-            del fields[name]
-        return json.dumps(fields, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,16 +212,15 @@ class Renderer:
         too_long: how many answers were left out.
     """
 
-    def __init__(self, tokenizer: Tokenizer, config: AlignConfig, *, positions: int, max_canvas: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, config: AlignConfig, model: ModelConfig) -> None:
         self.too_long = 0
         self._tokenizer = tokenizer
         self._renderer = ContextRenderer(tokenizer)
         self._config = config
-        self._positions = positions
-        self._canvas: dict[Kind, int] = {
-            "fill": min(config.fill_canvas, max_canvas),
-            "edit": min(config.edit_canvas, max_canvas),
-        }
+        largest = model.diffusion.max_canvas
+        self._canvas = {"fill": min(config.fill_canvas, largest), "edit": min(config.edit_canvas, largest)}
+        # An answer and a canvas need room behind the prompt.
+        self._context = min(config.context, model.max_position_embeddings - config.longest - max(self._canvas.values()))
 
     def lessons(self, preferences: Iterable[Preference], *, with_silence: bool = False) -> list[Lesson]:
         """Lessons in the order of their first preference; answers that are too long are left out.
@@ -345,9 +233,8 @@ class Renderer:
         """
         asked: dict[tuple[int, ...], _Asked] = {}
         for each in preferences:
-            size = min(each.max_context or self._config.context, self._config.context)
-            room = self._config.longest + max(self._canvas.values())
-            context = self._renderer.render(each.parts, min(size, self._positions - room)).context
+            size = min(each.max_context or self._context, self._context)
+            context = self._renderer.render(each.parts, size).context
             known = asked.setdefault(context, _Asked(each.kind, silence(each.parts)))
             known.answers.setdefault(each.answer, [0.0, 0.0])[each.desirable] += each.weight
             if with_silence:
@@ -356,23 +243,23 @@ class Renderer:
         return [lesson for lesson in lessons if any(lesson.weights)]
 
     def _lesson(self, context: tuple[int, ...], asked: _Asked) -> Lesson:
-        judged: list[tuple[list[int], bool, float, bool]] = []
-        for text, weights in asked.answers.items():
-            ids = self._tokenizer.encode(text)
+        answers: list[tuple[int, ...]] = []
+        desirable: list[bool] = []
+        weights: list[float] = []
+        silent: int | None = None
+        for text, sides in asked.answers.items():
+            ids = tuple(self._tokenizer.encode(text))
             if len(ids) >= self._config.longest:
                 self.too_long += 1
                 continue
-            quiet = text == asked.silence
-            sides = [(side, weight) for side, weight in enumerate(weights) if weight] or [(1, 0.0)]
-            judged += [(ids, bool(side), weight, quiet) for side, weight in sides]
-        silent = [number for number, each in enumerate(judged) if each[3]]
-        return Lesson(
-            question=Question.of(context, [each[0] for each in judged], self._canvas[asked.kind]),
-            desirable=tuple(each[1] for each in judged),
-            weights=tuple(each[2] for each in judged),
-            silence=silent[0] if silent else None,
-            kind=asked.kind,
-        )
+            if text == asked.silence:
+                silent = len(answers)
+            for good in [good for good in (False, True) if sides[good]] or [True]:
+                answers.append(ids)
+                desirable.append(good)
+                weights.append(sides[good])
+        question = Question(context, tuple(answers), self._canvas[asked.kind])
+        return Lesson(question, tuple(desirable), tuple(weights), silent, asked.kind)
 
 
 def split(

@@ -15,9 +15,8 @@ An answer of L tokens, its end among them, has the bound
     B = E over l ~ U{1..L}, sets of l tokens:  L / l * sum of log p(hidden token | the others)
 
 estimated without replacement (fixed-l; ELBO-KTO, arXiv 2510.23658). The sizes of one pass' draws are spread evenly over
-1..L, which leaves each of them uniform, so the mean unbiased, and takes away most of its variance. Draws come from a
-64-bit seed of their own each (splitmix64): who knows the answer knows its masks, so nothing of them is stored, and
-policy and reference see the same.
+1..L, which leaves each of them uniform, so the mean unbiased, and takes away most of its variance. Policy and reference
+score the same rows.
 
 The loss is Kahneman-Tversky optimisation of rewards (arXiv 2402.01306, 2510.23658):
 
@@ -29,7 +28,6 @@ The loss is Kahneman-Tversky optimisation of rewards (arXiv 2402.01306, 2510.236
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,68 +43,26 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig
 from calomel.engine.transformer import Transformer
 
-_WORD: Final = (1 << 64) - 1
-_GOLDEN: Final = 0x9E3779B97F4A7C15
+# The scores of an answer, in this order.
+MODES: Final = ("canvas", "causal")
 
 
-def splitmix64(state: int) -> int:
-    """One output of splitmix64 (Steele et al. 2014) at `state`: seeds that differ in one bit give unrelated streams."""
-    mixed = (state + _GOLDEN) & _WORD
-    mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
-    mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _WORD
-    return mixed ^ (mixed >> 31)
-
-
-def key_of(context: Sequence[int], answer: Sequence[int]) -> str:
-    """Names an answer to a prompt, 16 hexadecimal digits; the same in every run."""
-    said = ",".join(map(str, context)) + "|" + ",".join(map(str, answer))
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
-def draw_seed(key: str, seed: int, number: int) -> int:
-    """The seed of draw `number` of the answer `key` in a run with `seed`."""
-    return splitmix64(splitmix64(int(key, 16) ^ splitmix64(seed & _WORD)) ^ number)
-
-
-def draw_count(length: int, draws: int) -> int:
-    """How many draws an answer of `length` tokens needs: of one token there is only one mask."""
-    return 1 if length == 1 else draws
-
-
-def hidden_places(length: int, seed: int, stratum: int = 0, strata: int = 1) -> tuple[int, ...]:
+def hidden_places(length: int, rng: random.Random, stratum: int = 0, strata: int = 1) -> tuple[int, ...]:
     """Which of `length` places one draw hides, in order.
 
     Args:
         length: L, at least 1.
-        seed: of this draw.
+        rng: draws them.
         stratum: the draw's number within its pass.
         strata: draws of the pass.
     """
-    rng = random.Random(seed)
     size = min(length, 1 + int(length * (stratum + rng.random()) / strata))
     return tuple(sorted(rng.sample(range(length), size)))
 
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer in tokens.
-
-    Attributes:
-        ids: without the end.
-        key: names the answer to its prompt.
-    """
-
-    ids: tuple[int, ...]
-    key: str
-
-    @property
-    def length(self) -> int:
-        """Tokens, the end included."""
-        return len(self.ids) + 1
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +71,13 @@ class Question:
 
     Attributes:
         context: ends with the middle mark.
-        answers: A of them.
+        answers: A of them, without their ends.
         canvas: how long a canvas is.
     """
 
     context: tuple[int, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[tuple[int, ...], ...]
     canvas: int
-
-    @classmethod
-    def of(cls, context: Sequence[int], answers: Sequence[Sequence[int]], canvas: int) -> Question:
-        """With the answers' keys."""
-        return cls(tuple(context), tuple(Answer(tuple(ids), key_of(context, ids)) for ids in answers), canvas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +95,26 @@ class Marks:
     shift: int
     memory: MemoryConfig | None = None
 
+    @classmethod
+    def of(cls, config: ModelConfig) -> Marks:
+        """Those of a model."""
+        diffusion = config.diffusion
+        return cls(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift), config.memory)
+
     def text(self, tokens: Sequence[int], known: int) -> Ints:
         """What the rows behind the first `known` of a prompt and its answer read as text: [rows, REACH + 1]."""
+        runs = self.memory.text(tokens, known, len(tokens)) if self.memory is not None else []
+        return np.concatenate([*map(_windows, runs), np.zeros((0, REACH + 1), dtype=np.int64)])
+
+    def canvas_text(self, known: Sequence[int], shown: Sequence[int]) -> Ints:
+        """The same of a canvas behind the tokens `known`, the last of which heads a shifted one."""
         if self.memory is None:
-            return np.zeros((len(tokens) - known, REACH + 1), dtype=np.int64)
-        runs = [np.array(run) for run in self.memory.text(tokens, known, len(tokens))]
-        windows = [np.lib.stride_tricks.sliding_window_view(run, REACH + 1) for run in runs]
-        return np.concatenate([*windows, np.zeros((0, REACH + 1), dtype=np.int64)])
+            return np.zeros((0, REACH + 1), dtype=np.int64)
+        return _windows([*self.memory.before(known, len(known), REACH + self.shift), *shown[self.shift :]])
+
+
+def _windows(run: Sequence[int]) -> Ints:
+    return np.lib.stride_tricks.sliding_window_view(np.array(run), REACH + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,157 +124,118 @@ class Layout:
     Attributes:
         context: C.
         ids, positions: [T]; text: [T, REACH + 1], see `calomel.engine.memory`.
-        canvas: [T] names the canvas that a row belongs to; rows of one canvas see each other. 0 for none.
-        owner: [T] which answer a row belongs to; -1 for the prompt.
-        sees: [T] how many rows of the prompt a row sees; of rows of the prompt, those up to itself.
-        causal: [T] how many causal rows of its own answer a row sees, from the first one on.
-        order: [T] the number of a causal row within its answer; -1 for other rows.
-        scored: [N] rows to read; targets [N] what they should say; weights [N]; slots [N] the sum each belongs to:
-            `answer * draws + draw` for canvases, `answers * draws + answer` for the causal mode.
-        answers, draws: A and K; the sums are A * K + A.
-        scale: [A * K] how many times a sum counts in the mean over an answer's draws, 0 or 1 / its draws.
+        visible: [T - C, T] which rows a row of an answer sees, were there no sliding window.
+        causal: [T] whether a row belongs to an answer's causal form.
+        scored: [N] rows to read; targets [N] what they should say; weights [N]; slots [N] the score each belongs to:
+            `answer` for canvases, `answers + answer` for the causal mode.
+        answers: A.
     """
 
     context: int
     ids: Ints
     positions: Ints
     text: Ints
-    canvas: Ints
-    owner: Ints
-    sees: Ints
-    causal: Ints
-    order: Ints
+    visible: Bools
+    causal: Bools
     scored: Ints
     targets: Ints
     weights: Floats
     slots: Ints
     answers: int
-    draws: int
-    scale: Floats
 
 
-def lay_out(question: Question, marks: Marks, *, draws: int, seed: int, number: int = 0) -> Layout:
-    """The rows of `question` with `draws` draws an answer; pass `number` has draws of its own."""
-    rows = _Rows(len(question.context))
-    for index, token in enumerate(question.context):
-        rows.add(token, index, sees=index + 1)
-    rows.texts.append(marks.text(question.context, 0))
-    count = len(question.answers)
-    scale = np.zeros((count, draws), dtype=np.float32)
+def lay_out(question: Question, marks: Marks, *, draws: int, seed: str) -> Layout:
+    """The rows of `question` with `draws` draws an answer, which follow from the answer and the seed."""
+    rows = _Rows(question, marks)
     for at, answer in enumerate(question.answers):
-        _causal(rows, at, answer, marks, slot=count * draws + at)
-        rows.texts.append(marks.text((*question.context, *answer.ids), rows.context))
-        needed = draw_count(answer.length, draws)
-        scale[at, :needed] = 1 / needed
-        for draw in range(needed):
-            own = _Draw(draw_seed(answer.key, seed, number * draws + draw), draw, needed)
-            _draw_canvases(rows, at, answer, marks, own, size=question.canvas, slot=at * draws + draw)
-    return rows.layout(count, draws, scale.reshape(-1))
-
-
-@dataclass(frozen=True, slots=True)
-class _Draw:
-    seed: int
-    number: int
-    of: int
-
-
-def _causal(rows: _Rows, at: int, answer: Answer, marks: Marks, *, slot: int) -> None:
-    before = rows.context - 1
-    for index, token in enumerate(answer.ids):
-        rows.score(before, token, 1.0, slot)
-        before = rows.add(token, rows.context + index, owner=at, sees=rows.context, causal=index + 1, order=index)
-    rows.score(before, marks.end, 1.0, slot)
-
-
-def _draw_canvases(rows: _Rows, at: int, answer: Answer, marks: Marks, draw: _Draw, *, size: int, slot: int) -> None:
-    wanted = (*answer.ids, marks.end)
-    for first in range(0, len(wanted), size):
-        part = wanted[first : first + size]
-        hidden = hidden_places(len(part), draw_seed(answer.key, draw.seed, first), draw.number, draw.of)
-        known = (set(range(len(part))) - set(hidden)) - {len(wanted) - 1 - first}
-        shown = [part[place] if place in known else marks.mask for place in range(size)]
-        if marks.shift:
-            shown = [answer.ids[first - 1] if first else rows.last_of_context, *shown[:-1]]
-        canvas = rows.new_canvas()
-        # With shifted logits a canvas holds the last known token as its own first row.
-        sees = rows.context - (marks.shift if not first else 0)
-        causal = max(0, first - marks.shift)
-        start = rows.context + first - marks.shift
-        begin = len(rows.ids)
-        final = (*rows.ids[: rows.context], *answer.ids[:first])
-        rows.texts.append(_canvas_text(final, shown, marks))
-        for place, token in enumerate(shown):
-            rows.add(token, start + place, owner=at, sees=sees, causal=causal, canvas=canvas)
-        for place in hidden:
-            rows.score(begin + place, part[place], len(part) / len(hidden), slot)
-
-
-def _canvas_text(known: Sequence[int], shown: Sequence[int], marks: Marks) -> Ints:
-    """What the rows of a canvas read as text behind the tokens `known`, the last of which heads a shifted one."""
-    if marks.memory is None:
-        return np.zeros((len(shown), REACH + 1), dtype=np.int64)
-    before = marks.memory.before(known, len(known), REACH + marks.shift)
-    return np.lib.stride_tricks.sliding_window_view(np.array([*before, *shown[marks.shift :]]), REACH + 1)
+        rng = random.Random(f"{seed} {answer}")
+        first = rows.causal(at, answer)
+        # Of the end alone there is only one mask.
+        count = draws if answer else 1
+        for draw in range(count):
+            rows.canvases(at, answer, first, rng, draw, count)
+    return rows.layout()
 
 
 class _Rows:
     """Rows while they are written."""
 
-    def __init__(self, context: int) -> None:
-        self.context = context
-        self.ids: list[int] = []
-        self.texts: list[Ints] = []
-        self._columns: list[tuple[int, int, int, int, int, int]] = []
+    def __init__(self, question: Question, marks: Marks) -> None:
+        self._question = question
+        self._marks = marks
+        self._context = len(question.context)
+        self._ids = list(question.context)
+        self._positions = list(range(self._context))
+        self._texts = [marks.text(question.context, 0)]
+        # Of each row of an answer, the ranges of rows that it sees.
+        self._sees: list[tuple[tuple[int, int], ...]] = []
+        self._causal: list[int] = []
         self._scores: list[tuple[int, int, float, int]] = []
-        self._canvases = 0
 
-    @property
-    def last_of_context(self) -> int:
-        return self.ids[self.context - 1]
+    def causal(self, at: int, answer: tuple[int, ...]) -> int:
+        """Write the answer number `at` for the causal mode; returns its first row."""
+        first, row = len(self._ids), self._context - 1
+        slot = len(self._question.answers) + at
+        for index, token in enumerate(answer):
+            self._scores.append((row, token, 1.0, slot))
+            row = len(self._ids)
+            self._causal.append(row)
+            self._add(token, self._context + index, ((0, self._context), (first, row + 1)))
+        self._scores.append((row, self._marks.end, 1.0, slot))
+        self._texts.append(self._marks.text((*self._question.context, *answer), self._context))
+        return first
 
-    def new_canvas(self) -> int:
-        self._canvases += 1
-        return self._canvases
+    def canvases(
+        self, at: int, answer: tuple[int, ...], causal: int, rng: random.Random, draw: int, draws: int
+    ) -> None:
+        """Write one draw of an answer whose causal form begins in row `causal`."""
+        marks, size = self._marks, self._question.canvas
+        wanted = (*answer, marks.end)
+        for first in range(0, len(wanted), size):
+            part = wanted[first : first + size]
+            hidden = hidden_places(len(part), rng, draw, draws)
+            open_ = {place for place in range(len(part)) if place not in hidden and first + place < len(answer)}
+            shown = [part[place] if place in open_ else marks.mask for place in range(size)]
+            final = (*self._question.context, *answer[:first])
+            if marks.shift:
+                shown = [final[-1], *shown[:-1]]
+            begin = len(self._ids)
+            # With shifted logits a canvas holds the last known token as its own first row.
+            known = (0, self._context - (0 if first else marks.shift))
+            done = (causal, causal + max(0, first - marks.shift))
+            for place, token in enumerate(shown):
+                self._add(token, len(final) - marks.shift + place, (known, done, (begin, begin + size)))
+            self._texts.append(marks.canvas_text(final, shown))
+            for place in hidden:
+                self._scores.append((begin + place, part[place], len(part) / len(hidden) / draws, at))
 
-    def add(
-        self,
-        token: int,
-        position: int,
-        *,
-        sees: int,
-        owner: int = -1,
-        causal: int = 0,
-        canvas: int = 0,
-        order: int = -1,
-    ) -> int:
-        self.ids.append(token)
-        self._columns.append((position, canvas, owner, sees, causal, order))
-        return len(self.ids) - 1
+    def _add(self, token: int, position: int, sees: tuple[tuple[int, int], ...]) -> None:
+        self._ids.append(token)
+        self._positions.append(position)
+        self._sees.append(sees)
 
-    def score(self, row: int, target: int, weight: float, slot: int) -> None:
-        self._scores.append((row, target, weight, slot))
-
-    def layout(self, answers: int, draws: int, scale: Floats) -> Layout:
-        positions, canvas, owner, sees, causal, order = np.array(self._columns, dtype=np.int64).T
+    def layout(self) -> Layout:
+        total = len(self._ids)
+        visible = np.zeros((len(self._sees), total), dtype=np.bool_)
+        for row, ranges in enumerate(self._sees):
+            for start, end in ranges:
+                visible[row, start:end] = True
+        causal = np.zeros(total, dtype=np.bool_)
+        causal[self._causal] = True
         scored, targets, weights, slots = zip(*self._scores, strict=True)
+        text = np.concatenate(self._texts)
         return Layout(
-            context=self.context,
-            ids=np.array(self.ids, dtype=np.int64),
-            positions=positions,
-            text=np.concatenate(self.texts),
-            canvas=canvas,
-            owner=owner,
-            sees=sees,
+            context=self._context,
+            ids=np.array(self._ids),
+            positions=np.array(self._positions),
+            text=text if len(text) else np.zeros((total, REACH + 1), dtype=np.int64),
+            visible=visible,
             causal=causal,
-            order=order,
-            scored=np.array(scored, dtype=np.int64),
-            targets=np.array(targets, dtype=np.int64),
+            scored=np.array(scored),
+            targets=np.array(targets),
             weights=np.array(weights, dtype=np.float32),
-            slots=np.array(slots, dtype=np.int64),
-            answers=answers,
-            draws=draws,
-            scale=scale,
+            slots=np.array(slots),
+            answers=len(self._question.answers),
         )
 
 
@@ -320,8 +245,14 @@ class QuestionAttention:
     def __init__(self, config: ModelConfig, layout: Layout, device: torch.device) -> None:
         self._config = config
         self._context = layout.context
-        windows = {config.window(layer) for layer in range(config.num_hidden_layers)}
-        self._masks = {window: _masks(layout, window, device) for window in windows}
+        visible = torch.from_numpy(layout.visible).to(device)
+        positions = torch.from_numpy(layout.positions).to(device)
+        distance = positions[:, None] - positions
+        self._masks: dict[int | None, tuple[Tensor | None, Tensor]] = {None: (None, visible)}
+        if (window := config.sliding_window) is not None:
+            near, count = distance < window, layout.context
+            inner = (near & (distance >= 0))[:count, :count] if count > window else None
+            self._masks[window] = inner, visible & near[count:]
 
     def __call__(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Q [T, Hq, D], k and v [T, Hkv, D] to [T, Hq, D]."""
@@ -337,114 +268,53 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
 
 
-def _masks(layout: Layout, window: int | None, device: torch.device) -> tuple[Tensor | None, Tensor]:
-    """What a row of the prompt sees of the prompt (None: all before it), and any other row of all rows: [T - C, T]."""
-    columns = {
-        name: torch.from_numpy(getattr(layout, name)).to(device)
-        for name in ("positions", "canvas", "owner", "sees", "causal", "order")
-    }
-    count = layout.context
-    key = torch.arange(len(layout.ids), device=device)
-    row = {name: column[count:, None] for name, column in columns.items()}
-    prompt = (key < count) & (key < row["sees"])
-    same = row["owner"] == columns["owner"]
-    before = same & (columns["order"] >= 0) & (columns["order"] < row["causal"])
-    beside = (row["canvas"] > 0) & (row["canvas"] == columns["canvas"])
-    visible = prompt | before
-    inner = None
-    if window is not None:
-        visible &= row["positions"] - columns["positions"] < window
-        if count > window:
-            index = torch.arange(count, device=device)
-            distance = index[:, None] - index
-            inner = (distance >= 0) & (distance < window)
-    return inner, visible | beside
+def score(model: Transformer, layout: Layout) -> Tensor:
+    """The scores [2, A] of `layout`'s answers in nats, by `MODES`; with gradients where torch records them.
 
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """Of A answers, in nats; each is a sum over an answer's tokens, its end included.
-
-    Attributes:
-        canvas: [A] the bound, a mean over the answer's draws.
-        causal: [A] log-probability, left to right.
+    Each is a sum over an answer's tokens, its end included: the bound, a mean over the answer's draws, and the exact
+    log-probability from left to right.
     """
-
-    canvas: Tensor
-    causal: Tensor
-
-
-def score(model: Transformer, layout: Layout) -> Scores:
-    """The scores of `layout`'s answers; with gradients where torch records them."""
     device = model.embed_tokens.weight.device
-    ids, positions, text, scored, targets, weights, slots, scale = (
-        torch.from_numpy(each).to(device)
-        for each in (
-            layout.ids,
-            layout.positions,
-            layout.text,
-            layout.scored,
-            layout.targets,
-            layout.weights,
-            layout.slots,
-            layout.scale,
-        )
+    ids, positions, text, scored, targets, weights, slots = (
+        torch.from_numpy(getattr(layout, name)).to(device)
+        for name in ("ids", "positions", "text", "scored", "targets", "weights", "slots")
     )
     hidden = model(ids, positions, QuestionAttention(model.config, layout, device), text)
     said = -F.cross_entropy(model.logits(hidden[scored]), targets, reduction="none")
-    canvases = layout.answers * layout.draws
-    sums = torch.zeros(canvases + layout.answers, device=device).index_add(0, slots, said * weights)
-    canvas = (sums[:canvases] * scale).view(layout.answers, layout.draws).sum(1)
-    return Scores(canvas, sums[canvases:])
+    sums = torch.zeros(2 * layout.answers, device=device).index_add(0, slots, said * weights)
+    return sums.view(2, layout.answers)
 
 
-# Beyond so many units the sigmoid is flat: such an answer teaches nothing more.
-SATURATED: Final = (6.0, 8.0)
+def losses(rewards: Tensor, desirable: Tensor, weights: Tensor, origin: Tensor, beta: float) -> Tensor:
+    """[..., N] the loss of each answer, times its weight.
 
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """Of one minibatch, for the log.
-
-    Attributes:
-        origin: z, in nats.
-        desirable, undesirable: mean rewards.
-        accuracy: share of answers whose reward lies on their side of the origin.
-        reach: mean of |beta r|.
-        over_6, over_8: share of answers with |beta (r - z)| above that.
+    Args:
+        rewards: [..., N].
+        desirable: [N] bool.
+        weights: [N].
+        origin: [..., 1].
+        beta: how soon a reward is large enough.
     """
-
-    origin: float
-    desirable: float
-    undesirable: float
-    accuracy: float
-    reach: float
-    over_6: float
-    over_8: float
-
-    @property
-    def margin(self) -> float:
-        """How much better the desirable ones are rewarded."""
-        return self.desirable - self.undesirable
-
-
-def losses(rewards: Tensor, desirable: Tensor, weights: Tensor, origin: float, beta: float) -> Tensor:
-    """[N] the loss of each answer, times its weight; rewards and weights [N], desirable [N] bool."""
     sign = torch.where(desirable, 1.0, -1.0)
     return weights * (1 - torch.sigmoid(beta * sign * (rewards - origin)))
 
 
-def figures(rewards: Tensor, desirable: Tensor, beta: float) -> Figures:
-    """What a minibatch's rewards [N] look like; NaN for a side that is empty."""
-    origin = float(rewards.mean())
+def figures(rewards: Tensor, desirable: Tensor, beta: float) -> dict[str, float]:
+    """What a minibatch's rewards [N] look like, for the log; NaN for a side that is empty.
+
+    `accuracy` is the share of answers whose reward lies on their side of the `origin`; `over_6` and `over_8` are those
+    so many units from it, where the sigmoid is flat: such an answer teaches nothing more.
+    """
+    origin = rewards.mean()
     above = beta * (rewards - origin)
-    low, high = SATURATED
-    return Figures(
-        origin=origin,
-        desirable=float(rewards[desirable].mean()),
-        undesirable=float(rewards[~desirable].mean()),
-        accuracy=float(((above > 0) == desirable).float().mean()),
-        reach=float((beta * rewards).abs().mean()),
-        over_6=float((above.abs() > low).float().mean()),
-        over_8=float((above.abs() > high).float().mean()),
-    )
+    good, bad = rewards[desirable].mean(), rewards[~desirable].mean()
+    found = {
+        "origin": origin,
+        "desirable": good,
+        "undesirable": bad,
+        "margin": good - bad,
+        "accuracy": ((above > 0) == desirable).float().mean(),
+        "over_6": (above.abs() > 6).float().mean(),  # noqa: PLR2004
+        "over_8": (above.abs() > 8).float().mean(),  # noqa: PLR2004
+    }
+    return {name: float(value) for name, value in found.items()}

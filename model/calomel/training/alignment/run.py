@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
@@ -18,10 +20,10 @@ from torch import Tensor
 from calomel.engine.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_checkpoint, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
+from calomel.selectivity.fit import auroc
 from calomel.storage import write_whole
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Lesson, Preference, Renderer, balance, split
-from calomel.training.alignment.evaluation import MODES, Alignment, Reference, References, evaluate
-from calomel.training.alignment.loss import Figures, Layout, Marks, Scores, figures, lay_out, losses, score
+from calomel.training.alignment.loss import MODES, Layout, Marks, figures, lay_out, losses, score
 from calomel.training.process import Interruption, progress_bar
 from calomel.training.state import Counters, load_state, save_state
 
@@ -59,9 +61,103 @@ def rounded(weights: Tensor, generator: torch.Generator) -> Tensor:
     return ((bits + chance) & ~0xFFFF).view(torch.float32)
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Means over held-out answers of one kind and one mode; NaN where there is none.
+
+    Attributes:
+        taken, rejected: score, in nats, of suggestions that were taken or rejected.
+        silence: score of leaving everything as it is, over all questions.
+        auroc: how well `score of the suggestion - score of silence` tells taken suggestions from rejected ones.
+        count: suggestions.
+    """
+
+    taken: float
+    rejected: float
+    silence: float
+    auroc: float
+    count: int
+
+
+Evaluations = dict[str, dict[str, Evaluation]]
+
+
+def evaluate(lessons: Sequence[Lesson], scores: Sequence[Tensor]) -> Evaluations:
+    """By kind (`fill`, `edit`, `all`), then by mode, of the scores [2, A]; kinds that nobody asked for are left out."""
+    found: Evaluations = {}
+    for kind in ("fill", "edit", "all"):
+        chosen = [(lesson, each) for lesson, each in zip(lessons, scores, strict=True) if kind in (lesson.kind, "all")]
+        if chosen:
+            found[kind] = {
+                mode: _evaluate([(lesson, each[row].tolist()) for lesson, each in chosen])
+                for row, mode in enumerate(MODES)
+            }
+    return found
+
+
+def _evaluate(scored: Sequence[tuple[Lesson, list[float]]]) -> Evaluation:
+    said: list[float] = []
+    above: list[float] = []
+    good: list[bool] = []
+    quiet: list[float] = []
+    for lesson, scores in scored:
+        silent = lesson.silence
+        keep = math.nan if silent is None else scores[silent]
+        quiet.append(keep)
+        silence_wanted = silent is not None and lesson.weights[silent] > 0 and lesson.desirable[silent]
+        answers = lesson.question.answers
+        for number, (weight, desirable) in enumerate(zip(lesson.weights, lesson.desirable, strict=True)):
+            is_silence = silent is not None and answers[number] == answers[silent]
+            # Where silence was right, a desirable text is what the person wrote: nobody suggested it.
+            if is_silence or not weight or (desirable and silence_wanted):
+                continue
+            said.append(scores[number])
+            above.append(scores[number] - keep)
+            good.append(desirable)
+    taken, values = np.array(good, dtype=np.bool_), np.array(said)
+    return Evaluation(
+        taken=_mean(values[taken]),
+        rejected=_mean(values[~taken]),
+        silence=_mean(np.array(quiet)),
+        auroc=auroc(np.array(above), taken.astype(np.float64)),
+        count=len(said),
+    )
+
+
+def _mean(values: np.ndarray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """What an alignment did.
+
+    Attributes:
+        checkpoint: folder of the aligned weights.
+        before, after: what the weights think of held-out answers; empty when nothing is held out. `after` is of the
+            weights as they were written.
+        steps: optimizer steps, all sessions together.
+        questions, answers: learned from.
+        left_out: answers that are too long.
+        desirable, undesirable: the weights of the two sides.
+    """
+
+    checkpoint: Path
+    before: Evaluations
+    after: Evaluations
+    steps: int
+    questions: int
+    answers: int
+    left_out: int
+    desirable: float
+    undesirable: float
+
+
 REPORT: Final = "alignment.json"
-# The pass whose masks the held-out answers are scored with; those of the epochs count from 0.
-_EVALUATION: Final = 1 << 20
+_FINGERPRINT: Final = "fingerprint"
+_WEIGHT_DECAY: Final = 0.01
+_MAX_GRAD_NORM: Final = 1.0
 
 Item = TypeVar("Item")
 
@@ -100,201 +196,141 @@ class _Run:
             torch.set_num_threads(config.threads)
         self.source, self.out, self.config = source, out, config
         self.model = load_checkpoint(source, device=device)
-        diffusion = self.model.config.diffusion
-        shift, memory = int(diffusion.logit_shift), self.model.config.memory
-        self.marks = Marks(diffusion.mask_token_id, diffusion.end_token_id, shift, memory)
-        renderer = Renderer(
-            Tokenizer.from_file(source / "tokenizer.json"),
-            config,
-            positions=self.model.config.max_position_embeddings,
-            max_canvas=diffusion.max_canvas,
-        )
+        self.reference = load_checkpoint(source, device=device).requires_grad_(requires_grad=False)
+        self.marks = Marks.of(self.model.config)
+        renderer = Renderer(Tokenizer.from_file(source / "tokenizer.json"), config, self.model.config)
         learned, held_out = split(preferences, config.held_out, config.seed)
         self.lessons = renderer.lessons(learned)
         self.held_out = renderer.lessons(held_out, with_silence=True)
         if not self.lessons:
             raise AlignmentError("there is no answer to learn from")
-        self.balance = balance(learned, config.desirable, config.undesirable)
-        self.answers = sum(sum(weight > 0 for weight in lesson.weights) for lesson in self.lessons)
+        self.sides = balance(learned)
         self.left_out = renderer.too_long
         self.console = Console(stderr=True)
-        out.mkdir(parents=True, exist_ok=True)
-        self.references = References(out / "reference.jsonl", self._fingerprint())
         self.interruption = Interruption()
 
     def go(self, *, resume: bool) -> Alignment:
-        if (self.out / "state.json").is_file() and not resume:
-            raise AlignmentError(f"{self.out} holds a run already: --resume goes on with it")
-        if self.balance.warning:
-            self.console.print(f"warning: {self.balance.warning}")
+        self._claim(resume=resume)
         with self.interruption:
-            began = self._refer()
-            parameters = [each.requires_grad_() for each in self.model.parameters()]
             optimizer = torch.optim.AdamW(
-                parameters,
+                [each.requires_grad_() for each in self.model.parameters()],
                 lr=self.config.learning_rate,
                 betas=(0.9, 0.95),
-                weight_decay=self.config.weight_decay,
+                weight_decay=_WEIGHT_DECAY,
             )
             counters = (load_state(self.out, self.model, (optimizer,)) if resume else None) or Counters()
             counters.sessions += 1
-            seen, spent = 0, -counters.seconds
-            if began:
-                seen = self._train(optimizer, counters)
-            spent += counters.seconds
-        return self._finish(counters, spent / seen if seen else float("nan"))
+            self._train(optimizer, counters)
+        return self._finish(counters)
 
-    def _refer(self) -> bool:
-        """Score everything with the weights as they came; whether that came to its end."""
-        wanted = [(lesson, number) for number in range(self.config.epochs) for lesson in self.lessons]
-        wanted += [(lesson, _EVALUATION) for lesson in self.held_out]
-        missing = [each for each in wanted if self.references.get(_keys(each[0]), each[1]) is None]
-        for lesson, number in self._shown("reference", missing):
-            if self.interruption.asked:
-                return False
-            self.references.add(_keys(lesson), number, self._scores(self.model, lesson, number))
-        return True
+    def _claim(self, *, resume: bool) -> None:
+        """Take the folder; a run that is there already must be this one."""
+        fields = asdict(self.config)
+        for name in ("threads", "checkpoint_minutes"):
+            del fields[name]
+        weights = hashlib.sha256((self.source / WEIGHTS_FILE).read_bytes()).hexdigest()
+        said = f"{weights}\n{fields}\n{self.lessons}\n{self.held_out}"
+        fingerprint = hashlib.sha256(said.encode()).hexdigest()
+        path = self.out / _FINGERPRINT
+        if path.is_file() and not resume:
+            raise AlignmentError(f"{self.out} holds a run already: --resume goes on with it")
+        if path.is_file() and path.read_text(encoding="utf-8") != fingerprint:
+            raise AlignmentError(f"{self.out} belongs to other weights or settings: choose another --out, or delete it")
+        self.out.mkdir(parents=True, exist_ok=True)
+        write_whole(path, fingerprint)
 
-    def _train(self, optimizer: torch.optim.Optimizer, counters: Counters) -> int:
-        """Take the steps that are left; returns how many answers were seen."""
-        batches = [batch for epoch in range(self.config.epochs) for batch in self._batches(epoch)]
+    def _train(self, optimizer: torch.optim.Optimizer, counters: Counters) -> None:
+        """Take the steps that are left."""
+        batches = [(epoch, batch) for epoch in range(self.config.epochs) for batch in self._batches(epoch)]
         rising = max(1, round(self.config.warmup * len(batches)))
-        saved, seen = counters.seconds, 0
-        for number, epoch, batch in self._shown(
-            "aligning", [(number, *each) for number, each in enumerate(batches)][counters.step :]
-        ):
+        saved = counters.seconds
+        for epoch, batch in self._shown("aligning", batches[counters.step :]):
             if self.interruption.asked:
                 break
             clock = time.monotonic()
+            counters.step += 1
             # Rising, then falling to a tenth: the last steps of a small run should not be its loudest.
-            left = 1 - 0.9 * max(0.0, (number + 1 - rising) / max(1, len(batches) - rising))
-            rate = self.config.learning_rate * min(1.0, (number + 1) / rising) * left
+            left = 1 - 0.9 * max(0.0, (counters.step - rising) / max(1, len(batches) - rising))
+            rate = self.config.learning_rate * min(1.0, counters.step / rising) * left
             for group in optimizer.param_groups:
                 group["lr"] = rate
             entry = self._step(optimizer, epoch, batch)
-            counters.step = number + 1
             counters.seconds += time.monotonic() - clock
-            seen += sum(sum(weight > 0 for weight in self.lessons[index].weights) for index in batch)
             self._log({"step": counters.step, "epoch": epoch, "rate": rate, **entry})
             if counters.seconds - saved > self.config.checkpoint_minutes * 60:
                 save_state(self.out, self.model, (optimizer,), counters)
                 saved = counters.seconds
         save_state(self.out, self.model, (optimizer,), counters)
-        return seen
 
-    def _batches(self, epoch: int) -> Iterator[tuple[int, list[int]]]:
+    def _batches(self, epoch: int) -> Iterator[list[int]]:
         """Minibatches of nearly one size: the origin of a small one would be a matter of chance."""
         order = list(range(len(self.lessons)))
         random.Random(f"{self.config.seed}-{epoch}").shuffle(order)
         count = max(1, round(len(order) / self.config.batch))
         for index in range(count):
-            yield epoch, order[index * len(order) // count : (index + 1) * len(order) // count]
+            yield order[index * len(order) // count : (index + 1) * len(order) // count]
 
     def _step(self, optimizer: torch.optim.Optimizer, epoch: int, batch: Sequence[int]) -> dict[str, Any]:
         """One step. The origin of rewards belongs to the whole batch, so all are known before any gradient is."""
-        layouts = [self._layout(self.lessons[index], epoch) for index in batch]
+        lessons = [self.lessons[index] for index in batch]
+        layouts = [self._layout(self.lessons[index], self.config.draws, f"{epoch}-{index}") for index in batch]
         with torch.no_grad():
-            known = [
-                self._rewards(score(self.model, layout), self.lessons[index], epoch)
-                for index, layout in zip(batch, layouts, strict=True)
-            ]
-        origins, entry = self._figures(known, batch)
-        count = sum(len(rewards["canvas"]) for rewards in known)
+            references = [score(self.reference, layout) for layout in layouts]
+            known = [score(self.model, layout) - each for layout, each in zip(layouts, references, strict=True)]
+        rewards = torch.cat(known, dim=1)
+        origins = rewards.mean(1, keepdim=True)
+        desirable = torch.tensor([good for lesson in lessons for good in lesson.desirable], device=rewards.device)
+        entry = {mode: figures(each, desirable, self.config.beta) for mode, each in zip(MODES, rewards, strict=True)}
         loss = 0.0
-        for index, layout in zip(batch, layouts, strict=True):
-            lesson = self.lessons[index]
-            part = self._loss(self._rewards(score(self.model, layout), lesson, epoch), lesson, origins) / count
+        for lesson, layout, reference in zip(lessons, layouts, references, strict=True):
+            reward = score(self.model, layout) - reference
+            good, weights = self._sides(lesson, reward.device)
+            part = losses(reward, good, weights, origins, self.config.beta).sum() / len(desirable)
             part.backward()
             loss += part.item()
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), _MAX_GRAD_NORM)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return {"loss": loss, "grad_norm": float(norm), **entry}
 
-    def _rewards(self, scores: Scores, lesson: Lesson, number: int) -> dict[str, Tensor]:
-        """By mode: [A] how much likelier each answer has become, in nats (of each token, as the settings say)."""
-        reference = self.references.get(_keys(lesson), number)
-        if reference is None:
-            raise AlignmentError("a reference score is missing")
-        lengths = torch.tensor([float(answer.length) for answer in lesson.question.answers])
-        found = {}
-        for mode in MODES:
-            now: Tensor = getattr(scores, mode)
-            reward = now - torch.tensor(getattr(reference, mode), device=now.device)
-            found[mode] = reward / lengths.to(now.device) if self.config.scale == "token" else reward
-        return found
-
-    def _loss(self, rewards: dict[str, Tensor], lesson: Lesson, origins: dict[str, float]) -> Tensor:
-        total = rewards["canvas"].new_zeros(())
-        desirable, weights = self._sides(lesson, total.device)
-        for mode, share in (("canvas", self.config.canvas), ("causal", self.config.causal)):
-            if share:
-                each = losses(rewards[mode], desirable, weights, origins[mode], self.config.slope)
-                total = total + share * each.sum()
-        return total
-
     def _sides(self, lesson: Lesson, device: torch.device) -> tuple[Tensor, Tensor]:
         """[A] which answers are desirable, and what they weigh."""
         desirable = torch.tensor(lesson.desirable, device=device)
-        weights = torch.tensor(lesson.weights, device=device)
-        return desirable, weights * torch.where(desirable, self.balance.desirable, self.balance.undesirable)
+        return desirable, torch.tensor(lesson.weights, device=device) * torch.where(desirable, *self.sides)
 
-    def _figures(
-        self, known: Sequence[dict[str, Tensor]], batch: Sequence[int]
-    ) -> tuple[dict[str, float], dict[str, Any]]:
-        desirable = torch.cat([torch.tensor(self.lessons[index].desirable) for index in batch])
-        origins, entry = {}, {}
-        for mode in MODES:
-            rewards = torch.cat([each[mode] for each in known]).cpu()
-            found: Figures = figures(rewards, desirable, self.config.slope)
-            origins[mode] = found.origin
-            entry[mode] = {**asdict(found), "margin": found.margin}
-        return origins, entry
-
-    def _finish(self, counters: Counters, seconds_per_answer: float) -> Alignment:
+    def _finish(self, counters: Counters) -> Alignment:
         """Write the weights, and ask them, as they were written, about the held-out answers."""
         folder = self.out / "checkpoint"
         export(self.model, self.source, folder, self.config.seed)
-        before = [self.references.get(_keys(lesson), _EVALUATION) for lesson in self.held_out]
-        known = [each for each in before if each is not None]
-        after: list[Reference] = []
-        if len(known) == len(self.held_out):
-            written = load_checkpoint(folder, device=self.model.embed_tokens.weight.device)
-            after = [self._scores(written, lesson, _EVALUATION) for lesson in self._shown("held out", self.held_out)]
-        lessons = self.held_out if after else []
+        written = load_checkpoint(folder, device=self.model.embed_tokens.weight.device)
+        layouts = [
+            self._layout(lesson, self.config.held_out_draws, f"held out-{index}")
+            for index, lesson in enumerate(self.held_out)
+        ]
+        with torch.no_grad():
+            before, after = (
+                evaluate(self.held_out, [score(model, layout) for layout in self._shown("held out", layouts)])
+                for model in (self.reference, written)
+            )
         alignment = Alignment(
             checkpoint=folder,
-            before=evaluate(lessons, known[: len(after)]),
-            after=evaluate(lessons, after),
+            before=before,
+            after=after,
             steps=counters.step,
             questions=len(self.lessons),
-            answers=self.answers,
+            answers=sum(weight > 0 for lesson in self.lessons for weight in lesson.weights),
             left_out=self.left_out,
-            balance=self.balance,
-            seconds_per_answer=seconds_per_answer,
+            desirable=self.sides[0],
+            undesirable=self.sides[1],
         )
-        told = {
-            **alignment.to_json(),
-            "seconds": round(counters.seconds, 1),
-            "held_out_questions": len(self.held_out),
-            "settings": asdict(self.config),
-        }
-        write_whole(self.out / REPORT, json.dumps(told, indent=2) + "\n")
+        told = {**asdict(alignment), "held_out_questions": len(self.held_out), "settings": asdict(self.config)}
+        # The folder may be moved.
+        del told["checkpoint"]
+        write_whole(self.out / REPORT, json.dumps(_plain(told), indent=2) + "\n")
         return alignment
 
-    def _scores(self, model: Transformer, lesson: Lesson, number: int) -> Reference:
-        with torch.no_grad():
-            scores = score(model, self._layout(lesson, number))
-        return Reference(tuple(scores.canvas.tolist()), tuple(scores.causal.tolist()))
-
-    def _layout(self, lesson: Lesson, number: int) -> Layout:
-        draws = self.config.held_out_draws if number == _EVALUATION else self.config.draws
-        return lay_out(lesson.question, self.marks, draws=draws, seed=self.config.seed, number=number)
-
-    def _fingerprint(self) -> str:
-        weights = hashlib.sha256((self.source / WEIGHTS_FILE).read_bytes()).hexdigest()
-        said = "\n".join(key for lesson in (*self.lessons, *self.held_out) for key in _keys(lesson))
-        return hashlib.sha256(f"{weights}\n{self.config.fingerprint()}\n{said}".encode()).hexdigest()
+    def _layout(self, lesson: Lesson, draws: int, name: str) -> Layout:
+        return lay_out(lesson.question, self.marks, draws=draws, seed=f"{self.config.seed}-{name}")
 
     def _shown(self, name: str, items: Sequence[Item]) -> Iterator[Item]:
         """The items, with a bar for whoever waits."""
@@ -306,14 +342,10 @@ class _Run:
             log.write(json.dumps(_plain(entry)) + "\n")
 
 
-def _keys(lesson: Lesson) -> tuple[str, ...]:
-    return tuple(answer.key for answer in lesson.question.answers)
-
-
 def _plain(value: Any) -> Any:
     """Numbers that JSON has, in a readable length."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, float):
-        return None if value != value else float(f"{value:.6g}")  # noqa: PLR0124  (NaN)
+        return None if math.isnan(value) else float(f"{value:.6g}")
     return value
