@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import FakeFiller, Run
 
+from calomel.cli.demo import open_log
 from calomel.cli.errors import InputError
-from calomel.cli.stage import tour
-from calomel.cli.stage.bundled import open_log
+from calomel.cli.tour import Tour
 from calomel.replay.events import Changed, Opened
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
@@ -49,7 +49,7 @@ def test_bundled_recording_is_whole_small_and_of_several_languages() -> None:
 def test_bundled_recording_is_what_its_story_makes(tmp_path: Path) -> None:
     script = ROOT / "docs" / "scripts" / "make-demo-recording"
     subprocess.run([sys.executable, script, tmp_path / "made.json"], check=True, capture_output=True)
-    bundled = ROOT / "server" / "calomel" / "cli" / "stage" / "recordings" / "inventory.recording.json"
+    bundled = ROOT / "server" / "calomel" / "cli" / "recordings" / "inventory.recording.json"
     assert bundled.read_text(encoding="utf-8") == (tmp_path / "made.json").read_text(encoding="utf-8")
 
 
@@ -91,7 +91,7 @@ def test_ctrl_c_ends_it_without_a_word_of_complaint(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tour.Tour, "_show_answers", interrupted)
+    monkeypatch.setattr(Tour, "_show_answers", interrupted)
     found = run("demo")
     assert (found.status, found.err) == (0, "")
     assert "Shown 0" in found.out

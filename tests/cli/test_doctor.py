@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from calomel.cli.checks import jsonc
-from calomel.cli.checks.editors import check_editors
-from calomel.cli.checks.model import check_model
-from calomel.cli.checks.speed import Pace
+from calomel.cli import jsonc
+from calomel.cli.checks import Pace, check_model
+from calomel.cli.editor_checks import check_editors
 from calomel.server.settings import ServerSettings
 from calomel.suggest.runtime_file import ServerRecord
 
@@ -32,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CALOMEL_PORT", "0")
-    monkeypatch.setattr("calomel.cli.checks.speed.measured", lambda _: Pace(0.3, 0.05, 2048))
+    monkeypatch.setattr("calomel.cli.checks.measured", lambda _: Pace(0.3, 0.05, 2048))
     return tmp_path
 
 
@@ -96,7 +95,7 @@ def test_the_file_of_a_server_that_died_is_found(run: Callable[..., Any], home: 
 
 
 def test_a_server_that_hangs_is_found(run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calomel.cli.checks.server._ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("calomel.cli.checks._ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
         path = home / "run" / "calomel" / "server.json"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.other_program import NO_HTTP, REFUSED, listening
 
-from calomel.cli.checks.speed import Pace, check_speed, measured
+from calomel.cli.checks import Pace, check_speed, measured
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleterError
 from calomel.workspace.settings import ServerSettings as EditorServer
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CALOMEL_PORT", "0")
-    monkeypatch.setattr("calomel.cli.checks.speed.measured", lambda _: Pace(0.3, 0.05, 2048))
+    monkeypatch.setattr("calomel.cli.checks.measured", lambda _: Pace(0.3, 0.05, 2048))
     return tmp_path
 
 

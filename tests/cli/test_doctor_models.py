@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from tests.families.writers import writers
 
-from calomel.cli.checks.finding import Finding, Level
-from calomel.cli.checks.model import check_model
+from calomel.cli.checks import Finding, Level, check_model
 from calomel.server.settings import ServerSettings
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.cli.errors import InputError
-from calomel.cli.hole import Hole, Place
+from calomel.cli.fill import Hole, Place
 
 
 @given(st.text(alphabet="ab\n\tü😀"), st.data())

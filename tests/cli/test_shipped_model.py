@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from calomel.cli.sample import bundled_samples
+from calomel.cli.fill import bundled_samples
 
 
 def test_shipped_model_fills_a_hole(run: Callable[..., Any], tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from calomel.cli.errors import CommandError
-from calomel.cli.sample import Sample, bundled_samples
+from calomel.cli.fill import Sample, bundled_samples
 
 Run = Callable[..., Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from calomel.cli.editors.here import Here
+from calomel.cli.editor_plans import Here
 
 
 def here(folder: Path, command: Sequence[str]) -> Here:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.cli.editors import emacs, helix, sublime
-from calomel.cli.editors.here import Here
+from calomel.cli.editor_plans import Here, emacs, helix, sublime
 
 PAGE = (Path(__file__).parents[2] / "docs" / "other-editors.md").read_text(encoding="utf-8")
 
@@ -25,14 +24,14 @@ def here(tmp_path: Path) -> Here:
 
 
 def test_the_lines_for_emacs_are_those_that_are_printed(here: Here) -> None:
-    assert sorted(shown("elisp")) == sorted(each.text for each in emacs.plan(here).snippets)
+    assert sorted(shown("elisp")) == sorted(each.text for each in emacs(here).snippets)
 
 
 def test_the_lines_for_helix_are_those_that_are_printed(here: Here) -> None:
-    assert shown("toml") == [each.text for each in helix.plan(here).snippets]
+    assert shown("toml") == [each.text for each in helix(here).snippets]
     tomllib.loads(shown("toml")[0])
 
 
 def test_the_lines_for_sublime_text_are_those_that_are_written(here: Here) -> None:
-    (change,) = sublime.plan(here).changes
+    (change,) = sublime(here).changes
     assert [json.loads(each) for each in shown("json")] == [json.loads(change.after)]

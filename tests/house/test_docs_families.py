@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.cli.families import guide_table, state_table
+from calomel.cli.models import guide_table, state_table
 from calomel.families.table import FAMILIES
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.house.pages import ROOT, blocks, name, pages, spans, told
 
-from calomel.cli.reference import reference
+from calomel.cli.config import reference_page
 from calomel.server.layers import TABLE
 from calomel.server.settings import ServerSettings
 from calomel.workspace.settings import Settings
@@ -28,7 +28,7 @@ _ENDINGS = {"json", "py", "log", "toml", "md", "lua", "jsonl", "lock"}
 
 def test_page_of_all_settings_is_what_the_settings_say() -> None:
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert reference() == page, "calomel config reference > docs/reference.md"
+    assert reference_page() == page, "calomel config reference > docs/reference.md"
 
 
 @pytest.mark.parametrize("page", told(), ids=name)

@@ -12,7 +12,7 @@ from tests.house.pages import ROOT
 from calomel.suggest.silence import SilenceReason
 
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
-CHECKS = sorted((ROOT / "server" / "calomel" / "cli" / "checks").glob("*.py"))
+CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
     *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
     *(ROOT / "lsp/calomel/suggest" / name for name in ("start.py", "launch.py", "remote.py")),

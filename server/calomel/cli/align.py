@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from calomel.cli.device import check_device
-from calomel.cli.errors import InputError
+from calomel.cli.errors import InputError, check_device
 
 if TYPE_CHECKING:
     from calomel.selectivity.sample import Sample

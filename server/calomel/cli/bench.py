@@ -9,8 +9,7 @@ from typing import Annotated, Literal, cast
 
 import typer
 
-from calomel.cli.device import check_device
-from calomel.cli.errors import CommandError, InputError, engine_errors_reported
+from calomel.cli.errors import CommandError, InputError, check_device, engine_errors_reported
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 

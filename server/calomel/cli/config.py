@@ -1,14 +1,20 @@
-"""`calomel config`: which settings the server would take, and where each came from."""
+"""`calomel config`: which settings the server would take, where each came from, and every setting that there is."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import types
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
 from calomel.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 config = typer.Typer(help="Show settings: the server's, or every one.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -49,6 +55,120 @@ def path(file: _File = None) -> None:
 @config.command()
 def reference() -> None:
     """Every setting of editors and server, with type, default, bounds and reason, as a page of Markdown."""
-    from calomel.cli.reference import reference as page
+    print(reference_page(), end="")
 
-    print(page(), end="")
+
+_HEAD: Final = """\
+# Every setting
+
+Made by `calomel config reference` out of the models that check the settings; do not edit. [settings.md](settings.md)
+and [configuration.md](configuration.md) say how settings are given, and which of several wins.
+"""
+_EDITORS: Final = """\
+## The editors' side
+
+Tables of `calomel.toml`, members of `initializationOptions`, or settings of the editor below `calomel`. *Yours* is what
+no workspace can set; *limits* a workspace can only lower.
+
+| setting | type | default | rules | why |
+| --- | --- | --- | --- | --- |
+"""
+_SERVER: Final = """\
+## The server's side
+
+Names in the table `[serve]` of your own `calomel.toml`, and environment variables.
+
+| setting | variable | type | default | bounds | why |
+| --- | --- | --- | --- | --- | --- |
+"""
+_NAMES: Final = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Path: "path",
+}
+_BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
+
+
+def reference_page() -> str:
+    """The page."""
+    return "\n".join((_HEAD, _EDITORS + _rows(_editors()), _SERVER + _rows(_server())))
+
+
+def _rows(rows: Iterator[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+
+
+def _editors() -> Iterator[tuple[str, ...]]:
+    from calomel.workspace.settings import Settings
+
+    for section in dataclasses.fields(Settings):
+        kind = type(getattr(Settings(), section.name))
+        hints = get_type_hints(kind)
+        for each in dataclasses.fields(kind):
+            default = getattr(kind(), each.name)
+            name = f"`{section.name}.{each.name}`"
+            yield name, _type(hints[each.name]), _default(default), _rules(each.metadata), str(each.metadata["why"])
+
+
+def _rules(rules: Mapping[str, Any]) -> str:
+    told = [f"{rules['low']:,} to {rules['high']:,}"] if "low" in rules else []
+    told += ["yours"] if rules.get("user") else []
+    told += ["limit"] if rules.get("limit") else []
+    return ", ".join(told)
+
+
+def _server() -> Iterator[tuple[str, ...]]:
+    from calomel.server.settings import ServerSettings
+
+    prefix = ServerSettings.model_config.get("env_prefix", "")
+    for name, each in ServerSettings.model_fields.items():
+        variable = f"`{prefix}{name.upper()}`"
+        yield (
+            f"`{name}`",
+            variable,
+            _type(each.annotation),
+            _default(each.default),
+            _bounds(each),
+            each.description or "",
+        )
+
+
+def _bounds(field: FieldInfo) -> str:
+    told = [
+        shape.format(f"{getattr(rule, name):,}")
+        for rule in field.metadata
+        for name, shape in _BOUNDS.items()
+        if getattr(rule, name, None) is not None
+    ]
+    return " ".join(told)
+
+
+def _type(kind: Any) -> str:
+    """In words that a person knows."""
+    from pydantic import SecretStr
+
+    if kind in _NAMES or kind is SecretStr:
+        return _NAMES.get(kind, "text")
+    origin, inner = get_origin(kind), [each for each in get_args(kind) if each is not type(None)]
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in inner)
+    if origin in {Union, types.UnionType}:
+        return ", or ".join(dict.fromkeys(_type(each) for each in inner))
+    if origin is tuple:
+        return "list of texts"
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"table of names, each {_type(inner[1])}"
+    # `Annotated`: what is annotated counts.
+    return _type(inner[0]) if inner else str(kind)
+
+
+def _default(value: Any) -> str:
+    if value is None:
+        return "unset"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | dict):
+        return "none" if not value else f"`{list(value)}`"
+    return f"`{value}`"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.device import check_device
-from calomel.cli.errors import InputError, engine_errors_reported
-from calomel.cli.hole import Place, read_source
+from calomel.cli.errors import InputError, check_device, engine_errors_reported
+from calomel.cli.fill import Place, read_source
 
 if TYPE_CHECKING:
     # Imported where there is work for them: help shall not wait for them.
@@ -170,7 +169,7 @@ def _show(out: Console, seen: _Seen) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from calomel.cli.excerpt import visible
+    from calomel.cli.fill import visible
     from calomel.context.builder import pieces
 
     for piece in pieces(seen.built.parts):

@@ -12,8 +12,8 @@ import typer
 from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from calomel.cli.editors.here import Here
-    from calomel.cli.editors.plan import Change, Plan
+    from calomel.cli.editor_files import Plan
+    from calomel.cli.editor_plans import Here
 
 editor = typer.Typer(help="Set an editor up for Calomel.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -52,7 +52,10 @@ def setup(
     Only what can be written safely is: settings keep their comments, order and layout, and the former text stays
     beside them. The rest is printed. Exit status 1 when something was to be written and was not.
     """
-    plan = _plan(name, _here(config, url), file)
+    from calomel.cli.editor_files import write
+    from calomel.cli.editor_plans import PLANS
+
+    plan = PLANS[name](_here(config, url), file)
     if undo:
         _undo(plan, yes=yes)
         return
@@ -64,7 +67,8 @@ def setup(
     refused = bool(needed) and not _agreed(yes=yes)
     if not refused:
         for change in needed:
-            _write(change)
+            backup = write(change)
+            print(f"Wrote {change.path}" + ("" if backup is None else f"; as it was: {backup}"))
     for note in plan.notes:
         print(note)
     if refused:
@@ -75,7 +79,7 @@ def _here(config: Path | None, url: str | None) -> Here:
     from dataclasses import replace
     from urllib.parse import urlsplit
 
-    from calomel.cli.editors.here import here
+    from calomel.cli.editor_plans import here
     from calomel.server.layers import SettingsError, load
 
     try:
@@ -94,16 +98,8 @@ def _here(config: Path | None, url: str | None) -> Here:
     return replace(found, url=url)
 
 
-def _plan(name: Editor, here: Here, file: Path | None) -> Plan:
-    from importlib import import_module
-
-    # One module an editor, of its name.
-    plan: Plan = import_module(f"calomel.cli.editors.{name}").plan(here, file)
-    return plan
-
-
 def _undo(plan: Plan, *, yes: bool) -> None:
-    from calomel.cli.editors.files import undo, undone
+    from calomel.cli.editor_files import undo, undone
 
     if not plan.changes:
         raise InputError("nothing was written for this editor, so there is nothing to take back")
@@ -118,13 +114,6 @@ def _undo(plan: Plan, *, yes: bool) -> None:
             raise typer.Exit(1)
         undo(back, backup)
         print(f"{change.path}: {'as it was' if back.after else 'removed'}")
-
-
-def _write(change: Change) -> None:
-    from calomel.cli.editors.files import write
-
-    backup = write(change)
-    print(f"Wrote {change.path}" + ("" if backup is None else f"; as it was: {backup}"))
 
 
 def _agreed(*, yes: bool) -> bool:

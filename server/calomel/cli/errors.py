@@ -34,3 +34,18 @@ def engine_errors_reported() -> Iterator[None]:
         raise InputError(str(error)) from error
     except EngineError as error:
         raise CommandError(f"{error} ({error.code})") from error
+
+
+def check_device(name: str) -> None:
+    """Raises InputError when torch cannot use the device `name`; the message gives torch's reason. Imports torch."""
+    if name == "cpu":
+        return
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
+        ) from error

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from calomel.cli.errors import CommandError, InputError
 
 if TYPE_CHECKING:
-    from calomel.families.family import Family, Quantization
+    from calomel.families.family import Family, Published, Quantization
+
 
 models = typer.Typer(
     help="List, look at, estimate, convert and fetch models.", no_args_is_help=True, rich_markup_mode=None
@@ -124,7 +126,6 @@ def families(
     guide: Annotated[bool, typer.Option(help="Their published checkpoints, by size, instead.")] = False,
 ) -> None:
     """What kinds of checkpoint load, and what is known of each, as a table of Markdown."""
-    from calomel.cli.families import guide_table, state_table
     from calomel.families.table import FAMILIES
 
     print(guide_table(FAMILIES) if guide else state_table(FAMILIES), end="")
@@ -221,3 +222,57 @@ def _source(folder: Path) -> str:
     from calomel.cli.fetch import read_source
 
     return read_source(folder)
+
+
+_STATE: Final = (
+    "| family | attention | asked for a hole, for an edit | loads | compared with a reference | run on a GPU | "
+    "measured here | what is not there |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+)
+_GUIDE: Final = (
+    "| checkpoint | family | licence of its weights | weights in bfloat16 | in eight bits | published elsewhere |\n"
+    "| --- | --- | --- | --- | --- | --- |\n"
+)
+_WAYS: Final = {
+    "calomel": "our own format",
+    "fim_tokens": "its fill-in-the-middle tokens",
+    "around": "prefix and suffix as they are",
+    "chat": "an instruction in its chat template",
+}
+
+
+def state_table(families: Iterable[Family]) -> str:
+    """What loads, what was compared with a reference, what ran on a GPU, what was measured."""
+    return _STATE + "".join(f"| {' | '.join(_state(family))} |\n" for family in families)
+
+
+def guide_table(families: Iterable[Family]) -> str:
+    """Every published checkpoint, the smallest first: licence, memory of its weights, figures of others."""
+    rows = [(checkpoint, family) for family in families for checkpoint in family.facts.checkpoints]
+    rows.sort(key=lambda row: (row[0].billions, row[0].name))
+    return _GUIDE + "".join(f"| {' | '.join(_guide(*row))} |\n" for row in rows)
+
+
+def _state(family: Family) -> Iterator[str]:
+    facts, prompts = family.facts, family.prompts
+    yield facts.title
+    yield facts.attention
+    ways = [_WAYS[prompts.fim], _WAYS[prompts.edit]]
+    yield ways[0] if ways[0] == ways[1] else "; ".join(ways)
+    yield "yes"
+    yield f"yes (`{facts.parity}`)" if facts.parity else "no"
+    yield facts.gpu or "no"
+    yield facts.measured or "no"
+    yield facts.limits
+
+
+def _guide(checkpoint: Published, family: Family) -> Iterator[str]:
+    yield checkpoint.name
+    yield family.facts.title
+    yield checkpoint.licence
+    yield _size(checkpoint.billions * 2)
+    yield _size(checkpoint.billions) if family.facts.eight_bits else "no"
+    yield checkpoint.figures
+
+
+def _size(gigabytes: float) -> str:
+    return f"{gigabytes * 1000:.0f} MB" if gigabytes < 1 else f"{gigabytes:.1f} GB"

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calomel.cli.device import check_device
-from calomel.cli.errors import CommandError, InputError, engine_errors_reported
+from calomel.cli.errors import CommandError, InputError, check_device, engine_errors_reported
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:

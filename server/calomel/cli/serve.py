@@ -1,13 +1,17 @@
-"""`calomel serve`: answer editors and scripts over HTTP on this machine."""
+"""`calomel serve`, `calomel lsp` and `calomel doctor`: the servers, and what keeps them from working here."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calomel.cli.errors import CommandError, InputError
+
+if TYPE_CHECKING:
+    from calomel.cli.checks import Finding
 
 
 def serve(
@@ -58,11 +62,12 @@ def serve(
     allow_remote: Annotated[
         bool | None, typer.Option("--allow-remote", help="Needed with a --host that other machines can reach.")
     ] = None,
-    allowed_host: Annotated[
-        list[str] | None, typer.Option(help="Further name for the Host header; repeatable.")
+    allowed_hosts: Annotated[
+        list[str] | None, typer.Option("--allowed-host", help="Further name for the Host header; repeatable.")
     ] = None,
-    allowed_origin: Annotated[
-        list[str] | None, typer.Option(help="Web page that may ask, as https://name:port; repeatable.")
+    allowed_origins: Annotated[
+        list[str] | None,
+        typer.Option("--allowed-origin", help="Web page that may ask, as https://name:port; repeatable."),
     ] = None,
     workspace: Annotated[
         Path | None, typer.Option(help="Folder that clients edit in: prompts are completed from its files.")
@@ -97,49 +102,87 @@ def serve(
     [serve] of calomel.toml. An option is stronger than the environment, which is stronger than the file.
     `calomel config show` lists all settings and where each came from.
     """
+    # The options have the names of the settings.
+    given = {name: value for name, value in locals().items() if value not in (None, []) and "config" not in name}
     from calomel.server.errors import StartError
     from calomel.server.layers import SettingsError, load
     from calomel.server.model_folders import ModelNameError
     from calomel.server.run import serve as run
 
-    chosen = {
-        "host": host,
-        "port": port,
-        "model": model,
-        "device": device,
-        "threads": threads,
-        "quantize": quantize,
-        "exact": exact,
-        "upstream": upstream,
-        "upstream_model": upstream_model,
-        "upstream_token_file": upstream_token_file,
-        "upstream_unencrypted": upstream_unencrypted,
-        "replicas": replicas,
-        "token": token,
-        "token_file": token_file,
-        "fresh_token": fresh_token,
-        "no_auth": no_auth,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "allow_remote": allow_remote,
-        "allowed_hosts": tuple(allowed_host) if allowed_host else None,
-        "allowed_origins": tuple(allowed_origin) if allowed_origin else None,
-        "workspace": workspace,
-        "runtime_file": runtime_file,
-        "idle_minutes": idle_minutes,
-        "idle_unload": idle_unload,
-        "offline": offline,
-        "max_requests": max_requests,
-        "cache_tokens": cache_tokens,
-        "requests_per_minute": requests_per_minute,
-        "record_denoising": record_denoising,
-        "log_level": log_level,
-        "log_format": log_format,
-    }
     try:
-        given = {name: value for name, value in chosen.items() if value is not None}
         run(load(given, config, use_config=not no_config).settings)
     except (SettingsError, ModelNameError) as error:
         raise InputError(str(error)) from error
     except StartError as error:
         raise CommandError(str(error)) from error
+
+
+def lsp(
+    tcp: Annotated[
+        int | None, typer.Option(help="Wait on 127.0.0.1 for one client at this port; 0 takes a free one.")
+    ] = None,
+    stdio: Annotated[bool, typer.Option("--stdio", help="Speak over standard input and output: the default.")] = False,
+) -> None:
+    """Serve suggestions to an editor that speaks the language server protocol."""
+    if stdio and tcp is not None:
+        raise CommandError("--stdio and --tcp exclude each other")
+    from calomel.lsp.server import create_server, leave, run_stdio
+    from calomel.lsp.transport import accept_one
+
+    if tcp is None:
+        run_stdio()
+    try:
+        transport = accept_one(tcp, lambda port: print(f"listening on 127.0.0.1:{port}", flush=True))
+    except OSError as error:
+        raise CommandError(f"cannot listen on port {tcp}: {error.strerror}") from error
+    leave(create_server().run(transport))
+
+
+def doctor(
+    file: Annotated[
+        Path | None, typer.Argument(help="A source file in which nothing is suggested.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
+    ] = None,
+) -> None:
+    """Look at settings, token, port, model, device, memory, speed, grammars and editors; say what to do.
+
+    Exit status 1 if something cannot work. Nothing is changed.
+    """
+    from calomel.cli.checks import Level
+    from calomel.server.logs import escaped
+
+    failed = False
+    for finding in _findings(config, file):
+        failed = failed or finding.level is Level.FAIL
+        print(f"{finding.level:<4}  {finding.subject}: {escaped(finding.found)}")
+        if finding.advice:
+            print(f"      → {escaped(finding.advice)}")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
+    from calomel.cli.checks import check_model, check_server, check_speed, fail, writable
+    from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
+    from calomel.server.layers import SettingsError, load
+    from calomel.suggest.outcome_log import outcome_log_path
+    from calomel.workspace.settings import user_settings_path
+
+    try:
+        layered = load({}, config)
+    except SettingsError as error:
+        yield fail("settings", str(error), "calomel config path says where the file is")
+        return
+    yield from check_server(layered)
+    if layered.settings.outcome_log:
+        yield writable(outcome_log_path().parent)
+    yield from check_model(layered.settings)
+    yield from check_editors(layered.settings)
+    folder = None if file is None else around(file.absolute())
+    found = sides(layered.path or user_settings_path(), vs_code_settings(), folder)
+    yield from check_sides(found)
+    yield check_speed(found[0].settings)
+    if file is not None:
+        yield from check_file(file.absolute(), found, folder)

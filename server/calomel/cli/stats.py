@@ -250,7 +250,7 @@ def _name(name: str) -> str:
     """A name from the log, which could be anybody's file, as plain text of a table."""
     from rich.markup import escape
 
-    from calomel.cli.excerpt import visible
+    from calomel.cli.fill import visible
 
     return escape(visible(name))
 

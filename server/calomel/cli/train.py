@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from calomel.cli.device import check_device
-from calomel.cli.errors import InputError
+from calomel.cli.errors import InputError, check_device
 
 
 def train(

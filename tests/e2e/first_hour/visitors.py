@@ -14,7 +14,7 @@ from tests.editors.neovim.neovim import Neovim
 from tests.editors.vscode.program import Programs
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 
-from calomel.cli.checks import jsonc
+from calomel.cli import jsonc
 
 # More than the README's file has uses of a name.
 _MOST_TABS: Final = 8

@@ -14,14 +14,14 @@ from tests.editors.setup import here
 from tests.editors.terminal import SECONDS, Terminal
 from tests.lsp.program import SCRIPTED, environment
 
-from calomel.cli.editors.emacs import plan
+from calomel.cli.editor_plans import emacs
 
 AGENT = Path(__file__).parent / "agent.el"
 
 
 def snippet(folder: Path, client: str, command: Sequence[str] = SCRIPTED) -> str:
     """What is printed for `lsp-mode` or `eglot`."""
-    (found,) = (each.text for each in plan(here(folder, command)).snippets if client in each.where)
+    (found,) = (each.text for each in emacs(here(folder, command)).snippets if client in each.where)
     return found
 
 

@@ -11,7 +11,7 @@ from tests.editors.setup import here, is_ready
 from tests.editors.terminal import SECONDS, Terminal
 from tests.lsp.program import SCRIPTED, environment
 
-from calomel.cli.editors.helix import plan
+from calomel.cli.editor_plans import helix
 
 # What is asked for comes at once.
 _CONFIG = "[editor]\nidle-timeout = 50\ncompletion-timeout = 5\n"
@@ -30,7 +30,7 @@ class Helix:
         self.file.write_text(text, encoding="utf-8")
         # The folder that the server is started for; it reads nothing but the buffers.
         (folder / "calomel.toml").write_text("[workspace]\nindex = false\n", encoding="utf-8")
-        (snippet,) = plan(here(folder, command)).snippets
+        (snippet,) = helix(here(folder, command)).snippets
         settings = folder / "xdg_config_home" / "helix"
         assert snippet.where == f"in {settings / 'languages.toml'}"
         settings.mkdir(parents=True)

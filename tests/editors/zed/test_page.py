@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from calomel.cli.checks import jsonc
-from calomel.cli.editors.here import Here
-from calomel.cli.editors.zed import plan
+from calomel.cli import jsonc
+from calomel.cli.editor_plans import Here, zed
 from calomel.server.settings import ServerSettings
 
 ROOT = Path(__file__).parents[3]
@@ -22,7 +21,7 @@ PAGE = (ROOT / "docs" / "zed.md").read_text()
 @pytest.fixture
 def written(tmp_path: Path) -> object:
     here = Here(tmp_path, tmp_path, False, "calomel", "http://127.0.0.1:8017", None, None)
-    (change,) = plan(here).changes
+    (change,) = zed(here).changes
     return jsonc.loads(change.after)
 
 

@@ -6,9 +6,8 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from calomel.cli.stage.plain import PlainView, suggested_lines
-from calomel.cli.stage.scene import Scene, Tally
-from calomel.cli.stage.terminal import TerminalView, picture
+from calomel.cli.demo import PlainView, TerminalView, picture, suggested_lines
+from calomel.cli.tour import Scene, Tally
 from calomel.replay.events import Edit
 from calomel.suggest.canvas_text import CanvasText
 

@@ -1,20 +1,73 @@
-"""Reads and writes settings of editors: whole or not at all, with the former text beside, links followed."""
+"""Settings files of editors: read, changed and written whole or not at all, the former text beside, links followed."""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from calomel.cli.editors.plan import Change
+from calomel.cli import jsonc
 from calomel.cli.errors import CommandError, InputError
+from calomel.cli.jsonc import JsoncError, with_values
 from calomel.storage import write_whole
 
 _LARGEST: Final = 1024 * 1024
 _BACKUP: Final = "{name}.calomel-{number}.bak"
 _NEW_MODE: Final = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file, before and after; `before` is None where there is none yet."""
+
+    path: Path
+    before: str | None
+    after: str
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is anything to write."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        name = str(self.path)
+        old, new = ("" if self.before is None else self.before), self.after
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            new.splitlines(keepends=True),
+            "/dev/null" if self.before is None else name,
+            name,
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Text that is the user's to put somewhere: what, and where."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """For one editor.
+
+    Attributes:
+        changes: files that can be written safely.
+        snippets: what cannot.
+        notes: sentences about what else is to be done.
+    """
+
+    changes: tuple[Change, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def read(path: Path) -> str | None:
@@ -96,3 +149,38 @@ def _put(path: Path, text: str, like: Path) -> None:
     """Write a file whole or not at all, with the rights of another."""
     mode = like.stat().st_mode & 0o777 if like.exists() else _NEW_MODE
     write_whole(path, text, mode=mode)
+
+
+def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
+    """The file with these values in it, everything else as it was.
+
+    Raises:
+        InputError: it cannot be read as JSON with comments, so nothing is touched.
+    """
+    before = read(path)
+    try:
+        after = with_values(before or "", values, unit)
+        ours = jsonc.loads(after)
+    except (JsoncError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} cannot be changed safely ({error}): mend it in the editor, then run this") from error
+    if not _holds(ours, values):
+        raise InputError(f"{path} cannot be changed safely: put these settings into it yourself")
+    return Change(path, before, after)
+
+
+def value(path: Path, *keys: str) -> Any:
+    """What a settings file says now; None when it says nothing."""
+    try:
+        found = jsonc.loads(read(path) or "{}")
+    except (ValueError, RecursionError):
+        return None
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _holds(found: Any, values: Mapping[str, Any]) -> bool:
+    return isinstance(found, dict) and all(
+        _holds(found.get(key), wanted) if isinstance(wanted, Mapping) and wanted else found.get(key) == wanted
+        for key, wanted in values.items()
+    )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.cli.stage.scene import Piece, Scene
+from calomel.cli.tour import Piece, Scene
 from calomel.replay.events import Edit
 
 TEXT = "one two\nthree\n"

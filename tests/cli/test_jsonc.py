@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.cli.checks import jsonc
-from calomel.cli.editors.jsonc_edit import with_values
-from calomel.cli.editors.jsonc_tree import JsoncError
+from calomel.cli import jsonc
+from calomel.cli.jsonc import JsoncError, with_values
 
 ZED = """// Zed settings
 {

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
-from calomel.cli.stage.pace import WallPace
-from calomel.cli.stage.scene import Scene, Tally
-from calomel.cli.stage.tour import OverError, Tour
+from calomel.cli.tour import OverError, Scene, Tally, Tour, WallPace
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import run
 from calomel.replay.opportunity import ReplayOptions
@@ -35,7 +33,7 @@ class Spectator:
 
 def toured(log: ReplayLog, model: Scripted, spectator: Spectator) -> Tally:
     async def play() -> Tally:
-        tour = Tour(log, model, INFO, ReplayOptions(latency=0.05), watched=None, view=spectator, pace=spectator)
+        tour = Tour(log, model, INFO, ReplayOptions(latency=0.05), watched=None, view=spectator, rest=spectator.rest)
         try:
             await tour.play()
         except OverError:

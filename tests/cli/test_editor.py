@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tests.editors.neovim.program import find_neovim
 
-from calomel.cli.checks import jsonc
-from calomel.cli.checks.editors import check_editors
-from calomel.cli.checks.finding import Level
-from calomel.cli.editors.here import configured, here
+from calomel.cli import jsonc
+from calomel.cli.checks import Level
+from calomel.cli.editor_checks import check_editors
+from calomel.cli.editor_plans import configured, here
 from calomel.server.settings import ServerSettings
 from calomel.suggest import runtime_file
 from calomel.suggest.process import started

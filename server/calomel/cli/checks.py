@@ -1,0 +1,495 @@
+"""The part of `calomel doctor` about the server: settings, token, port, runtime files, model, device, memory, speed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from calomel.server import tokens
+from calomel.server.errors import StartError
+from calomel.server.layers import Layered
+from calomel.server.model_folders import ModelNameError, folder_of, is_model
+from calomel.server.settings import ServerSettings
+from calomel.suggest import runtime_file
+from calomel.suggest.completer import Completer, CompleteRequest, CompleterError
+from calomel.suggest.loopback import is_loopback
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.weights import nano_path
+from calomel.workspace.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx
+
+    from calomel.suggest.completer import ModelInfo
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, what was found, and what to do about it."""
+
+    level: Level
+    subject: str
+    found: str
+    advice: str = ""
+
+
+def ok(subject: str, found: str) -> Finding:
+    """All is well."""
+    return Finding(Level.OK, subject, found)
+
+
+def warn(subject: str, found: str, advice: str) -> Finding:
+    """It works, but not as it should."""
+    return Finding(Level.WARN, subject, found, advice)
+
+
+def fail(subject: str, found: str, advice: str) -> Finding:
+    """It does not work."""
+    return Finding(Level.FAIL, subject, found, advice)
+
+
+_ANSWER_SECONDS: Final = 5.0
+# Beside the connections: weights, logs, the event loop's own.
+_OTHER_FILES: Final = 64
+
+
+def check_server(layered: Layered) -> Iterator[Finding]:
+    """Everything that a start needs, but for the model."""
+    settings = layered.settings
+    yield _settings(layered)
+    yield _token(settings)
+    yield _reach(settings)
+    record, finding = _runtime_file(settings)
+    yield finding
+    yield from _shared()
+    yield _port(settings, record)
+    yield _files(settings)
+    if settings.workspace is not None:
+        yield _workspace(settings.workspace)
+    if settings.replicas is not None:
+        yield from _replicas(settings, settings.replicas, record)
+
+
+def _settings(layered: Layered) -> Finding:
+    if layered.path is None or not layered.path.exists():
+        return ok("settings", f"no settings file ({layered.path}): defaults and CALOMEL_ variables")
+    return ok("settings", str(layered.path))
+
+
+def _token(settings: ServerSettings) -> Finding:
+    if settings.no_auth:
+        return warn("token", "no-auth: every program and user of this machine may ask", "drop no-auth")
+    if settings.token is not None:
+        return ok("token", "from the settings")
+    path = settings.token_file or tokens.default_path()
+    try:
+        found = tokens.read(path)
+    except FileNotFoundError:
+        return ok("token", f"none yet; the first start makes {path}")
+    except StartError as error:
+        return fail("token", str(error), f"chmod 600 {path}, or remove it: the next start makes another")
+    return ok("token", f"{len(found.by_name)} in {path}")
+
+
+def _reach(settings: ServerSettings) -> Finding:
+    if is_loopback(settings.host):
+        return ok("address", f"{settings.host}: this machine alone can connect")
+    if settings.tls_cert is None:
+        return warn(
+            "address", f"{settings.host}: other machines can connect, unencrypted", "set tls-cert, or use a TLS proxy"
+        )
+    return ok("address", f"{settings.host}: other machines can connect, encrypted")
+
+
+def _runtime_file(settings: ServerSettings) -> tuple[ServerRecord | None, Finding]:
+    path = settings.runtime_file or runtime_file.default_path()
+    try:
+        record = runtime_file.read(path)
+    except RuntimeFileError as error:
+        return None, fail("runtime file", str(error), f"remove {path}, and start the server again")
+    if record is None:
+        return None, ok("runtime file", "no server of yours runs")
+    if not record.alive():
+        return None, warn("runtime file", f"{path} is of a server that has ended", f"rm {path}")
+    return record, _answer(record)
+
+
+def _answer(record: ServerRecord) -> Finding:
+    """Ask the running server how it is."""
+    import httpx
+
+    told = f"process {record.pid} at {record.url}"
+    try:
+        with _client(record) as client:
+            health = client.get("/health")
+            allowed = client.get("/v1/models")
+    except httpx.HTTPError as error:
+        return fail("running server", f"{told} does not answer ({type(error).__name__})", f"kill {record.pid}")
+    if allowed.status_code != httpx.codes.OK:
+        return fail("running server", f"{told} refuses its own token", "start the server again")
+    state = health.json().get("status", "unknown") if health.headers["content-type"] == "application/json" else "?"
+    if state == "degraded":
+        dead = [f"its thread {each['name']} ended with {each['error']}" for each in _status(record)["dead_threads"]]
+        return warn("running server", f"{told}: degraded, for {', '.join(dead)}", "restart it; its log says where")
+    if state != "ok":
+        return warn("running server", f"{told}: {state}", "wait a moment; the server's log says more")
+    return ok("running server", told)
+
+
+def _shared() -> Iterator[Finding]:
+    """The servers that editors started for themselves."""
+    folder = runtime_file.runtime_folder()
+    for path in sorted(folder.glob("engine-*.json")) if folder.is_dir() else ():
+        try:
+            record = runtime_file.read(path)
+        except RuntimeFileError as error:
+            yield fail("editors' server", str(error), f"rm {path}")
+            continue
+        if record is not None and record.alive():
+            yield ok("editors' server", f"process {record.pid} at {record.url}")
+        elif record is not None:
+            yield warn("editors' server", f"{path} is of a server that has ended", f"rm {path}")
+
+
+def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
+    if settings.port == 0:
+        return ok("port", "the system chooses one")
+    if running is not None and running.url.endswith(f":{settings.port}"):
+        return ok("port", f"{settings.port} is this server's")
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        socket.create_server((settings.host, settings.port), family=family).close()
+    except OSError as error:
+        return fail(
+            "port",
+            f"{settings.host} port {settings.port}: {_why(error)}",
+            "another program has it: choose another --port, or 0 for any",
+        )
+    return ok("port", f"{settings.port} is free")
+
+
+def _why(error: OSError) -> str:
+    # asyncio's and Python's own words repeat the address.
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _files(settings: ServerSettings) -> Finding:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < settings.max_connections + _OTHER_FILES:
+        return warn(
+            "open files",
+            f"{soft} allowed, {settings.max_connections} connections wanted",
+            f"ulimit -n {settings.max_connections + _OTHER_FILES}, or a smaller max_connections",
+        )
+    return ok("open files", f"{soft} allowed")
+
+
+def _workspace(folder: Path) -> Finding:
+    if not folder.is_dir():
+        return fail("workspace", f"{folder} is no folder", "name another, or start the server without it")
+    return ok("workspace", f"{folder}: what clients show of its files is completed from it")
+
+
+def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
+    """Whether so many processes with the model can be started, and whether those of a running server are up."""
+    if find_spec("ray") is None:
+        yield fail("replicas", "Ray Serve is not installed", "pip install 'calomel[cluster]'")
+        return
+    if record is None:
+        yield _room(settings, count)
+        return
+    found = _status(record).get("replicas")
+    if not isinstance(found, dict):
+        yield warn("replicas", "the running server has none", "end it, and start it again with these settings")
+        return
+    up, told = len(found["up"]), f"{len(found['up'])} of {found['wanted']} up, {found['restarts']} restarted"
+    yield ok("replicas", told) if up == found["wanted"] else warn("replicas", told, "the server's log says more")
+
+
+def _room(settings: ServerSettings, count: int) -> Finding:
+    from calomel.engine import CheckpointError  # imports torch
+    from calomel.families.family import OpenOptions
+    from calomel.suggest.replicas.opening import refuse_too_many
+
+    options = OpenOptions(device=settings.device, cache_tokens=settings.cache_tokens, quantize=settings.quantize)
+    if "RAY_ADDRESS" in os.environ:
+        return ok("replicas", f"{count}, on the cluster at {os.environ['RAY_ADDRESS']}")
+    try:
+        refuse_too_many(settings.model or nano_path(), options, count)
+    except CheckpointError as error:
+        return fail("replicas", str(error), "fewer --replicas")
+    return ok("replicas", f"{count}, for which there is room")
+
+
+def _status(record: ServerRecord) -> dict[str, Any]:
+    """What the running server says of itself; empty where it says nothing."""
+    import httpx
+
+    try:
+        with _client(record) as client:
+            answer = client.get("/calomel/v1/status")
+            found: dict[str, Any] = answer.json() if answer.status_code == httpx.codes.OK else {}
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return found
+
+
+def _client(record: ServerRecord) -> httpx.Client:
+    import httpx
+
+    headers = {} if record.token is None else {"authorization": f"Bearer {record.token}"}
+    # The certificate is whatever the user chose; nothing secret but his own token goes to his own address.
+    return httpx.Client(base_url=record.url, headers=headers, trust_env=False, verify=False, timeout=_ANSWER_SECONDS)  # noqa: S501
+
+
+def writable(folder: Path) -> Finding:
+    """Whether the server can keep what it learns."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if os.access(place, os.W_OK):
+        return ok("state", str(folder))
+    return warn("state", f"{folder} cannot be written", "outcomes of suggestions are not kept: chmod u+w it")
+
+
+MIB: Final = 1024 * 1024
+
+
+def check_model(settings: ServerSettings) -> Iterator[Finding]:
+    """Everything that answering needs."""
+    from calomel.weights import nano_path
+
+    try:
+        folder = folder_of(settings.model) or nano_path()
+    except ModelNameError as error:
+        yield fail("model", str(error), "calomel models list says which there are")
+        return
+    yield _folder(folder, weights=settings.upstream is None)
+    if settings.upstream_host is not None:
+        # `calomel serve` asks it for a few tokens; the doctor sends nothing to another machine.
+        yield ok("upstream", f"prompts go to {settings.upstream_host}, which serves the model's weights")
+        yield _grammars()
+        return
+    yield from _memory(folder, settings)
+    yield _device(settings.device)
+    yield _grammars()
+
+
+def _folder(folder: Path, *, weights: bool) -> Finding:
+    from calomel.suggest.model_info import describe
+
+    if not weights and not (folder / "config.json").is_file():
+        return fail("model", f"{folder} has no config.json", "choose another --model")
+    if weights and not is_model(folder):
+        return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
+    try:
+        info = describe(folder)
+        if info.tokenizer is None:
+            _read_published(folder, weights=weights)
+        elif not Path(info.tokenizer).is_file():
+            return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
+    except (OSError, ValueError) as error:
+        return fail("model", f"{folder}: {error}", "choose another --model")
+    return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
+
+
+def _read_published(folder: Path, *, weights: bool) -> None:
+    """Read all of another maker's checkpoint but the weights themselves; `weights`: they are there, too.
+
+    Raises ValueError.
+    """
+    from calomel.engine import CheckpointError
+    from calomel.families.configuration import read_config
+    from calomel.families.shards import Shards
+    from calomel.families.table import find
+    from calomel.prompts.published import open_published
+
+    try:
+        family = find(folder)
+        diffusion = family.config(read_config(folder), folder).diffusion
+        if weights:
+            Shards(folder)
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+    open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
+
+
+def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
+    """Whether the device has what the server would take there, counted as the server counts before it loads."""
+    import torch
+
+    from calomel.engine import CheckpointError
+    from calomel.families.family import OpenOptions
+    from calomel.families.memory import PROCESS_BYTES, free_bytes
+    from calomel.families.open import OutOfMemoryRefusedError, estimate_of, fitted
+    from calomel.families.table import find
+
+    on_gpu = settings.device.startswith("cuda")
+    free = free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
+    if free is None:
+        return
+    process = 0 if on_gpu else PROCESS_BYTES
+    options = OpenOptions(
+        device=settings.device,
+        cache_tokens=settings.cache_tokens,
+        quantize=settings.quantize,
+        memory_limit=max(0, free - process),
+    )
+    try:
+        family = find(folder)
+        try:
+            chosen, report = fitted(folder, family, options), None
+        except OutOfMemoryRefusedError:
+            chosen, report = options, "close something, or choose a smaller model"
+        needed = process + estimate_of(folder, family, chosen).total
+    except CheckpointError:
+        return  # the model's own line says what is wrong
+    told = f"{free // MIB} MiB free, up to {needed // MIB} MiB needed, with {chosen.cached} tokens cached"
+    yield ok("memory", told) if report is None else fail("memory", told, report)
+
+
+def _device(device: str) -> Finding:
+    import torch
+
+    if not device.startswith("cuda"):
+        return ok("device", f"{device}, {len(os.sched_getaffinity(0))} processors, PyTorch {torch.__version__}")
+    if not torch.cuda.is_available():
+        return fail(
+            "device", f"{device}: PyTorch {torch.__version__} sees no GPU", "use --device cpu, or mend the driver"
+        )
+    index = torch.device(device).index or 0
+    if index >= torch.cuda.device_count():
+        return fail("device", f"{device}: there are {torch.cuda.device_count()} GPUs", "choose another --device")
+    free, total = torch.cuda.mem_get_info(index)
+    return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
+
+
+def _grammars() -> Finding:
+    from calomel.workspace.languages import GRAMMARS, load
+
+    missing = sorted({grammar.module for grammar in GRAMMARS if load(grammar) is None})
+    if missing:
+        return warn("grammars", f"cannot be loaded: {', '.join(missing)}", "pip install the packages of these names")
+    return ok("grammars", f"{len(GRAMMARS)} languages")
+
+
+# Opening a larger model only to see how quick it is takes minutes and memory.
+_LARGEST_BYTES: Final = 128 * MIB
+# What editors wait for text at the cursor.
+LATE_SECONDS: Final = 1.5
+_PATIENCE: Final = 60.0
+_ANSWER_TOKENS: Final = 64
+# About as many characters as a token has.
+_TOKEN_CHARACTERS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long an answer takes, in seconds.
+
+    Attributes:
+        fresh: at a place that the model has not read before.
+        next: at the next keystroke there.
+        tokens: of context.
+    """
+
+    fresh: float
+    next: float
+    tokens: int
+
+
+def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] | None = None) -> Finding:
+    """Ask the model twice, as an editor would, and look at what else the processors do."""
+    processors = len(os.sched_getaffinity(0))
+    load = os.getloadavg()[0]
+    others = f"load {load:.1f} on {processors} processors"
+    try:
+        pace = (measure or measured)(settings)
+    except (CompleterError, OSError, ValueError, RuntimeError) as error:
+        return warn("speed", f"not measured: {error}", "mend what is wrong above first")
+    if pace is None:
+        return ok("speed", f"not measured: the model is large; calomel bench speed does it; {others}")
+    told = (
+        f"{pace.next * 1000:.0f} ms for the next keystroke, {pace.fresh * 1000:.0f} ms at a new place with "
+        f"{pace.tokens} tokens of context; {others}"
+    )
+    if pace.next < LATE_SECONDS and pace.fresh < 2 * LATE_SECONDS:
+        return ok("speed", told)
+    busy = "end what else keeps the processors busy, " if load > processors else ""
+    return warn("speed", f"too slow: {told}", f"{busy}set suggest.context_tokens = 512, or choose a smaller model")
+
+
+def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
+    """The pace of the model of these settings; None for one that is too large to be opened for this."""
+    if settings.server.url is not None:
+        from calomel.suggest.launch import connect
+
+        return asyncio.run(_measured(lambda: connect(settings.server), settings, clock))
+    from calomel.weights import nano_path
+
+    folder: Path = settings.server.model or nano_path()
+    if sum(each.stat().st_size for each in folder.glob("*.safetensors")) > _LARGEST_BYTES:
+        return None
+
+    async def opened() -> Completer:
+        from calomel.suggest.in_process import open_completer
+
+        return open_completer(folder, settings.server.device)
+
+    return asyncio.run(_measured(opened, settings, clock))
+
+
+async def _measured(
+    connect: Callable[[], Awaitable[Completer]], settings: Settings, clock: Callable[[], float]
+) -> Pace:
+    completer = await connect()
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            info = await completer.info()
+            # The first answer of a process pays for what only it has to do.
+            await completer.complete(_question("warm", info, settings))
+            text = "".join(f"def double_{number}(value):\n    return {number} * value\n\n\n" for number in range(600))
+            text = text[: _context(info, settings) * _TOKEN_CHARACTERS] + "\n\n\ndef "
+            seconds = []
+            for asked in (text, text + "t"):
+                began = clock()
+                await completer.complete(_question(asked, info, settings))
+                seconds.append(clock() - began)
+    except TimeoutError:
+        return Pace(_PATIENCE, _PATIENCE, 0)
+    finally:
+        await completer.aclose()
+    return Pace(seconds[0], seconds[1], _context(info, settings))
+
+
+def _context(info: ModelInfo, settings: Settings) -> int:
+    return min(settings.suggest.context_tokens or info.default_context, info.max_context)
+
+
+def _question(text: str, info: ModelInfo, settings: Settings) -> CompleteRequest:
+    from calomel.prompts.parts import PromptParts
+
+    return CompleteRequest(
+        "fill",
+        PromptParts(prefix=text, suffix="\n"),
+        max_tokens=_ANSWER_TOKENS,
+        stop=("\n",),
+        max_context=_context(info, settings),
+    )

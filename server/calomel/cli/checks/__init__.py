@@ -1,1 +1,0 @@
-"""What `calomel doctor` looks at: one file a subject."""

@@ -1,0 +1,295 @@
+"""What each editor needs for Calomel: settings that can be written safely, and lines that are left to the user."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from calomel.cli.editor_files import Change, Plan, Snippet, merged, read, value
+from calomel.cli.errors import InputError
+from calomel.server.settings import ServerSettings
+from calomel.suggest.loopback import is_loopback
+
+# Editors' folders of a source checkout; an installed package has none.
+_CHECKOUT: Final = Path(__file__).parents[3]
+_EVERYWHERE: Final = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 (what is compared with, not listened on)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """This machine.
+
+    Attributes:
+        home: the user's folder.
+        config: where programs keep settings (`~/.config`).
+        mac: it is a Mac; Linux otherwise.
+        program: `calomel`, as an absolute path where it is known: editors started from a menu have another PATH.
+        url: of the server, without a path; None when none runs and its port is left to chance.
+        token: the file that holds the token; None when the server wants none, or it is in the environment.
+        plugins: the folder `editors` of a source checkout; None where there is none.
+    """
+
+    home: Path
+    config: Path
+    mac: bool
+    program: str
+    url: str | None
+    token: Path | None
+    plugins: Path | None
+
+    @property
+    def support(self) -> Path:
+        """Where programs with windows keep settings."""
+        return self.home / "Library" / "Application Support" if self.mac else self.config
+
+
+def here(settings: ServerSettings, environment: Mapping[str, str] = os.environ) -> Here:
+    """This machine, for the server that these settings describe or that runs already."""
+    home = Path(environment.get("HOME") or Path.home())
+    plugins = _CHECKOUT / "editors"
+    return Here(
+        home=home,
+        config=Path(environment.get("XDG_CONFIG_HOME") or home / ".config"),
+        mac=sys.platform == "darwin",
+        program=_program(),
+        url=_running(settings) or configured(settings),
+        token=_token(settings),
+        plugins=plugins if plugins.is_dir() else None,
+    )
+
+
+def configured(settings: ServerSettings) -> str | None:
+    """The address that clients of this machine use."""
+    if settings.port == 0:
+        return None
+    host = "127.0.0.1" if settings.host in _EVERYWHERE or is_loopback(settings.host) else settings.host
+    host = f"[{host}]" if ":" in host else host
+    return f"{'http' if settings.tls_cert is None else 'https'}://{host}:{settings.port}"
+
+
+def _running(settings: ServerSettings) -> str | None:
+    from calomel.suggest import runtime_file
+    from calomel.suggest.runtime_file import RuntimeFileError
+
+    try:
+        record = runtime_file.read(settings.runtime_file or runtime_file.default_path())
+    except RuntimeFileError:
+        return None
+    return record.url if record is not None and record.alive() else None
+
+
+def _token(settings: ServerSettings) -> Path | None:
+    from calomel.server import tokens
+
+    if settings.no_auth or settings.token is not None:
+        return None
+    return settings.token_file or tokens.default_path()
+
+
+def _program() -> str:
+    beside = Path(sys.executable).with_name("calomel")
+    found = str(beside) if beside.is_file() else shutil.which("calomel")
+    return os.path.abspath(found) if found else "calomel"  # noqa: PTH100 (a link in ~/.local/bin outlives its target)
+
+
+# VS Code and its relatives: folder of the settings, the program's command, and the folder of its extensions.
+_VS_CODES: Final = {
+    "Code": ("code", ".vscode"),
+    "Code - Insiders": ("code-insiders", ".vscode-insiders"),
+    "VSCodium": ("codium", ".vscode-oss"),
+    "Cursor": ("cursor", ".cursor"),
+}
+
+
+def vscode(here: Here, file: Path | None = None) -> Plan:
+    """The extension starts `calomel lsp` itself: its place in the settings of each relative that is here.
+
+    Raises InputError.
+    """
+    found = [name for name in _VS_CODES if (here.support / name).is_dir()] or ["Code"]
+    paths = [file] if file is not None else [here.support / name / "User" / "settings.json" for name in found]
+    # Editors that are started from a menu have another PATH than a shell.
+    changes = tuple(merged(path, {"calomel.path": here.program}, "    ") for path in paths)
+    missing = [
+        command
+        for command, folder in map(_VS_CODES.__getitem__, found)
+        if not any((here.home / folder / "extensions").glob("calomel.calomel-*/package.json"))
+    ]
+    if not missing:
+        return Plan(changes)
+    commands = "\n".join(f"    {command} --install-extension dist/calomel.vsix" for command in missing)
+    return Plan(changes, (), (f"The extension: make vsix in a source checkout, then\n{commands}",))
+
+
+_NEOVIM: Final = """-- Calomel. Written by `calomel editor setup neovim`; yours to change.
+local folder = {folder}
+vim.opt.runtimepath:append(folder)
+vim.cmd.source(folder .. "/plugin/calomel.lua")
+require("calomel").setup({{ cmd = {{ {program}, "lsp" }} }})
+"""
+_LAZY: Final = """{{ dir = {folder}, name = "calomel", event = "VeryLazy", opts = {{ cmd = {{ {program}, "lsp" }} }} }}
+"""
+_NOWHERE: Final = "/path/to/calomel/editors/neovim"
+_MOST_FILES: Final = 500
+
+
+def neovim(here: Here, file: Path | None = None) -> Plan:
+    """The plugin, loaded by a file of our own in the folder `plugin`, which no plugin manager touches.
+
+    Nothing is written where the configuration speaks of Calomel already. Raises InputError.
+    """
+    folder = here.config / "nvim"
+    path = file or folder / "plugin" / "calomel-setup.lua"
+    plugin = _NOWHERE if here.plugins is None else str(here.plugins / "neovim")
+    names = {"folder": json.dumps(plugin), "program": json.dumps(here.program)}
+    lazy = Snippet("with lazy.nvim, in place of that file, in your list of plugins", _LAZY.format(**names))
+    if here.plugins is None:
+        return Plan((), (lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
+    mentioned = _mentioned(folder, path)
+    if mentioned is not None:
+        return Plan((), (lazy,), (f"{mentioned} sets Calomel up already; nothing is written.",))
+    before = read(path)
+    # A file of this name that is there is the user's by now.
+    after = _NEOVIM.format(**names) if before is None else before
+    return Plan((Change(path, before, after),), (lazy,), (":checkhealth calomel says what is missing.",))
+
+
+def _mentioned(folder: Path, own: Path) -> Path | None:
+    """A file of the configuration that loads the plugin."""
+    files = sorted(each for kind in ("*.lua", "*.vim") for each in folder.rglob(kind)) if folder.is_dir() else []
+    for each in files[:_MOST_FILES]:
+        # One that cannot be read is no reason to stop.
+        with contextlib.suppress(InputError):
+            if each != own and "calomel" in (read(each) or ""):
+                return each
+    return None
+
+
+_VARIABLE: Final = "ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY"
+
+
+def zed(here: Here, file: Path | None = None) -> Plan:
+    """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
+    if here.url is None:
+        raise InputError("no server runs, and its port is left to chance: say --url http://127.0.0.1:PORT")
+    # The same place on Linux and on a Mac.
+    path = file or (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
+    wanted = {
+        "edit_predictions": {
+            "provider": "open_ai_compatible_api",
+            "open_ai_compatible_api": {
+                "api_url": here.url.rstrip("/") + "/v1/completions",
+                # A name from which older versions infer the same format.
+                "model": "zeta2.1",
+                "prompt_format": "zeta2_1",
+                # Zed asks for four times as many tokens; a region has some 350.
+                "max_output_tokens": 512,
+            },
+        }
+    }
+    notes = []
+    if here.token is not None:
+        notes.append(
+            f"Zed sends the server's token when it finds it in the environment that it is started from:\n"
+            f'    export {_VARIABLE}="$(cat {here.token})"\n'
+            "or type it in where Zed's own settings show the provider. It never belongs into settings.json."
+        )
+    else:
+        notes.append(f"If your server wants a token, Zed takes it from {_VARIABLE}.")
+    if value(path, "features", "edit_prediction_provider") is not None:
+        notes.append("Your features.edit_prediction_provider is what older versions of Zed read: remove it.")
+    if value(path, "show_edit_predictions") is False:
+        notes.append("Your show_edit_predictions is false: nothing is shown before you turn it on.")
+    notes.append("Keep the server running: calomel serve --workspace FOLDER. docs/zed.md says what to expect.")
+    return Plan((merged(path, wanted, "  "),), (), tuple(notes))
+
+
+_HELIX: Final = """[language-server.calomel]
+command = {program}
+args = ["lsp"]
+config = {{ completion_item = true }}
+
+# For each language: first the servers that `hx --health LANGUAGE` shows, then calomel.
+[[language]]
+name = "python"
+language-servers = ["pylsp", "calomel"]
+"""
+
+
+def helix(here: Here, file: Path | None = None) -> Plan:
+    """What belongs into languages.toml, which names all servers of a language: only the user knows the others."""
+    path = file or (here.home / ".config" if here.mac else here.config) / "helix" / "languages.toml"
+    note = (
+        "Helix shows no inline completion yet: suggestions are completions, next edits the code action "
+        '"Apply predicted edit" (space a).'
+    )
+    return Plan((), (Snippet(f"in {path}", _HELIX.format(program=json.dumps(here.program))),), (note,))
+
+
+_LSP_MODE: Final = """(with-eval-after-load 'lsp-mode
+  (lsp-register-client
+   (make-lsp-client
+    :new-connection (lsp-stdio-connection '({program} "lsp"))
+    :activation-fn (lambda (&rest _) t)
+    :add-on? t
+    :server-id 'calomel)))
+(add-hook 'lsp-managed-mode-hook #'lsp-inline-completion-mode)
+"""
+# Under the modes that eglot has servers for, so that it tells their languages: `prog-mode` would make one of them all.
+_EGLOT: Final = """(with-eval-after-load 'eglot
+  (push (cons (seq-mapcat (lambda (entry)
+                            (let ((modes (car entry)))
+                              (if (or (symbolp modes) (keywordp (cadr modes))) (list modes) modes)))
+                          eglot-server-programs)
+              '({program} "lsp" :initializationOptions (:completion_item t)))
+        eglot-server-programs))
+"""
+
+
+def emacs(here: Here, file: Path | None = None) -> Plan:
+    """What belongs into the init file, which is a program: nobody can merge it safely."""
+    old, new = here.home / ".emacs.d" / "init.el", here.config / "emacs" / "init.el"
+    path = file or (old if old.exists() or not new.exists() else new)
+    program = json.dumps(here.program)
+    snippets = (
+        Snippet(f"in {path}, with lsp-mode 10 (ghost text)", _LSP_MODE.format(program=program)),
+        Snippet(f"in {path}, with eglot (completions, and next edits as code actions)", _EGLOT.format(program=program)),
+    )
+    note = "eglot starts one server for a buffer: Calomel in place of another. lsp-mode runs it beside the others."
+    return Plan((), snippets, (note,))
+
+
+def sublime(here: Here, file: Path | None = None) -> Plan:
+    """A client of the package LSP, which shows text for the cursor among the completions. Raises InputError."""
+    packages = here.support / ("Sublime Text" if here.mac else "sublime-text") / "Packages"
+    client = {
+        "enabled": True,
+        "command": [here.program, "lsp"],
+        "selector": "source | text",
+        "initializationOptions": {"completion_item": True},
+    }
+    notes = (
+        "Install the package LSP first (Package Control: Install Package, LSP).",
+        "Sublime Text shows no ghost text of language servers: suggestions are completions.",
+        'Next edits are the code action "Apply predicted edit".',
+    )
+    path = file or packages / "User" / "LSP.sublime-settings"
+    return Plan((merged(path, {"clients": {"calomel": client}}, "\t"),), (), notes)
+
+
+# By the names of `calomel editor setup`.
+PLANS: Final[Mapping[str, Callable[[Here, Path | None], Plan]]] = {
+    "vscode": vscode,
+    "neovim": neovim,
+    "zed": zed,
+    "helix": helix,
+    "emacs": emacs,
+    "sublime": sublime,
+}

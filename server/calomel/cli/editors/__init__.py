@@ -1,1 +1,0 @@
-"""What `calomel editor setup` writes and prints for each editor."""

@@ -1,0 +1,384 @@
+"""What `calomel demo` shows: a log is played to the real suggester, as a replay does, moment by moment."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+
+from calomel.replay.editor import cursor_after
+from calomel.replay.events import Changed, Event, Focused, Opened, Selected
+from calomel.replay.player import Player
+from calomel.suggest.completer import CANVAS, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.suggest.silence import SilenceReason
+
+if TYPE_CHECKING:
+    from calomel.replay.events import Edit, ReplayLog
+    from calomel.replay.opportunity import Opportunity, ReplayOptions
+    from calomel.suggest.canvas_text import CanvasText
+    from calomel.suggest.completer import Completer, ModelInfo
+    from calomel.suggest.drafted import Drafted
+    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.filler import Filler
+
+
+Mark: TypeAlias = Literal["", "new", "old", "caret"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Text that looks alike: as it is, suggested (`new`), to be removed (`old`), or under the caret."""
+
+    text: str
+    mark: Mark = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the moments so far."""
+
+    shown: int = 0
+    accepted: int = 0
+    partly: int = 0
+    rejected: int = 0
+    silent: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One moment.
+
+    Attributes:
+        path: of the file.
+        text: of it.
+        caret: offset in it.
+        edits: suggested, sorted.
+        canvas: the answer behind a denoising step; None when there is nothing to see of it.
+        steps: of that answer in all.
+        likely: that the suggestion gets accepted, by the calibrator; None where nobody knows.
+        maker: who proposed it.
+        milliseconds: that the model took.
+        said: one sentence about what happens.
+        outcome: what the person did, in one word; empty while nobody knows.
+    """
+
+    path: str
+    text: str
+    caret: int
+    edits: tuple[Edit, ...] = ()
+    canvas: CanvasText | None = None
+    steps: int = 0
+    likely: float | None = None
+    maker: str = ""
+    milliseconds: float = 0.0
+    said: str = ""
+    outcome: str = ""
+
+    def pieces(self) -> Sequence[Piece]:
+        """The text with its suggestion and its caret, in the order of reading."""
+        found: list[Piece] = []
+        at = 0
+        # The caret stands in front of what is suggested at its place, and is seen once.
+        owner = next(
+            (edit for edit in self.edits if edit.start == self.caret or edit.start < self.caret < edit.end), None
+        )
+        for edit in self.edits:
+            found += self._plain(at, edit.start, last=False, free=owner is None)
+            if edit is owner:
+                found.append(Piece("", "caret"))
+            if edit.end > edit.start:
+                found.append(Piece(self.text[edit.start : edit.end], "old"))
+            if edit.text:
+                found.append(Piece(edit.text, "new"))
+            at = edit.end
+        found += self._plain(at, len(self.text), last=True, free=owner is None)
+        return [piece for piece in found if piece.text or piece.mark]
+
+    def focus(self) -> tuple[int, int]:
+        """First and last line, from 0, of what has to be seen: the caret, and the suggestion."""
+        offsets = [self.caret, *(each for edit in self.edits for each in (edit.start, edit.end))]
+        return self._line(min(offsets)), self._line(max(offsets))
+
+    def place(self) -> str:
+        """Where the suggestion is, as `path:line`."""
+        start = self.edits[0].start if self.edits else self.caret
+        return f"{self.path}:{self._line(start) + 1}"
+
+    def _line(self, offset: int) -> int:
+        return self.text.count("\n", 0, offset)
+
+    def _plain(self, start: int, end: int, *, last: bool, free: bool) -> Sequence[Piece]:
+        """Text that stays, with the caret in it if that is where it stands."""
+        if not free or not (start <= self.caret < end or (last and self.caret == end)):
+            return [Piece(self.text[start:end])]
+        under = self.text[self.caret : min(end, self.caret + 1)]
+        # A line end cannot be seen: the caret stands in front of it.
+        width = 0 if under in {"", "\n"} else 1
+        return [
+            Piece(self.text[start : self.caret]),
+            Piece(under if width else "", "caret"),
+            Piece(self.text[self.caret + width : end]),
+        ]
+
+
+# With a threshold that takes more steps there is more to see; `calomel bench infill` fills as many holes with two.
+_POLICY = "threshold:0.9"
+
+
+class WatchedFiller:
+    """Fills as another filler does.
+
+    Args:
+        filler: closed with this object.
+        steps: denoising steps a canvas may take.
+
+    Attributes:
+        canvases: of the last fill, one behind each step.
+        seconds: that answers took, by kind, since somebody emptied it; what was only looked at does not count.
+    """
+
+    def __init__(self, filler: Filler, steps: int) -> None:
+        self.canvases: tuple[CanvasText, ...] = ()
+        self.seconds: defaultdict[Kind, float] = defaultdict(float)
+        self._filler = filler
+        self._steps = steps
+
+    async def afill(self, request: FillRequest) -> Fill:
+        """Fill the hole; cancelling the task cancels the work."""
+        with self._timed("fill"):
+            return await self._watched(self._slow(request))
+
+    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
+        """Fill the hole and judge drafts for it. The canvases take a fill of their own: judging keeps none."""
+        request = self._slow(request)
+        await self._watched(request)
+        with self._timed("fill"):
+            return await self._filler.adraft(request, drafts)
+
+    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        """What a region could become; nothing is kept of it."""
+        self.canvases = ()
+        with self._timed("edit"):
+            return await self._filler.arewrite(request)
+
+    def close(self) -> None:
+        """Stop the engine."""
+        self._filler.close()
+
+    @contextmanager
+    def _timed(self, kind: Kind) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.seconds[kind] += time.monotonic() - began
+
+    def _slow(self, request: FillRequest) -> FillRequest:
+        return replace(request, policy=_POLICY, max_steps=self._steps)
+
+    async def _watched(self, request: FillRequest) -> Fill:
+        from calomel.suggest.canvas_text import CanvasText
+
+        self.canvases = ()
+        seen: list[CanvasText] = []
+        filled: Fill | None = None
+        async with aclosing(self._filler.canvases(request)) as items:
+            async for item in items:
+                if isinstance(item, CanvasText):
+                    seen.append(item)
+                else:
+                    filled = item
+        if filled is None:
+            raise RuntimeError("the engine ended without an answer")
+        self.canvases = tuple(seen)
+        return filled
+
+
+# Seconds at speed 1. Nobody looks at somebody who thinks for longer, or sees what is there for less.
+_LONGEST_PAUSE: Final = 0.8
+_CANVAS: Final = 0.25
+_SUGGESTION: Final = 1.6
+_OUTCOME: Final = 1.2
+_SILENCE: Final = 0.1
+
+_OUTCOMES: Final = {
+    "accepted": "accepted: this is what the person wrote next",
+    "partly": "taken in part: the person wrote the beginning of it",
+    "rejected": "rejected: the person wrote something else",
+    "too_short": "too short to count: of a few letters some are right by chance",
+    "superseded": "too late: the person had typed on",
+}
+
+
+class OverError(Exception):
+    """The time for the demonstration is over."""
+
+
+class View(Protocol):
+    """Who shows scenes."""
+
+    def show(self, scene: Scene, tally: Tally) -> None:
+        """Show a moment in the place of the one before."""
+
+    def tell(self, scene: Scene) -> None:
+        """Something was suggested, and what the person did is known: for those who only write down what happened."""
+
+
+class Tour(Player):
+    """A replay that is looked at. Runs in a `CountingLoop`, as any replay.
+
+    Args:
+        log: to be played.
+        completer: the model.
+        info: of it.
+        options: with a fixed latency: the log's clock is not the spectators'.
+        watched: the filler behind `completer`; None where there is nothing to see of it.
+        view: shows scenes.
+        rest: lets the spectators look for so many seconds, at speed 1; raises OverError when their time is over.
+    """
+
+    def __init__(
+        self,
+        log: ReplayLog,
+        completer: Completer,
+        info: ModelInfo,
+        options: ReplayOptions,
+        *,
+        watched: WatchedFiller | None,
+        view: View,
+        rest: Callable[[float], None],
+    ) -> None:
+        super().__init__(log, completer, info, options)
+        self.tally = Tally()
+        self._all = log.events
+        self._watched = watched
+        self._view = view
+        self._rest = rest
+        self._caret = 0
+        self._told = 0
+        self._last = 0.0
+        self._scene: Scene | None = None
+        # Up to this second of the log the person writes what was accepted: it is there at once.
+        self._written_until: float | None = None
+
+    async def step(self, position: int, event: Event) -> None:
+        """Let what was asked be answered and shown, then let the event happen and show that."""
+        await self.time.run_to(event.time)
+        self._show_answers()
+        await super().step(position, event)
+        if self._written_until is not None and event.time >= self._written_until:
+            self._written_until = None
+        self._follow(position, event)
+        skipped = self._written_until is not None or isinstance(event, Opened | Focused)
+        if self._scene is not None:
+            self._view.show(self._scene, self.tally)
+        self._rest(0.0 if skipped else min(_LONGEST_PAUSE, event.time - self._last))
+        self._last = event.time
+
+    def _follow(self, position: int, event: Event) -> None:
+        """Where the caret is now, and what is on the screen."""
+        name = self.editor.focused or event.document
+        if isinstance(event, Selected) and event.document == name:
+            self._caret = event.offset
+        elif isinstance(event, Changed) and event.document == name:
+            self._caret = cursor_after(event, self._all, position + 1)
+        elif isinstance(event, Focused):
+            self._caret = 0
+        text = self.editor.texts.get(name)
+        if text is not None:
+            self._scene = Scene(name, text, min(self._caret, len(text)))
+
+    def _show_answers(self) -> None:
+        found = self.result.opportunities[self._told :]
+        self._told = len(self.result.opportunities)
+        for each in found:
+            self._show(each)
+        if self._watched is not None:
+            self._watched.seconds.clear()
+
+    def _show(self, opportunity: Opportunity) -> None:
+        """One answer: its canvases, then the suggestion, then what became of it; or why there is none."""
+        text = self.editor.texts.get(opportunity.path)
+        if text is None or opportunity.silence == SilenceReason.SUPERSEDED:
+            return
+        canvases = self._canvases(opportunity)
+        scene = Scene(
+            opportunity.path,
+            text,
+            min(self._caret, len(text)),
+            steps=len(canvases),
+            milliseconds=0.0 if self._watched is None else self._watched.seconds[opportunity.kind] * 1e3,
+        )
+        if opportunity.silence is not None:
+            self._be_silent(opportunity, replace(scene, canvas=canvases[-1] if canvases else None))
+            return
+        for canvas in canvases:
+            self._present(
+                replace(scene, canvas=canvas, said="denoising: a step fixes what the model is sure of"), _CANVAS
+            )
+        self._suggest(opportunity, replace(scene, canvas=canvases[-1] if canvases else None))
+
+    def _canvases(self, opportunity: Opportunity) -> tuple[CanvasText, ...]:
+        """Those that led to what was suggested; none where a draft was likelier than the model's own words."""
+        candidate = opportunity.candidate
+        if self._watched is None or opportunity.kind != "fill" or (candidate is not None and candidate.maker != CANVAS):
+            return ()
+        return self._watched.canvases
+
+    def _be_silent(self, opportunity: Opportunity, scene: Scene) -> None:
+        reason = str(opportunity.silence)
+        self.tally.silent[reason] = self.tally.silent.get(reason, 0) + 1
+        said = f"silent: {SilenceReason(reason).message}"
+        self._present(replace(scene, likely=_likely(opportunity), said=said), _SILENCE)
+
+    def _suggest(self, opportunity: Opportunity, scene: Scene) -> None:
+        candidate = opportunity.candidate
+        if candidate is None:
+            return
+        scene = replace(scene, edits=candidate.edits, likely=_likely(opportunity), maker=candidate.maker)
+        self._present(replace(scene, said="suggested; what would the person do?"), _SUGGESTION)
+        self.tally.shown += 1
+        if candidate.outcome in {"accepted", "partly", "rejected"}:
+            setattr(self.tally, candidate.outcome, getattr(self.tally, candidate.outcome) + 1)
+        final = replace(scene, outcome=candidate.outcome, said=_OUTCOMES[candidate.outcome])
+        self._present(final, _OUTCOME)
+        self._view.tell(final)
+        if candidate.outcome == "accepted":
+            self._written_until = candidate.given
+
+    def _present(self, scene: Scene, seconds: float) -> None:
+        self._scene = scene
+        self._view.show(scene, self.tally)
+        self._rest(seconds)
+
+
+def _likely(opportunity: Opportunity) -> float | None:
+    return None if opportunity.candidate is None else opportunity.candidate.signals.get("likely")
+
+
+@dataclass(slots=True)
+class WallPace:
+    """Real time.
+
+    Attributes:
+        speed: how many times as fast as the recording; None does not rest at all.
+        until: of `clock`, when the demonstration ends; None for its own end.
+        clock: seconds.
+        sleep: waits for so many of them.
+    """
+
+    speed: float | None
+    until: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def rest(self, seconds: float) -> None:
+        """Let them look for so long, at speed 1. Raises OverError when the time is over."""
+        now = self.clock()
+        if self.until is not None and now >= self.until:
+            raise OverError
+        if self.speed is None or seconds <= 0.0:
+            return
+        wanted = seconds / self.speed
+        self.sleep(wanted if self.until is None else min(wanted, self.until - now))
