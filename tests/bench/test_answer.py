@@ -35,7 +35,6 @@ class FakeFiller:
             ids=(1,) * tokens,
             log_probs=(0.0,) * tokens,
             entropies=(0.0,) * tokens,
-            flips=(0,) * tokens,
             end_log_prob=self.end_log_prob,
             finish_reason="stop",
             steps=2,

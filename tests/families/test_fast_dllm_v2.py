@@ -11,14 +11,10 @@ from tests.families.blocks import ROOM, answered, logits_of, our_logits, prompt,
 from tests.families.published import fast_dllm_v2 as published
 from tests.families.published.layout import TEXT_TOKENS
 from tests.families.reference import block_diffusion as loop
-from tests.families.reference.dense import Remembered
 
-from calomel.engine import ModelConfig
-from calomel.engine.checkpoint import tensor_table
 from calomel.families.block_causal import FAST_DLLM_V2, SUB_BLOCK
 from calomel.families.configuration import read_config
 from calomel.families.generation import generation_of
-from calomel.families.loading import load_decoder
 from calomel.families.table import find
 
 BLOCK, END, MASK = 32, TEXT_TOKENS + 2, TEXT_TOKENS + 3
@@ -60,22 +56,6 @@ def test_steps_are_those_of_the_published_loop(folder: Path, network: Any, size:
     trace = loop.denoise_shifted(logits, context, ROOM, order, block=BLOCK, run=SUB_BLOCK, mask=MASK, end=END)
 
     same_steps(answered(FAST_DLLM_V2, folder, context, policy=f"threshold:{threshold}", max_steps=32), trace, END)
-
-
-@pytest.mark.parametrize("size", [5, 32, 37, 61])
-def test_its_cache_of_sub_blocks_is_the_published_one(tmp_path: Path, size: int) -> None:
-    published.write(tmp_path, use_block_cache=True)
-    config = FAST_DLLM_V2.config(read_config(tmp_path), tmp_path)
-    assert isinstance(config, ModelConfig)
-    model = load_decoder(tmp_path, config, tensor_table(config), dtype=torch.float32)
-    held, order = Remembered(model, BLOCK), loop.above(0.2)
-    trace = loop.denoise_shifted(
-        held.whole, prompt(size), ROOM, order, block=BLOCK, run=SUB_BLOCK, mask=MASK, end=END, part=held.part
-    )
-    exact = loop.denoise_shifted(held.whole, prompt(size), ROOM, order, block=BLOCK, run=SUB_BLOCK, mask=MASK, end=END)
-    assert trace.steps != exact.steps
-
-    same_steps(answered(FAST_DLLM_V2, tmp_path, prompt(size), policy="threshold:0.2", max_steps=32), trace, END)
 
 
 def test_the_best_token_is_taken_whatever_its_generation_config_says(folder: Path) -> None:

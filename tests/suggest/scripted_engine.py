@@ -63,7 +63,6 @@ class ScriptedHandle:
             ids=self.ids,
             log_probs=(-0.1,) * count,
             entropies=(0.1,) * count,
-            flips=(0,) * count,
             end_log_prob=-0.1 if self.stops else None,
             finish_reason="stop" if self.stops else "length",
             steps=1,

@@ -26,9 +26,7 @@ MODEL = ModelInfo("tiny", "0", ("fill",), 4096, 2048, None, "1")
 
 def said(log_probs: list[float], end: float = -0.1) -> Result:
     count = len(log_probs)
-    return Result(
-        (1,) * count, tuple(log_probs), (0.0,) * count, (0,) * count, end, "stop", 0, 1, 0, 0, 0, (), 0.0, 0.0
-    )
+    return Result((1,) * count, tuple(log_probs), (0.0,) * count, end, "stop", 0, 1, 0, 0, 0, (), 0.0, 0.0)
 
 
 def test_a_draft_is_cut_where_the_model_stops_agreeing(tokenizer: Tokenizer) -> None:

@@ -289,5 +289,4 @@ def told(result: Result, said: slice) -> Result:
         ids=result.ids[said],
         log_probs=result.log_probs[said],
         entropies=result.entropies[said],
-        flips=result.flips[said],
     )

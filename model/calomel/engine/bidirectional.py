@@ -21,7 +21,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from calomel.engine.algorithms import Algorithm, Moment, Move, draw, parse_algorithm
+from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.constraint import Rows, settle
@@ -43,7 +43,7 @@ class BidirectionalOptions:
             (LLaDA's semi-autoregressive mode); None for all of it at once.
         dual_cache: the first forward of a block leaves the keys and values of the whole window, and the steps behind it
             forward the block alone (Fast-dLLM, arXiv 2505.22618). Approximate: what stands around the block is as old
-            as the block's beginning.
+            as the block's beginning. Not where logits are shifted: a block alone has no row for its first position.
         transfer: tokens revealed per step where a canvas changes its length, so that there is no number of steps.
         expand_token_id: this token becomes two masks (DreamOn); None where canvases keep their length.
         delete_token_id: the position of this token is dropped (DreamOn).
@@ -214,7 +214,8 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
 
     def _caches(self, job: BidirectionalJob) -> bool:
         """Whether the steps of a block behind its first forward the block alone."""
-        return self._options.dual_cache and not self._options.elastic and not job.policy.rereads
+        exact = self._options.elastic or self.diffusion.logit_shift or job.policy.rereads
+        return self._options.dual_cache and not exact
 
     def _known(self, job: BidirectionalJob) -> int:
         """So many leading positions of the canvas are there to stay."""
@@ -241,7 +242,7 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
         canvas = job.canvas
         if len(canvas.candidates) > 1 or job.walk is not None:
             return
-        # The first step of a block that is cached reveals one position whatever the schedule says.
+        # The first step of a block that is cached leaves the keys of its window.
         while canvas.step or not self._caches(job):
             moment = self._moment(job)
             if moment.last or job.policy.quota(moment) != 0:
@@ -253,20 +254,18 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
         canvas = job.canvas
         if len(canvas.candidates) > 1:
             return canvas.masked()
-        # Shifted logits have no row for the first position of a block that is forwarded alone; it is known by then.
-        first = canvas.start + int(canvas.kept is not None and canvas.step > 0 and self.diffusion.logit_shift)
         if job.walk is not None:
-            return list(range(max(job.front, first), canvas.stop))
+            return list(range(max(job.front, canvas.start), canvas.stop))
         if job.policy.rereads:
-            return [column for column in range(first, canvas.stop) if not canvas.frozen[column]]
-        return canvas.masked(first, canvas.stop)
+            return [column for column in range(canvas.start, canvas.stop) if not canvas.frozen[column]]
+        return canvas.block()
 
     def _pieces(self, job: BidirectionalJob) -> list[Piece]:
         """The rows of `job` in the next forward: the window, once for every candidate length, or the block alone."""
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
         if canvas.kept is not None:
-            read = [column - canvas.start - shift for column in columns]
+            read = [column - canvas.start for column in columns]
             behind = len(canvas) - canvas.stop + len(suffix)
             ids = canvas.ids[canvas.start : canvas.stop]
             return [Piece(ids, canvas.kept, first + canvas.start, causal=False, read=read, behind=behind)]
@@ -318,18 +317,13 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
         """Take the canvas of `job` one step on; its rows begin at row `first` of the forward."""
         canvas, moment, columns = job.canvas, self._moment(job), self._columns(job)
         stop = first + len(columns)
-        logits, best = rows.logits[first:stop], rows.choice.best[first:stop]
+        logits, best = rows.logits[first:stop], rows.choice.token[first:stop]
         if self._options.elastic:
             self._ban(job, logits, last=moment.last)
         was_masked = [canvas.ids[column] == canvas.mask_token_id for column in columns]
         masked = torch.tensor(was_masked, device=logits.device)
         asked = torch.ones_like(masked) if job.policy.rereads else masked
-        if self._caches(job) and self.diffusion.logit_shift and not (canvas.step or moment.last):
-            # The forwards behind have no row for the block's first position (Fast-dLLM on Dream): it is revealed alone.
-            asked = masked & torch.tensor([column == canvas.start for column in columns], device=logits.device)
-            move = Move(draw(logits[asked], job.request.sampling, job.generator)[0], masked[asked])
-        else:
-            move = job.policy(logits[asked], masked[asked], moment)
+        move = job.policy(logits[asked], masked[asked], moment)
         token, shown = best.clone(), torch.zeros_like(masked)
         token[asked], shown[asked] = move.token, move.shown
         rows.choice.log_prob[first:stop] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
@@ -344,10 +338,9 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
     def _take(self, job: BidirectionalJob, columns: Sequence[int], rows: Rows, first: int, shown: Tensor) -> None:
         """Put what is shown on the canvas."""
         canvas, choice, own = job.canvas, rows.choice, slice(first, first + len(columns))
-        values = (choice.token[own], choice.log_prob[own], choice.entropy[own], choice.best[own], shown)
+        values = (choice.token[own], choice.log_prob[own], choice.entropy[own], shown)
         for column, *row in zip(columns, *torch.stack([value.double() for value in values]).tolist(), strict=True):
-            token, log_prob, entropy, best, is_shown = row
-            canvas.read(column, int(best))
+            token, log_prob, entropy, is_shown = row
             if canvas.ids[column] == canvas.mask_token_id:
                 if is_shown:
                     canvas.take(column, Prediction(int(token), log_prob, entropy))

@@ -123,9 +123,8 @@ BlockJob: TypeAlias = Job[Policy, BlockCanvas, KeyValueBuffer]
 
 @dataclass(frozen=True, slots=True)
 class _Found(Prediction):
-    """What a row says: the token that was drawn, the `best` one, and whether the policy reveals it (`shown`)."""
+    """What a row says: the token that was drawn, and whether the policy reveals it (`shown`)."""
 
-    best: float
     shown: float
 
 
@@ -431,28 +430,11 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
             pieces.append(Piece(behind, buffer, length, causal=True, read=[len(behind) - 1] if foresees else []))
         head = self._head(job)
         first = len(head) - int(self.diffusion.logit_shift)
-        start = self._run_alone(job)
-        if start is not None:
-            run = self.diffusion.sub_block or 1
-            read = [first - start + column for column in self._columns(job, len(canvas))]
-            rows = [*head, *canvas.ids][start : start + run]
-            after = -(start + run) % self.diffusion.block
-            return [Piece(rows, buffer, length + start, causal=False, read=read, behind=after)]
         for size in canvas.candidates:
             read = [first + column for column in self._columns(job, size)]
             rows = [*head, *canvas.ids[:size]]
             pieces.append(Piece(rows, buffer, length + len(behind), causal=False, read=read))
         return pieces
-
-    def _run_alone(self, job: BlockJob) -> int | None:
-        """The first row, of the canvas with its head, of the sub-block that the next step forwards alone."""
-        run, canvas, masked = self.diffusion.sub_block, job.canvas, job.canvas.masked()
-        if run is None or not (self.diffusion.block_cache and canvas.steps and masked) or self._last_step(job):
-            return None
-        if job.walk is not None or len(canvas.candidates) > 1:
-            return None
-        row = len(self._head(job)) + masked[0]
-        return None if row % run == 0 else row // run * run
 
     def _share(self, job: BlockJob, pieces: Sequence[Piece], start: int) -> _Share:
         stop = start + sum(len(piece.read) for piece in pieces if piece.causal)
@@ -498,7 +480,7 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
     def _take(self, shares: Sequence[_Share], draws: Sequence[Draw], logits: Tensor) -> None:
         diffusion = self.diffusion
         choice = choose(logits, draws, mask_token_id=diffusion.mask_token_id, end_token_id=diffusion.end_token_id)
-        told = (choice.token, choice.log_prob, choice.entropy, choice.best, self._shown(choice, shares))
+        told = (choice.token, choice.log_prob, choice.entropy, self._shown(choice, shares))
         # The one thing that the host waits for.
         numbers = torch.stack([values.double() for values in told]).tolist()
         found = [_Found(int(token), *rest) for token, *rest in zip(*numbers, strict=True)]
@@ -654,7 +636,6 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
         reach = self._reach(job) if self._last_step(job) else 0
         changed = False
         for column, here in zip(columns, found, strict=True):
-            canvas.read(column, int(here.best))
             if canvas.ids[column] == canvas.mask_token_id:
                 if here.shown or column < reach:
                     canvas.take(column, here)

@@ -92,9 +92,6 @@ class DiffusionConfig:
             block too, and is headed by the tokens before it that fill no block.
         sub_block: with blocks, a canvas is revealed in runs of so many positions, from left to right; None where it is
             revealed as a whole.
-        block_cache: a step within a sub-block whose first position is known forwards that sub-block alone, beside the
-            keys that the rest of the block had when it was last forwarded (the `use_block_cache` of Fast-dLLM v2).
-            Approximate: the rest of the block does not see what such a step reveals.
         reads_suffix: the model reads in both directions over the whole sequence, so that a request may say what stands
             behind the answer.
     """
@@ -107,13 +104,12 @@ class DiffusionConfig:
     block: int = 1
     reads_suffix: bool = False
     sub_block: int | None = None
-    block_cache: bool = False
 
     def __post_init__(self) -> None:
         need_whole(self, -1, "mask_token_id")  # none where noise is uniform
         need_whole(self, 0, "end_token_id")
         need_whole(self, 1, "block", "max_canvas")
-        for name in ("logit_shift", "verifiable", "reads_suffix", "block_cache"):
+        for name in ("logit_shift", "verifiable", "reads_suffix"):
             if not isinstance(getattr(self, name), bool):
                 raise CheckpointError(f"{name} is {getattr(self, name)!r}; it must be true or false")
         if self.block > 1 and (self.verifiable or self.max_canvas % self.block):
@@ -238,7 +234,10 @@ class ModelConfig:
         if raw.get("hidden_act", "silu") not in ("silu", "swish"):
             raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
         try:
-            diffusion = DiffusionConfig(**raw["diffusion"])
+            # Some older files have `block_cache`, which was never set.
+            diffusion = DiffusionConfig(
+                **{key: raw["diffusion"][key] for key in raw["diffusion"] if key != "block_cache"}
+            )
             heads = int(raw["num_attention_heads"])
             return cls(
                 vocab_size=int(raw["vocab_size"]),

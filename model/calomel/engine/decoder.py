@@ -90,16 +90,12 @@ class Canvas:
         mask_token_id: stands where nothing is known.
         ids: token ids.
         frozen: whether a token stands there from outside, to stay.
-        best: the best token of the last step that read the position; -1 before the first.
-        flips: how often it changed.
         log_probs: of the tokens when they were revealed; `entropies` likewise.
     """
 
     mask_token_id: int
     ids: list[int] = field(default_factory=list)
     frozen: list[bool] = field(default_factory=list)
-    best: list[int] = field(default_factory=list)
-    flips: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
 
@@ -126,11 +122,6 @@ class Canvas:
         """So many leading positions are known."""
         return next(iter(self.masked()), len(self.ids))
 
-    def read(self, column: int, best: int) -> None:
-        """A step's best token for `column` is `best`."""
-        self.flips[column] += self.best[column] not in (-1, best)
-        self.best[column] = best
-
     def take(self, column: int, found: Prediction) -> None:
         """`found` stands at `column` now."""
         self.ids[column], self.log_probs[column], self.entropies[column] = found.token, found.log_prob, found.entropy
@@ -150,14 +141,12 @@ class Canvas:
         """Put `count` masks before `column`."""
         self.ids[column:column] = [self.mask_token_id] * count
         self.frozen[column:column] = [False] * count
-        self.best[column:column] = [-1] * count
-        self.flips[column:column] = [0] * count
         self.log_probs[column:column] = [0.0] * count
         self.entropies[column:column] = [0.0] * count
 
     def drop(self, start: int, stop: int | None = None) -> None:
         """Take the positions from `start` to `stop` out."""
-        for values in (self.ids, self.frozen, self.best, self.flips, self.log_probs, self.entropies):
+        for values in (self.ids, self.frozen, self.log_probs, self.entropies):
             del values[start:stop]
 
 
@@ -197,7 +186,6 @@ class Job(Generic[P, C, B]):
     prefill_target: int = 0
     log_probs: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
-    flips: list[int] = field(default_factory=list)
     end_log_prob: float | None = None
     steps: int = 0
     forwards: int = 0
@@ -264,9 +252,9 @@ class Job(Generic[P, C, B]):
         context = (*self.request.context, *self.request.suffix)
         return count_tokens(context, [*self.answer, *known], following, rows, vocab, device)
 
-    def extend(self, found: Sequence[Prediction], flips: Sequence[int] = ()) -> None:
+    def extend(self, found: Sequence[Prediction]) -> None:
         """Append final tokens to the answer; an end token ends it, and what is beyond `room` is dropped."""
-        for index, each in enumerate(found):
+        for each in found:
             if each.token in self.ends:
                 self.end_log_prob = each.log_prob
                 return
@@ -275,12 +263,11 @@ class Job(Generic[P, C, B]):
             self.tokens.append(each.token)
             self.log_probs.append(each.log_prob)
             self.entropies.append(each.entropy)
-            self.flips.append(flips[index] if flips else 0)
 
     def extend_by(self, canvas: Canvas, length: int) -> None:
         """Append the first `length` positions of `canvas`, which is empty then."""
         rows = zip(canvas.ids[:length], canvas.log_probs, canvas.entropies, strict=False)
-        self.extend([Prediction(*row) for row in rows], canvas.flips)
+        self.extend([Prediction(*row) for row in rows])
         canvas.drop(0)
 
     def over(self) -> FinishReason | None:
@@ -305,7 +292,6 @@ class Job(Generic[P, C, B]):
             ids=tuple(self.answer),
             log_probs=tuple(self.log_probs),
             entropies=tuple(self.entropies),
-            flips=tuple(self.flips),
             end_log_prob=self.end_log_prob,
             finish_reason=reason,
             steps=self.steps,
@@ -358,7 +344,6 @@ class Decoder(ABC, Generic[P, C, B]):
 
     Attributes:
         work: what was done so far; may be read from any thread.
-        weight_bytes: of the model.
     """
 
     def __init__(
@@ -382,7 +367,6 @@ class Decoder(ABC, Generic[P, C, B]):
         self.prefill_unit = prefill_unit
         self.clock = clock
         self.work = Work()
-        self.weight_bytes = sum(parameter.nbytes for parameter in parameters)
         self._weights = sum(parameter.numel() for parameter in parameters)
         self._threads = threads or torch.get_num_threads()
         self._observe = observe

@@ -99,11 +99,6 @@ class Engine:
         """What was done so far."""
         return self.decoder.work
 
-    @property
-    def weight_bytes(self) -> int:
-        """What the weights take."""
-        return self.decoder.weight_bytes
-
     def close(self) -> None:
         """Stop serving; requests that are not done raise EngineStoppedError. May be called twice."""
         self._scheduler.close()

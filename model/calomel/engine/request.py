@@ -85,7 +85,6 @@ class Result:
         log_probs: natural logarithm of each token's probability (temperature 1, mask token excluded) when it was
             revealed; with the policies `verified` and `left_to_right` the exact causal one.
         entropies: of each position's distribution when it was revealed, in nats.
-        flips: how often the best token of each position changed from step to step.
         end_log_prob: log-probability of the end token, if the answer ended by one.
         finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
         steps: denoising steps.
@@ -102,7 +101,6 @@ class Result:
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]
     entropies: tuple[float, ...]
-    flips: tuple[int, ...]
     end_log_prob: float | None
     finish_reason: FinishReason
     steps: int

@@ -57,10 +57,9 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The chosen tokens of R rows: `token`, `best` [R] int64; `log_prob`, `entropy` [R] float32, of `token`."""
+    """The chosen tokens of R rows: `token` [R] int64; `log_prob`, `entropy` [R] float32."""
 
     token: Tensor
-    best: Tensor
     log_prob: Tensor
     entropy: Tensor
 
@@ -88,7 +87,7 @@ def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_tok
     normalizer = logits.gather(-1, highest) - probabilities.gather(-1, highest).log()  # [R, 1]
     log_prob = (logits.gather(-1, token[:, None]) - normalizer)[:, 0]
     entropy = normalizer[:, 0] - probabilities.mul_(logits).sum(dim=-1)
-    return Choice(token, best, log_prob, entropy)
+    return Choice(token, log_prob, entropy)
 
 
 def best_tokens(logits: Tensor) -> Tensor:

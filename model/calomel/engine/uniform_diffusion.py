@@ -218,7 +218,6 @@ class NoiseCanvas:
         warmth: the temperature of the last step.
         steps: so many have been made.
         unchanged: scalar tensor, so many steps in a row left the best tokens as they were.
-        turned: [L], how often each position's best token changed.
         settled: the leading positions that the constraint has had its word on, with their tokens.
     """
 
@@ -228,7 +227,6 @@ class NoiseCanvas:
     warmth: Tensor | None = None
     steps: int = 0
     unchanged: Tensor | None = None
-    turned: Tensor | None = None
     settled: dict[int, int] = field(default_factory=dict)
 
 
@@ -387,13 +385,10 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         canvas.steps += 1
         logits = self._shaped(job, logits)
         taken = denoising_step(_there(canvas.tokens), logits, warmth, sampling, job.policy, _there(job.generator))
-        if canvas.last is None or canvas.unchanged is None or canvas.turned is None:
+        if canvas.last is None or canvas.unchanged is None:
             canvas.unchanged = torch.zeros((), dtype=torch.int64, device=logits.device)
-            canvas.turned = torch.zeros_like(taken.best)
         else:
-            changed = taken.best != canvas.last.best
-            canvas.unchanged = torch.where(changed.any(), 0, canvas.unchanged + 1)
-            canvas.turned += changed
+            canvas.unchanged = torch.where((taken.best != canvas.last.best).any(), 0, canvas.unchanged + 1)
         canvas.raw, canvas.warmth = logits, warmth
         canvas.last = replace(taken, condition=taken.condition.to(self._backbone.dtype))
         canvas.tokens = _with(taken.canvas, self._held(job))
@@ -481,7 +476,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         log_probs = raw.log_softmax(dim=-1).gather(-1, best[:, None])[:, 0].clamp(min=LOWEST)
         numbers = (log_probs.tolist(), _entropies(raw).tolist())
         found = [Prediction(*row) for row in zip(best.tolist(), *numbers, strict=True)]
-        job.extend(found, [] if canvas.turned is None else canvas.turned.tolist())
+        job.extend(found)
         job.canvas = NoiseCanvas()
         job.prefill_target = len(job.tokens)
 

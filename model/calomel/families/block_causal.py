@@ -215,7 +215,6 @@ def _fast_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
         verifiable=False,
         block=block,
         sub_block=SUB_BLOCK if block % SUB_BLOCK == 0 else None,
-        block_cache=raw.get("use_block_cache") is True,
     )
     return decoder_config(raw, diffusion, qkv_bias=True)
 

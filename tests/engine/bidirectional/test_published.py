@@ -11,7 +11,6 @@ from tests.families.reference.window import (
     Draws,
     Full,
     dream,
-    dream_dual,
     dreamon,
     llada,
     llada_dual,
@@ -116,25 +115,6 @@ def test_the_dual_cache_on_llada(start: Start, block: int, temperature: float) -
         canvas_lengths=(12,),
         policy="low_confidence",
         max_steps=12,
-        sampling=sampling,
-    )
-
-    same(ours, [tuple(state) for state in theirs])
-
-
-@pytest.mark.parametrize("block", [4, 6])
-@pytest.mark.parametrize("steps", [12, 24])
-@pytest.mark.parametrize("sampling", WAYS)
-def test_the_dual_cache_on_dream(start: Start, block: int, steps: int, sampling: SamplingParams) -> None:
-    model = network(shift=True)
-    theirs = list(dream_dual(Full(model, MASK), whole(), MASK, CANVAS, steps=steps, block=block, how=how(sampling)))
-
-    _, ours = ask(
-        start(model, BidirectionalOptions(block=block, dual_cache=True)),
-        suffix=SUFFIX,
-        canvas_lengths=(12,),
-        policy="entropy",
-        max_steps=steps,
         sampling=sampling,
     )
 

@@ -16,7 +16,6 @@ from torch import Tensor
 Logits = Callable[[list[int]], Tensor]
 Draw = Callable[[Tensor], list[int]]
 """Rows of logits to the token of each."""
-Part = Callable[[list[int], int, int], Tensor]
 """The rows from one position to another alone, beside the keys that the last whole forward left: [rows, V]."""
 Order = Callable[[Tensor, Tensor, list[int], int, int], list[int]]
 """Confidences and entropies of a block's positions, the masked ones, the step, and how many were masked at first."""
@@ -153,12 +152,8 @@ def denoise_shifted(
     run: int,
     mask: int,
     end: int,
-    part: Part | None = None,
 ) -> Trace:
-    """Fast-dLLM v2: row i predicts i + 1, a block is revealed run by run, its last row decides the next one's first.
-
-    With `part`, as with its use_block_cache: once the first position of a run is known, its rows are forwarded alone.
-    """
+    """Fast-dLLM v2: row i predicts i + 1, a block is revealed run by run, its last row decides the next one's first."""
     ids, trace = list(context), Trace([])
     while len(ids) - len(context) < room and end not in ids[len(context) :]:
         start = len(ids) // block * block
@@ -170,16 +165,10 @@ def denoise_shifted(
             if ids[-1] == end:
                 break
         ids += [mask] * (start + block - len(ids))
-        forwarded = False
         for begin in range(0, block, run):
             step, inside = 0, range(begin, begin + run)
             while masked := [place for place in inside if ids[start + place] == mask]:
-                if part is None or not forwarded or ids[start + begin] == mask:
-                    whole, forwarded = logits(ids)[start:], True
-                else:
-                    few = part(ids, start + begin, start + begin + run)
-                    whole = torch.zeros(block, few.shape[-1])
-                    whole[begin : begin + run] = few
+                whole = logits(ids)[start:]
                 rows = torch.cat([whole[:1], whole[:-1]]).clone()
                 rows[:, mask] = -torch.inf
                 proposed = dict(zip(masked, best(rows[masked]), strict=True))

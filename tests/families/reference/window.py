@@ -216,33 +216,6 @@ def llada_dual(
             yield list(ids)
 
 
-def dream_dual(
-    full: Full, ids: list[int], mask: int, canvas: range, *, steps: int, block: int, how: Draws, eps: float = 1e-3
-) -> Iterator[list[int]]:
-    """Fast-dLLM's dual cache on Dream, by entropy: a block's first position comes from the forward of everything."""
-    ids = list(ids)
-    each = steps // -(-len(canvas) // block)
-    times = torch.linspace(1, eps, each + 1)
-    for start in range(canvas.start, canvas.stop, block):
-        places = range(start, min(start + block, canvas.stop))
-        ids[start] = tokens(full.shifted(ids)[[start]], how)[0][0]
-        yield list(ids)
-        for step in range(1, each):
-            masked = [place for place in places if ids[place] == mask]
-            if not masked:
-                break
-            share = 1 - times[step + 1] / times[step]
-            count = len(masked) if step == each - 1 else int(torch.tensor(float(len(masked))) * share)
-            if not count:
-                continue
-            rows = full.shifted(ids[places.start : places.stop], places.start)[[place - start for place in masked]]
-            chosen, probabilities = tokens(rows, how)
-            confidence = sure("entropy", chosen, probabilities)
-            for index in confidence.argsort(descending=True).tolist()[:count]:
-                ids[masked[index]] = chosen[index]
-            yield list(ids)
-
-
 def dreamon(
     logits: Logits,
     prefix: list[int],

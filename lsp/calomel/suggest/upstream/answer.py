@@ -77,7 +77,6 @@ class Answer:
             ids=ids,
             log_probs=log_probs,
             entropies=(),
-            flips=(0,) * len(ids),
             end_log_prob=self._end_log_prob,
             finish_reason=reason or said,
             steps=self.pieces,
