@@ -26,21 +26,14 @@ def save(path: str) -> None:
 class Room:
     """Open documents and what is known of their tokens."""
 
-    def __init__(self, positions: int = 100_000) -> None:
+    def __init__(self, tokens: int = 100_000) -> None:
         self.documents = Documents()
-        self.matches = LongestMatch(positions)
+        self.matches = LongestMatch(tokens)
 
     def open(self, text: str, uri: str = "file:///a.py") -> Document:
         document = self.documents.open(uri, "python", 1, text, "a.py")
         self.matches.opened(document)
-        self.read()
         return document
-
-    def read(self) -> None:
-        """Let it come to the end of what it reads bit by bit."""
-        for document in self.documents:
-            for _ in range(200):
-                self.matches.find(document, 0)
 
     def change(self, document: Document, start: int, end: int, text: str) -> None:
         change = RangeChange(document.position_at(start), document.position_at(end), text)
@@ -108,21 +101,22 @@ def test_what_was_typed_is_found_and_what_was_deleted_is_not() -> None:
     assert behind(room, document, len(document) - 1) is None
 
 
-def test_memory_is_bounded_and_the_document_at_hand_is_kept() -> None:
-    room = Room(positions=2_000)
-    for number in range(20):
+def test_documents_that_were_used_long_ago_are_let_go_and_the_one_at_hand_is_kept() -> None:
+    room = Room(tokens=2_000)
+    room.open(FILE, "file:///old.py")
+    for number in range(5):
         room.open("".join(f"call_{number}.item_{line}(value)\n" for line in range(60)), f"file:///{number}.py")
-    document = room.open(FILE)
-    assert room.matches.positions <= 2_000
+    document = room.open("    self.store.\n")
+    assert behind(room, document, 15) is None
+    document = room.open(FILE + "x = 1\n" * 1_000)
     assert behind(room, document, len(FILE) - 1) == 'put(path, encoding="utf-8")'
 
 
-def test_a_document_larger_than_the_bound_does_no_harm() -> None:
-    room = Room(positions=500)
-    document = room.open("".join(f"call.item_{line}(value)\n" for line in range(400)))
-    for _ in range(50):
-        room.change(document, 5, 5, "x")
-    assert room.matches.positions <= 700
+def test_of_as_long_matches_the_nearest_above_the_cursor_is_taken() -> None:
+    room = Room()
+    room.open("a.b.c.other(1)\n", "file:///b.py")
+    text = "a.b.c.far(1)\na.b.c.near(1)\na.b.c.\na.b.c.below(1)\n"
+    assert behind(room, room.open(text), text.index("a.b.c.\n") + 6) == "near(1)"
 
 
 PIECES = st.lists(st.sampled_from(["a", "b", "c", ".", "(", ")", "\n", "\n    ", " "]), max_size=60).map("".join)
@@ -136,7 +130,6 @@ def test_the_length_is_that_of_the_longest_match_there_is(text: str, edits: list
     for wanted, length, new in edits:
         start = min(wanted, len(document))
         room.change(document, start, min(len(document), start + length), new[:10])
-    room.read()
     for offset in range(0, len(document) + 1, 3):
         found = room.matches.find(document, offset)
         assert (0 if found is None else found.tokens) == longest(document.text, offset)

@@ -1,53 +1,33 @@
 """Where the last tokens before the cursor stand elsewhere in open documents, and what follows them there.
 
-Every position of a line is known by the three tokens before it, so that an edit costs a few dictionary entries and a
-question as many comparisons as there are places with these three tokens. The answer is that of a suffix automaton over
-the documents wherever the longest match has three tokens or more; an automaton can only grow at its end, and people
-edit in the middle.
+Every token is one character of another text, so that looking for some tokens is one call of `str.rfind`, which goes
+through half a megabyte of code in microseconds; after an edit only the lines that it changed are read anew.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+import sys
+from bisect import bisect_left, bisect_right
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from sys import intern
+from itertools import accumulate, islice
 from typing import Final
 
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
-_KEY: Final = 3
 _LINE_END: Final = "\n"
-# Where one key stands in more places, the newest are compared.
-_PLACES: Final = 16
-# Of all documents together, some 100 bytes each: about half a megabyte of code.
-POSITIONS: Final = 120_000
+_FEWEST: Final = 3
 # A longer match says nothing more.
 LONGEST: Final = 64
+# Where so many tokens stand in more places, the first of these are compared.
+_PLACES: Final = 16
+# Of all documents together: about half a megabyte of code.
+TOKENS: Final = 120_000
 _LONGEST_LINE: Final = 400
-# Lines that are read with one question or keystroke.
-_BIT: Final = 60
-
-
-class _Line:
-    """A line of a document, between its neighbours."""
-
-    __slots__ = ("after", "alive", "before", "starts", "text", "tokens")
-
-    def __init__(self, text: str) -> None:
-        self.text = text.rstrip("\r\n")
-        found = list(_TOKEN.finditer(self.text)) if len(self.text) <= _LONGEST_LINE else []
-        self.tokens = [intern(match.group()) for match in found]
-        self.starts = [match.start() for match in found]
-        self.before: _Line | None = None
-        self.after: _Line | None = None
-        self.alive = True
-
-
-_Place = tuple[_Line, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +45,67 @@ class Match:
     count: int
 
 
+class _Words(dict[str, str]):
+    """A character for each token. When all are taken, new tokens share those of old ones."""
+
+    def __init__(self) -> None:
+        self.of: list[str] = []
+
+    def __missing__(self, token: str) -> str:
+        self[token] = character = chr(len(self) % (sys.maxunicode + 1))
+        self.of.append(token)
+        return character
+
+    def read(self, text: str) -> str:
+        """The tokens of a line; a line end counts as one of them, a blank line as none."""
+        tokens = _TOKEN.findall(text) if len(text) <= _LONGEST_LINE else []
+        return "".join(map(self.__getitem__, [*tokens, _LINE_END])) if tokens else ""
+
+
+class _Lines:
+    """A document's lines, and the tokens of each."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.tokens: list[str] = []
+        # All tokens, and where those of each line begin.
+        self.stream = ""
+        self.starts: list[int] = []
+
+    def put(self, first: int, end: int, texts: Sequence[str], words: _Words) -> None:
+        """Replace some lines."""
+        self.texts[first:end] = bare = [text.rstrip("\r\n") for text in texts]
+        self.tokens[first:end] = map(words.read, bare)
+        self.stream = ""
+
+    def join(self) -> None:
+        """Make the stream anew after a change."""
+        if not self.stream:
+            self.stream = "".join(self.tokens)
+            self.starts = list(accumulate(map(len, self.tokens), initial=0))
+
+    def places(self, wanted: str, start: int, end: int) -> Iterator[int]:
+        """The places in a part of the stream that have these tokens before them, the last one first."""
+        at = self.stream.rfind(wanted, start, end)
+        while at >= 0:
+            yield at + len(wanted)
+            at = self.stream.rfind(wanted, start, at + len(wanted) - 1)
+
+
 class LongestMatch(Listener):
     """A listener of the workspace. Used from one thread."""
 
-    def __init__(self, positions: int = POSITIONS) -> None:
-        self._limit = positions
-        self._documents: OrderedDict[str, list[_Line]] = OrderedDict()
-        self._places: dict[int, _Place | list[_Place]] = {}
-        self._waiting: deque[_Line] = deque()
-        self._count = 0
-        self._dead = 0
-
-    @property
-    def positions(self) -> int:
-        """How many are kept."""
-        return self._count
+    def __init__(self, tokens: int = TOKENS) -> None:
+        self._limit = tokens
+        # The one that was used last stands last.
+        self._documents: OrderedDict[str, _Lines] = OrderedDict()
+        self._words = _Words()
 
     def opened(self, document: Document) -> None:
         """The document was opened, or its text came anew."""
-        self.closed(document)
-        lines = [_Line(text) for text in document.lines(0, document.line_count)]
-        self._documents[document.uri] = lines
-        _link(lines, 0, len(lines))
-        # Reading a long file takes a tenth of a second: that is done bit by bit, with the questions and keystrokes.
-        self._waiting.extend(lines)
+        self._documents[document.uri] = lines = _Lines()
+        lines.put(0, 0, document.lines(0, document.line_count), self._words)
+        self._use(document.uri)
 
     def changed(self, document: Document, change: TextChange, origin: Origin) -> None:  # noqa: ARG002 (a listener's)
         """One change was made."""
@@ -97,190 +114,74 @@ class LongestMatch(Listener):
             return
         # A CR and an LF may have become one line end, or two: the neighbours are read again too.
         first = max(0, change.start_line - 1)
-        last = min(len(lines), change.end_line + 2)
-        new_last = last + document.line_count - len(lines)
-        fresh = [_Line(text) for text in document.lines(first, new_last)]
-        # Mostly they are the same, and the line was only typed in.
-        while fresh and first < last and fresh[0].text == lines[first].text:
-            del fresh[0]
-            first += 1
-        while fresh and first < last and fresh[-1].text == lines[last - 1].text:
-            del fresh[-1]
-            last -= 1
-        for line in lines[first:last]:
-            self._remove(line)
-        lines[first:last] = fresh
-        _link(lines, first, first + len(fresh))
-        # What follows has other tokens before it; its own places with them are added beside the old ones.
-        for line in fresh:
-            self._add(line)
-        covered = 0
-        for line in islice(lines, first + len(fresh), None):
-            if covered >= _KEY:
-                break
-            if line.tokens:
-                self._add(line, only=_KEY - covered)
-                covered += len(line.tokens) + 1
-        self._read_on(document.uri)
+        last = min(len(lines.texts), change.end_line + 2)
+        lines.put(first, last, document.lines(first, last + document.line_count - len(lines.texts)), self._words)
 
     def closed(self, document: Document) -> None:
         """The document is let go."""
-        for line in self._documents.pop(document.uri, ()):
-            self._remove(line)
+        self._documents.pop(document.uri, None)
 
     def find(self, document: Document, offset: int) -> Match | None:
         """The longest match of what stands before `offset`; None when it has fewer than three tokens.
 
-        A name that is being typed need not be the same whole: its beginning must be.
+        A name that is being typed need not be the same whole: its beginning must be. Of texts that stand behind as many
+        places, the nearest one above the cursor is taken, then one below, then one of the document used last.
         """
-        lines = self._documents.get(document.uri)
+        own = self._documents.get(document.uri)
         row = document.line_of(offset)
-        if lines is None or row >= len(lines):
+        if own is None or row >= len(own.texts):
             return None
-        self._documents.move_to_end(document.uri)
-        self._read_on(document.uri)
-        column = offset - document.line_start(row)
-        line = lines[row]
-        head = line.text[:column]
-        index = next((at for at, start in enumerate(line.starts) if start >= column), len(line.starts))
+        self._use(document.uri)
+        head = own.texts[row][: offset - document.line_start(row)]
+        starts = _starts(own.texts[row]) if own.tokens[row] else []
+        index = bisect_left(starts, len(head))
         part = ""
         if index and (head[-1:].isalnum() or head[-1:] == "_"):
             index -= 1
-            part = line.text[line.starts[index] : column] if index < len(line.starts) else ""
-        key = _key(line, index)
-        places = None if key is None else self._places.get(key)
-        if places is None:
+            part = head[starts[index] :]
+        cursor, line_end = own.starts[row] + index, own.starts[row + 1]
+        known = own.stream[max(0, cursor - LONGEST) : cursor]
+
+        def places(count: int) -> Iterator[tuple[_Lines, int]]:
+            wanted, others = known[-count:], (lines for lines in reversed(self._documents.values()) if lines is not own)
+            above, below = (own, 0, cursor - 1), (own, max(0, line_end - count), len(own.stream) - 1)
+            for lines, first, end in (above, below, *((lines, 0, len(lines.stream) - 1) for lines in others)):
+                for at in lines.places(wanted, first, end):
+                    word = self._words.of[ord(lines.stream[at])]
+                    if word.startswith(part) and word not in {part, _LINE_END}:
+                        yield lines, at
+
+        counts = range(_FEWEST, len(known) + 1)
+        best = _FEWEST - 1 + bisect_left(counts, True, key=lambda count: next(places(count), None) is None)
+        if best < _FEWEST:
             return None
-        candidates = places if isinstance(places, list) else [places]
-        best = 0
-        texts: dict[str, int] = {}
-        for other, at in reversed(candidates):
-            if not other.alive or (other is line and at >= index):
-                continue
-            text = _behind(other, at, part, head)
-            if not text:
-                continue
-            length = _common(line, index, other, at)
-            if length > best:
-                best, texts = length, {}
-            if length == best:
-                texts[text] = texts.get(text, 0) + 1
-        if best < _KEY:
-            return None
-        text = max(texts, key=lambda text: texts[text])
-        return Match(text, best, texts[text])
+        found = (_behind(lines, at, part, head) for lines, at in islice(places(best), _PLACES))
+        text, count = Counter(found).most_common(1)[0]
+        return Match(text, best, count)
 
-    def _add(self, line: _Line, only: int | None = None) -> None:
-        for index in range(min(len(line.tokens), len(line.tokens) if only is None else only) + (only is None)):
-            key = _key(line, index)
-            if key is None:
-                continue
-            known = self._places.get(key)
-            place = (line, index)
-            if known is None:
-                self._places[key] = place
-            elif isinstance(known, list):
-                if only is not None and place in known:
-                    continue
-                known.append(place)
-                if len(known) > _PLACES:
-                    del known[0]
-                    self._count -= 1
-            elif known != place:
-                self._places[key] = [known, place]
-            else:
-                continue
-            self._count += 1
-
-    def _remove(self, line: _Line) -> None:
-        """The places stay until there are many dead ones: looking for them costs more than passing them over."""
-        line.alive = False
-        self._dead += len(line.tokens)
-
-    def _read_on(self, uri: str) -> None:
-        for _ in range(min(_BIT, len(self._waiting))):
-            line = self._waiting.popleft()
-            if line.alive:
-                self._add(line)
-        if self._dead > self._limit // 4 or self._count > self._limit:
-            self._rebuild(uri)
-
-    def _rebuild(self, newest: str) -> None:
-        """Anew from the documents, the last used ones first, as many as there is room for."""
-        self._places.clear()
-        self._waiting.clear()
-        self._count = self._dead = 0
-        self._documents.move_to_end(newest)
-        kept: list[str] = []
-        # Room to grow until the next time.
-        room = self._limit * 3 // 4
-        for uri, lines in reversed(self._documents.items()):
-            if kept and sum(len(line.tokens) for line in lines) > room:
-                continue
-            kept.append(uri)
-            for line in lines:
-                room -= len(line.tokens)
-                if room >= 0:
-                    self._waiting.append(line)
-        for uri in [uri for uri in self._documents if uri not in kept]:
-            del self._documents[uri]
+    def _use(self, uri: str) -> None:
+        """The document is the last one that is let go."""
+        self._documents[uri].join()
+        self._documents.move_to_end(uri)
+        room = self._limit
+        for each, lines in reversed(tuple(self._documents.items())):
+            room -= len(lines.stream)
+            if room < 0 and each != uri:
+                del self._documents[each]
 
 
-def _link(lines: list[_Line], first: int, end: int) -> None:
-    for at in range(max(0, first - 1), min(end + 1, len(lines))):
-        line = lines[at]
-        line.before = lines[at - 1] if at else None
-        line.after = lines[at + 1] if at + 1 < len(lines) else None
+def _starts(text: str) -> list[int]:
+    return [match.start() for match in _TOKEN.finditer(text)]
 
 
-def _back(line: _Line | None, index: int) -> tuple[str, _Line, int] | None:
-    """The token before a place, and the place before it; a line end counts as one token, blank lines as none."""
-    if line is None:
-        return None
-    if index:
-        return line.tokens[index - 1], line, index - 1
-    before = line.before
-    while before is not None and not before.tokens:
-        before = before.before
-    return None if before is None else (_LINE_END, before, len(before.tokens))
-
-
-def _key(line: _Line, index: int) -> int | None:
-    if index >= _KEY:
-        return hash(tuple(line.tokens[index - _KEY : index]))
-    found: list[str] = []
-    while len(found) < _KEY:
-        before = _back(line, index)
-        if before is None:
-            return None
-        token, line, index = before
-        found.append(token)
-    return hash(tuple(reversed(found)))
-
-
-def _common(one: _Line, index: int, other: _Line, at: int) -> int:
-    """How many tokens before two places are the same."""
-    count = 0
-    while count < LONGEST:
-        a, b = _back(one, index), _back(other, at)
-        if a is None or b is None or a[0] != b[0]:
-            break
-        _, one, index = a
-        _, other, at = b
-        count += 1
-    return count
-
-
-def _behind(line: _Line, index: int, part: str, head: str) -> str:
-    """What follows a place on its line, when it begins with `part`; without that."""
-    if index >= len(line.tokens):
-        return ""
-    start = line.starts[index]
-    if not line.text.startswith(part, start) or (part and line.tokens[index] == part):
-        return ""
+def _behind(lines: _Lines, at: int, part: str, head: str) -> str:
+    """What follows a place on its line, without the `part` that it begins with."""
+    row = bisect_right(lines.starts, at) - 1
+    text, starts = lines.texts[row], _starts(lines.texts[row])
+    start = starts[at - lines.starts[row]]
     if part:
-        return line.text[start + len(part) :].rstrip()
-    gap = line.text[line.starts[index - 1] + len(line.tokens[index - 1]) : start] if index else ""
+        return text[start + len(part) :].rstrip()
+    gap = text[len(text[:start].rstrip()) : start] if start > starts[0] else ""
     # The blanks before it are part of the answer unless they were typed already.
     typed = head[len(head.rstrip()) :] if head.strip() else gap
-    return (gap[len(typed) :] if gap.startswith(typed) else "") + line.text[start:].rstrip()
+    return (gap[len(typed) :] if gap.startswith(typed) else "") + text[start:].rstrip()
