@@ -15,7 +15,7 @@ from tests.workspace.secret_kinds import Kind, kinds
 
 import calomel.workspace
 from calomel.workspace import secrets
-from calomel.workspace.secret_values import find_values
+from calomel.workspace.secret_patterns import find_values
 from calomel.workspace.secrets import SecretFinder, mask, spans
 
 RNG = random.Random(80)

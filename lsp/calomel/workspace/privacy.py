@@ -15,7 +15,7 @@ from typing import Final
 from pathspec import GitIgnoreSpec, RegexPattern
 
 from calomel.workspace import secrets
-from calomel.workspace.secret_shapes import TABLES
+from calomel.workspace.secret_patterns import PATTERNS, TABLES
 from calomel.workspace.settings import PrivacySettings
 
 _State = tuple[int, int, int] | None
@@ -33,13 +33,6 @@ MAX_BYTES: Final = 1_000_000
 SNIFFED_BYTES: Final = 8_192
 # Means of a line that no person wrote (the largest open next-edit client stops at 240).
 _LONG_MEAN: Final = 240
-# The sentence is Go's, the first word Phabricator's; both are in wide use. Near the top, where tools put them.
-_MARKED: Final = re.compile(
-    r"@generated\b|<auto-?generated|"
-    r"(?:code|file|is|was|been)[ \t]+(?:automatically |auto-?)?generated\b.{0,80}\b(?:do not|don't) (?:edit|modify)|"
-    r"(?:do not|don't) (?:edit|modify).{0,80}\b(?:automatically |auto-?)generated",
-    re.IGNORECASE | re.DOTALL,
-)
 _HEAD: Final = 1_000
 
 
@@ -211,7 +204,7 @@ def content_refusal(text: str) -> str | None:
     head = text[:_HEAD]
     if "\0" in head:
         return "binary"
-    if _MARKED.search(head):
+    if PATTERNS["marked"].search(head):
         return "generated"
     lines = text.count("\n") + 1
     return "minified" if len(text) > _LONG_MEAN * 4 and len(text) / lines > _LONG_MEAN else None

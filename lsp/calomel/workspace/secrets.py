@@ -6,7 +6,6 @@ together, and blocks that go over lines are put together from what their lines m
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,19 +13,8 @@ from enum import Enum
 from itertools import accumulate
 from typing import Final
 
-from calomel.workspace.secret_shapes import find_phrases, find_shapes
-from calomel.workspace.secret_values import find_below, find_values
+from calomel.workspace.secret_patterns import PATTERNS, find_below, find_phrases, find_shapes, find_values
 
-_BEGIN: Final = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-# A line of base64 as programs write it: 64 characters in PEM, 70 in OpenSSH, 76 in MIME; in code with quotes around it,
-# in comments behind their sign.
-_EDGES: Final = r"[ \t]*+(?:[#*>|+/-]+[ \t]*+)?[\"'`(]*+"
-_REST: Final = r"(?:\\[nr])*+[\"'`)]*+[ \t]*+[+,;.\\]*+[ \t]*+\r?"
-_BODY: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/]{{48,}}={{0,2}}){_REST}")
-_INSIDE: Final = re.compile(rf"{_EDGES}(?P<secret>[A-Za-z0-9+/=]+){_REST}")
-_BETWEEN: Final = re.compile(rf"{_EDGES}(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash):.*)?{_REST}")
-_HEX: Final = re.compile(r"[0-9a-fA-F]+")
 # Two lines of one length may be two hashes; three are a block.
 _FEWEST_LINES: Final = 3
 _LONGEST_BLOCK: Final = 400
@@ -50,7 +38,7 @@ class Mark(Enum):
 def mark(line: str) -> Mark | None:
     """What the line may be of a block, seen alone."""
     if "-----" in line:
-        begins, ends = _BEGIN.search(line), _END.search(line)
+        begins, ends = PATTERNS["begin"].search(line), PATTERNS["end"].search(line)
         if begins and ends and ends.start() > begins.start():
             return Mark.BOTH
         if begins or ends:
@@ -78,7 +66,7 @@ def find_blocks(lines: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> list
         if kind is Mark.BOTH:
             found += _within(lines[number], number)
         elif kind is Mark.BEGIN:
-            begin = _BEGIN.search(lines[number])
+            begin = PATTERNS["begin"].search(lines[number])
             start = 0 if begin is None else begin.start()
             found.append((number, start, len(lines[number].rstrip("\r"))))
             done = _down(lines, number + 1, found)
@@ -89,12 +77,12 @@ def find_blocks(lines: Sequence[str], marks: Sequence[tuple[int, Mark]]) -> list
 
 def _within(line: str, number: int) -> list[tuple[int, int, int]]:
     found = []
-    begin = _BEGIN.search(line)
+    begin = PATTERNS["begin"].search(line)
     while begin is not None:
-        end = _END.search(line, begin.end())
+        end = PATTERNS["end"].search(line, begin.end())
         stop = len(line) if end is None else end.end()
         found.append((number, begin.start(), stop))
-        begin = _BEGIN.search(line, stop)
+        begin = PATTERNS["begin"].search(line, stop)
     return found
 
 
@@ -102,25 +90,25 @@ def _down(lines: Sequence[str], first: int, found: list[tuple[int, int, int]]) -
     """Add what follows the line that begins a block; the last line of it."""
     for number in range(first, min(len(lines), first + _LONGEST_BLOCK)):
         line = lines[number]
-        end = _END.search(line)
+        end = PATTERNS["end"].search(line)
         if end is not None:
             found.append((number, _indent(line), end.end()))
             return number
-        inside = _INSIDE.fullmatch(line)
+        inside = PATTERNS["inside"].fullmatch(line)
         if inside is not None:
             found.append((number, *inside.span("secret")))
-        elif not _BETWEEN.fullmatch(line):
+        elif not PATTERNS["between"].fullmatch(line):
             return number - 1
     return min(len(lines), first + _LONGEST_BLOCK) - 1
 
 
 def _up(lines: Sequence[str], last: int, done: int, found: list[tuple[int, int, int]]) -> None:
     """Add the line that ends a block whose beginning is not there, and what stands above it."""
-    end = _END.search(lines[last])
+    end = PATTERNS["end"].search(lines[last])
     found.append((last, 0, len(lines[last]) if end is None else end.end()))
     for number in range(last - 1, max(done, last - _LONGEST_BLOCK), -1):
-        inside = _INSIDE.fullmatch(lines[number])
-        if inside is None or _BEGIN.search(lines[number]):
+        inside = PATTERNS["inside"].fullmatch(lines[number])
+        if inside is None or PATTERNS["begin"].search(lines[number]):
             return
         found.append((number, *inside.span("secret")))
 
@@ -134,7 +122,7 @@ def _runs(lines: Sequence[str], bodies: Sequence[int]) -> list[tuple[int, int, i
             if len(run) >= _FEWEST_LINES:
                 found += [(each, *_secret(lines[each])) for each in run]
                 below = run[-1] + 1
-                inside = _INSIDE.fullmatch(lines[below]) if below < len(lines) else None
+                inside = PATTERNS["inside"].fullmatch(lines[below]) if below < len(lines) else None
                 if inside is not None:
                     found.append((below, *inside.span("secret")))
             run = []
@@ -144,15 +132,15 @@ def _runs(lines: Sequence[str], bodies: Sequence[int]) -> list[tuple[int, int, i
 
 
 def _is_body(line: str) -> bool:
-    found = _BODY.fullmatch(line)
+    found = PATTERNS["body"].fullmatch(line)
     if found is None:
         return False
     body = found["secret"]
-    return not _HEX.fullmatch(body) and not body.isalpha() and not body.islower() and not body.isupper()
+    return not PATTERNS["hex"].fullmatch(body) and not body.isalpha() and not body.islower() and not body.isupper()
 
 
 def _secret(line: str) -> tuple[int, int]:
-    found = _BODY.fullmatch(line)
+    found = PATTERNS["body"].fullmatch(line)
     return (0, len(line)) if found is None else found.span("secret")
 
 

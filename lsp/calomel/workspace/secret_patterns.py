@@ -1,0 +1,396 @@
+"""What looks like a secret: by its shape, by what announces it, or by the name it is given.
+
+A shape is a literal that starts it, and what follows it. The prefixes are those that their issuers publish, so that
+scanners like this one can find leaked ones. A secret that is being typed is recognised before it is whole: as soon as
+what follows the prefix is no word any more. By its name: `password = "…"`, `API_KEY=…`, `token: …`; the value may be
+put together of several texts in quotes, or stand on lines below its name. The tables are `privacy.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+# What no model may see: shapes of secrets, and names of files and services.
+TABLES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("privacy.toml").read_text("utf-8"))
+
+
+def _compiled(patterns: Mapping[str, str]) -> dict[str, re.Pattern[str]]:
+    """Expressions of a table, in which `<<name>>` stands for any of some words, or for another pattern."""
+    known = {**TABLES["patterns"], **{name: "|".join(words.split()) for name, words in TABLES["names"].items()}}
+    return {
+        name: re.compile(re.sub("<<([a-z_]+)>>", lambda found: known[found[1]], text))
+        for name, text in patterns.items()
+    }
+
+
+PATTERNS: Final = _compiled(TABLES["patterns"])
+# Mean length of these pieces. Random letters and digits of base 62 have 2.2, of hexadecimal 2.1, of lower-case base 36
+# 2.5; names in the standard library of Python have more than 5.
+_LONGEST_PIECES: Final = 3.0
+_PAIRS: Final = frozenset(TABLES["names"]["pairs"].split())
+# Above the one there are words, however short their pieces; below the other there are none, however long.
+_SURELY_WORDS: Final = 0.7
+_PERHAPS_WORDS: Final = 0.55
+_FEWEST_PAIRS: Final = 8
+_ENOUGH: Final = 256
+
+
+def looks_random(text: str) -> bool:
+    """Whether ASCII letters and digits follow each other as no names do; short texts may look so by accident."""
+    text = text[:_ENOUGH]
+    pieces = PATTERNS["piece"].findall(text)
+    if len(pieces) < 2:  # noqa: PLR2004 - one word or one number
+        return False
+    digits, lower, upper = any(map(str.isdigit, pieces)), any(map(_has_lower, pieces)), any(map(_has_upper, pieces))
+    if digits + lower + upper < 2:  # noqa: PLR2004 - of one kind
+        return False
+    if PATTERNS["hex_run"].search(text):
+        return True
+    pairs = [a + b for run in PATTERNS["letters"].findall(text.lower()) for a, b in pairwise(run)]
+    wordlike = sum(map(_PAIRS.__contains__, pairs)) / len(pairs) if len(pairs) >= _FEWEST_PAIRS else None
+    if sum(map(len, pieces)) <= _LONGEST_PIECES * len(pieces):
+        return wordlike is None or wordlike < _SURELY_WORDS
+    return digits and wordlike is not None and wordlike < _PERHAPS_WORDS
+
+
+def _has_lower(text: str) -> bool:
+    return text[-1].islower()
+
+
+def _has_upper(text: str) -> bool:
+    return text[0].isupper()
+
+
+Found = tuple[int, int, str]
+
+# No known secret is longer; a match is bounded so that a line of a megabyte costs what its length says.
+_LONGEST: Final = 4096
+# Of these few characters nothing was ever generated: `xxxxxxxx`, `00000000`, a row of asterisks.
+_FEWEST_DISTINCT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One shape.
+
+    Attributes:
+        kind: name of the rule.
+        literal: how it starts.
+        body: the characters that follow, as many as there are.
+        full: so many of them are a secret without further questions.
+        early: so many are one if they look random; 0 when only the whole is.
+    """
+
+    kind: str
+    literal: str
+    body: re.Pattern[str]
+    full: int
+    early: int
+
+
+def _shapes(tables: Mapping[str, Any]) -> Iterator[Shape]:
+    for kind, rows in tables.items():
+        for literals, characters, full, early in rows:
+            body = re.compile(f"{characters}{{1,{_LONGEST}}}")
+            yield from (Shape(kind, literal, body, full, early) for literal in literals.split())
+
+
+SHAPES: Final = tuple(_shapes(TABLES["shapes"]))
+
+# Tokens whose telling part stands in their middle.
+_MIDDLES: Final = tuple((kind, part, re.compile(pattern)) for kind, (part, pattern) in TABLES["middles"].items())
+_RANDOM_PHRASES: Final = _compiled(TABLES["random_phrases"])
+_PHRASES: Final = _RANDOM_PHRASES | _compiled(TABLES["phrases"])
+
+
+def find_shapes(text: str) -> Iterator[Found]:
+    """Everything in `text` that has a known shape, as (start, end, kind); in any order, may overlap."""
+    # Every shape is in a long word, and there are far fewer different long words than there is text. A text that is put
+    # together of several in quotes is one word.
+    words = "\n".join(
+        filter(PATTERNS["notable"].search, set(PATTERNS["long_word"].findall(PATTERNS["joint"].sub("", text))))
+    )
+    for shape in SHAPES:
+        if shape.literal not in words:
+            continue
+        at = text.find(shape.literal)
+        while at >= 0:
+            end, is_secret = _end(text, at, shape)
+            if is_secret:
+                yield at, end, shape.kind
+            at = text.find(shape.literal, end)
+    for kind, literal, pattern in _MIDDLES:
+        if literal in words and pattern.search(words):
+            yield from ((*found.span(), kind) for found in pattern.finditer(text))
+    if "eyJ" in text:
+        yield from (
+            (*found.span(), "jwt") for found in PATTERNS["jwt"].finditer(text) if not _goes_on_from(text, found.start())
+        )
+    if "://" in text:
+        yield from ((*found.span("secret"), "url_password") for found in PATTERNS["url_password"].finditer(text))
+
+
+def find_phrases(text: str, lower: str) -> Iterator[Found]:
+    """Credentials behind what announces them; `lower` is `text` in lower case."""
+    for phrase, pattern in _PHRASES.items():
+        at, patience = lower.find(phrase), Patience()
+        while at >= 0:
+            found = pattern.match(text, at + len(phrase))
+            if found and (
+                looks_random(found["secret"]) or not (phrase in _RANDOM_PHRASES or found["secret"].isalpha())
+            ):
+                yield (*found.span("secret"), "credential")
+            at = lower.find(phrase, patience.next(at + len(phrase), found.end() if found else 0))
+
+
+class Patience:
+    """How often one stretch of text is looked at: names in a value have values of their own, but not without end."""
+
+    _TRIES: Final = 8
+
+    def __init__(self) -> None:
+        self._until = self._tries = 0
+
+    def next(self, behind: int, end: int) -> int:
+        """Where to look on, behind a place that was looked at up to `end`."""
+        if behind > self._until:
+            self._until, self._tries = end, 0
+        self._tries += 1
+        return behind if self._tries < self._TRIES else max(behind, self._until)
+
+
+def _end(text: str, at: int, shape: Shape) -> tuple[int, bool]:
+    """Where to look on behind the shape that may begin at `at`, and whether it is a secret up to there."""
+    behind = at + len(shape.literal)
+    if _goes_on_from(text, at):
+        return at + 1, False
+    joint = PATTERNS["joint"].match(text, behind)
+    found = shape.body.match(text, joint.end() if joint else behind)
+    if found is None:
+        return behind, False
+    body = found[0]
+    if len(body) >= _FEWEST_DISTINCT > len(set(body)) or PATTERNS["words"].fullmatch(body):
+        # No part of it is anything else.
+        return found.end(), False
+    if len(body) >= shape.full or (shape.early and len(body) >= shape.early and looks_random(body)):
+        return found.end(), True
+    return behind, False
+
+
+def _goes_on_from(text: str, at: int) -> bool:
+    """Whether a name goes on at `at` that began before it."""
+    return at > 0 and PATTERNS["name_character"].match(text, at - 1) is not None
+
+
+# Cheap to find; what stands around them decides.
+_KEYWORDS: Final = ("pass", "pwd", "secret", "token", "key", "credential", "auth", "phrase", "mnemonic")
+# The name up to and with the keyword, read backwards from its end.
+_BEFORE: Final = 24
+_FEWEST_WORDS: Final = 4
+# Their keys have no shape of their own.
+_SERVICES: Final = tuple(TABLES["names"]["services"].split())
+_NEAR: Final = 64
+_FARTHEST_BELOW: Final = 12
+_MOST_PARTS: Final = 8
+_FARTHEST: Final = 1_000
+_SHORTEST_PASSWORD: Final = 5
+_SHORTEST_MIXED: Final = 8
+# 64 bits in hexadecimal are a checksum, or a short id.
+_SHORTEST_HEX: Final = 24
+# The beginning of a generated value says what it is.
+_TELLING: Final = 256
+
+
+def find_values(text: str, lower: str) -> Iterator[Found]:
+    """Everything in `text` that is given to a secret-sounding name, as (start, end, kind); may overlap.
+
+    Where `start` is `end`, the value stands on lines below, see `find_below`. `lower` is `text` in lower case, of
+    the same length.
+    """
+    for keyword in _KEYWORDS:
+        at, patience = lower.find(keyword), Patience()
+        while at >= 0:
+            kind, end = _named(text, keyword, at)
+            behind = end
+            if kind:
+                given = PATTERNS["given"].match(text, end)
+                if given:
+                    yield from _judged(text, at, given, kind)
+                    behind = patience.next(end, given.end())
+                announced = PATTERNS["announces"].match(text, end)
+                if announced and _is_announcement(text, at, announced):
+                    yield end, end, kind
+                part = PATTERNS["connection_part"].match(text, end)
+                if part and (is_password(part["secret"]) or is_key(part["secret"])):
+                    yield (*part.span("secret"), "connection_string")
+            at = lower.find(keyword, behind)
+    if any(map(lower.__contains__, _SERVICES)):
+        for found in PATTERNS["generated"].finditer(text):
+            if is_key(found[0]) and PATTERNS["service"].search(text, max(0, found.start() - _NEAR), found.start()):
+                yield (*found.span(), "key")
+
+
+def _named(text: str, keyword: str, at: int) -> tuple[str, int]:
+    """What a name with this keyword holds: `password`, `key`, or nothing; and where the keyword ends."""
+    end = at + len(keyword)
+    if keyword in {"pass", "pwd"}:
+        found = PATTERNS["password_name"].match(text, at)
+        if not found or (found.end() == end and keyword == "pass" and text[end : end + 1].isalpha()):
+            return "", end
+        return "password", found.end()
+    if keyword == "auth":
+        found = PATTERNS["auth_name"].match(text, at)
+        return ("key", found.end()) if found else ("", end)
+    if keyword in {"key", "phrase", "mnemonic"}:
+        kind, name = ("key", "key_name") if keyword == "key" else ("phrase", "phrase_name")
+        named = PATTERNS[name].search(text, max(0, at - _BEFORE), end)
+        return kind if named and named.end() == end else "", end
+    return "key", end
+
+
+def find_below(lines: Sequence[str], announced: Sequence[tuple[int, str]]) -> list[tuple[int, int, int]]:
+    """The values below lines that announce one, as (line, start, end).
+
+    Args:
+        lines: of the text, without their ends.
+        announced: those lines, and what they name.
+    """
+    found: list[tuple[int, int, int]] = []
+    for number, kind in announced:
+        for below in range(number + 1, min(len(lines), number + 1 + _FARTHEST_BELOW)):
+            if PATTERNS["over"].match(lines[below]):
+                break
+            value = PATTERNS["below"].fullmatch(lines[below])
+            if value is not None and _is_secret(value["secret"], kind):
+                found.append((below, *value.span("secret")))
+            if value is not None and value["only"]:
+                break
+    return found
+
+
+def _is_announcement(text: str, at: int, found: re.Match[str]) -> bool:
+    if PATTERNS["harmless_tail"].search(found["tail"]):
+        return False
+    start = max(0, at - _BEFORE * 4)
+    start = max(start, text.rfind("\n", start, at) + 1)
+    return found["named"] is None or PATTERNS["naming"].search(text, start, at) is not None
+
+
+def _is_secret(value: str, kind: str) -> bool:
+    """Whether a value may be what its name says: `password`, `key` or `phrase`."""
+    if kind == "key":
+        return is_key(value)
+    return is_password(value) or (kind == "phrase" and is_phrase(value))
+
+
+def is_phrase(value: str) -> bool:
+    """Whether a value may be a passphrase: some words, none of which tells what to put there."""
+    words = value.replace("-", " ").split()
+    return bool(PATTERNS["phrase"].fullmatch(value)) and len(set(words)) >= _FEWEST_WORDS and not _is_placeholder(value)
+
+
+def _parts(text: str, given: re.Match[str]) -> list[tuple[int, int]]:
+    """Where the texts in quotes stand that make up the value."""
+    spans = [given.span("quoted")]
+    while len(spans) < _MOST_PARTS and (joint := PATTERNS["joint"].match(text, spans[-1][1])):
+        more = PATTERNS["quoted"].match(text, joint.end())
+        if more is None:
+            break
+        spans.append(more.span())
+    return spans
+
+
+def _judged(text: str, at: int, given: re.Match[str], kind: str) -> Iterator[Found]:
+    if PATTERNS["harmless_tail"].search(given["tail"]) or (given["passed"] and given["tail"]):
+        return
+    near = max(0, at - _FARTHEST)
+    # Farther away than that a name is none of its line's beginning.
+    line_start = max(near, text.rfind("\n", near, at) + 1)
+    option = text.startswith("--", max(line_start, text.rfind(" ", line_start, at) + 1))
+    statement = PATTERNS["statement"].match(text, line_start) if given["apart"] and not option else None
+    if given["apart"] and not (option or statement):
+        return
+    if given["quoted"] is not None:
+        spans = _parts(text, given)
+        if _is_secret("".join(text[start:end] for start, end in spans), kind):
+            yield from ((start, end, kind) for start, end in spans)
+    elif not (given["passed"] or (statement and statement["quoted"])):
+        span = _bare(text, (line_start, at), given, kind, option=option)
+        if span is not None:
+            yield (*span, kind)
+
+
+def _bare(text: str, name: tuple[int, int], given: re.Match[str], kind: str, *, option: bool) -> tuple[int, int] | None:
+    """Where the secret stands that is given without quotes; `name` is where its line begins, and its keyword."""
+    if is_key(given["bare"]) and not _is_code(text, given):
+        return given.span("bare")
+    start = given.start("bare")
+    if kind == "phrase" and (words := PATTERNS["phrase_line"].match(text, start)):
+        found: re.Match[str] | None = words
+    elif given["apart"] or option:
+        found = PATTERNS["word"].match(text, start)
+    elif given["element"]:
+        found = PATTERNS["element"].match(text, start)
+    else:
+        found = _bare_setting(text, *name, given)
+    return found.span() if found and _is_secret(found[0], kind) else None
+
+
+def _bare_setting(text: str, line_start: int, at: int, given: re.Match[str]) -> re.Match[str] | None:
+    """The value of a line of settings or of a shell, which may hold what ends a value in code."""
+    if given["sign"] not in {"=", ":"} or not PATTERNS["setting_line"].fullmatch(text, line_start, at):
+        return None
+    found = PATTERNS["rest"].match(text, given.start("bare"))
+    if found is None:
+        return None
+    value = found[0]
+    # Behind the value of a shell's variable there may be a command.
+    is_whole = not found["more"] or PATTERNS["shell"].fullmatch(text, line_start, found.start())
+    if value[-1] in ",;" or PATTERNS["call"].match(value) or not is_whole:
+        return None
+    spaced = given["sign"] == "=" and text[found.start() - 1].isspace()
+    return None if spaced and value.isidentifier() and PATTERNS["namelike"].search(value) else found
+
+
+def is_password(value: str) -> bool:
+    """Whether a value in quotes may be somebody's password: no prose, no word, no place for one."""
+    if len(value) < _SHORTEST_PASSWORD or any(map(str.isspace, value)) or _is_placeholder(value):
+        return False
+    if value.isdigit():
+        return True
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    if letters and digits:
+        # `password2` is a name; `hunter2` too, but short.
+        return bool(PATTERNS["special"].search(value)) or len(value) <= _SHORTEST_MIXED or looks_random(value)
+    return bool(
+        letters and (PATTERNS["special"].search(value) or looks_random(value)) and not value.startswith(("$", "%", "@"))
+    )
+
+
+def is_key(value: str) -> bool:
+    """Whether a value may have been generated: long, of one word, and random."""
+    value = value[:_TELLING]
+    if not PATTERNS["key_value"].fullmatch(value) or _is_placeholder(value) or len(set(value)) < len(value) ** 0.5 + 2:
+        return False
+    if len(value) < _SHORTEST_HEX and PATTERNS["hex"].fullmatch(value):
+        return False
+    # `django-insecure-…`, `prod_…`: the parts that are words do not speak for the others.
+    return looks_random(value) or any(looks_random(part) for part in PATTERNS["generated_part"].findall(value))
+
+
+def _is_placeholder(value: str) -> bool:
+    return bool(PATTERNS["template"].search(value) or PATTERNS["placeholder"].fullmatch(value))
+
+
+def _is_code(text: str, given: re.Match[str]) -> bool:
+    """Whether a value without quotes is called, indexed or a chain of names."""
+    bare = given["bare"]
+    return (
+        text[given.end() : given.end() + 1] in {"(", "[", "{"} or "." in bare or bare.startswith(("$", "%", "@", "*"))
+    )
