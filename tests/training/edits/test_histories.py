@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.training.edits.commits import Commits
 
-from calomel.training.edits.histories import MAX_FILES, MAX_STORIES, Teller, commit_story, release_stories
+from calomel.training.edits.histories import MAX_FILES, MAX_STORIES, Teller, stories_between
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
 
@@ -19,7 +19,7 @@ FILLER = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(12))
 def told(before: str, after: str, language: str = "python") -> tuple[list[Story], Counter[str]]:
     path = {"python": "a.py", "go": "a.go"}[language]
     dropped: Counter[str] = Counter()
-    stories = list(release_stories(Source(path, language, before), Source(path, language, after), dropped))
+    stories = list(stories_between(Source(path, language, before), Source(path, language, after), "release", dropped))
     return stories, dropped
 
 
@@ -192,12 +192,11 @@ def test_a_merge_is_no_story(repository: Commits) -> None:
         ("Rename", {"vendor/code.py": renamed(CODE)}, "vendored"),
         ('Revert "Rename"', {"code.py": renamed(CODE)}, "mechanical"),
         ("Reformat all", {"code.py": renamed(CODE)}, "mechanical"),
-        ("Tidy", {"code.py": CODE.replace("(1)", "( 1 )").replace("(2)", "( 2 )")}, "nothing to foresee"),
+        ("Tidy", {"code.py": CODE.replace("(1)", "( 1 )")}, "formatting hunk"),
         ("Document", {"README.md": "old"}, "no source file"),
         ("Rename", {"code.py": renamed(CODE), **{f"{n}.py": "x = 1\n" for n in range(MAX_FILES)}}, "many files"),
-        ("Fix", {"code.py": CODE.replace("old_name(1)", "old_name(3)")}, "one change"),
-        ("Fix", {"code.py": CODE.replace("(1)", "(3)").replace("other_5", "another")}, "no intent"),
-        ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "does not parse"),
+        ("Fix", {"code.py": CODE.replace("old_name(1)", "old_name(3)")}, "hunk of no intent"),
+        ("Rename", {"code.py": renamed(CODE).replace("return x", "return return")}, "does not stand on its own"),
         ("Rename", {"code.py": renamed(CODE).replace("other_7", "measured_line")}, "contaminated"),
         ("Rename", {"code.py": renamed(CODE).replace("(2)", "('AKIA" + 16 * "A" + "')")}, "secret"),
         ("Rename", {"code.py": renamed(CODE) + 1_000 * FILLER_commit}, "large file"),
@@ -215,28 +214,20 @@ def test_older_versions_are_checked_by_what_is_kept_of_them(repository: Commits)
     repository.commit("Rename again", {"code.py": renamed(renamed(CODE)).replace("new_name", "last_name")})
     repository.commit("Rename more", {"code.py": CODE})
     stories, dropped = stories_of(repository, "measured_line")
-    assert [story.text.count("last_name") for story in stories] == [3]
-    assert dropped["commit: contaminated"] == 2
-
-
-def told_of(before: str, after: str) -> Story | str:
-    return commit_story(Source("a.py", "python", before), Source("a.py", "python", after))
+    assert [story.text.count("last_name") for story in stories] == [3, 0]
+    assert all("measured_line" not in state for story in stories for state in story.states())
+    assert dropped["commit: contaminated"] == 1
 
 
 def test_what_nobody_can_foresee_is_done_before_the_story() -> None:
     long = "def fresh():\n" + "".join(f"    print('{n}')\n" for n in range(12)) + "\n\n"
-    told = told_of(CODE, renamed(CODE).replace("def filler_4", long + "def filler_4"))
-    assert isinstance(told, Story)
-    assert told.text == CODE.replace("def filler_4", long + "def filler_4")
-    assert len(told.changes) == 3
-
-
-def test_one_line_that_renames_a_name_twice_is_a_story_commit() -> None:
-    told = told_of(CODE + "total = first + f(first)\n", CODE + "total = second + f(second)\n")
-    assert isinstance(told, Story)
-    assert [change.text for change in told.changes] == ["second", "second"]
+    (story,), _ = told(CODE, renamed(CODE).replace("def filler_4", long + "def filler_4"))
+    assert story.text == CODE.replace("def filler_4", long + "def filler_4")
+    assert len(story.changes) == 3
 
 
 def test_keywords_and_words_of_comments_tie_nothing_together() -> None:
     after = CODE.replace("    return other_2", "    return None  # faster").replace("other_6", "9  # faster")
-    assert told_of(CODE.replace("return other_6", "yield other_6"), after) == "no intent"
+    stories, dropped = told(CODE.replace("return other_6", "yield other_6"), after)
+    assert stories == []
+    assert dropped["release: hunk of no intent"] == 2

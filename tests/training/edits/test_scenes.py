@@ -11,16 +11,13 @@ from pathlib import Path
 import pytest
 
 from calomel.prompts.parts import line_start
-from calomel.training.edits.scene import Scene, Step, is_silent, pending, stream
+from calomel.training.edits.scene import Scene, Step, aimless_edit, is_silent, pending, stream
 from calomel.training.edits.scenes import (
     continued,
     cut_weights,
     half_done,
     scene_of,
-    silence_deleting,
     silence_finished,
-    silence_formatting,
-    silence_mid_word,
     silence_undo,
     silence_unrelated,
 )
@@ -37,11 +34,11 @@ def applied(text: str, changes: tuple[Change, ...]) -> str:
 
 def test_changes_far_apart_keep_their_texts() -> None:
     changes = (Change(8, 9, "XYZ"), Change(0, 1, "longer"), Change(17, 17, "!"))
-    assert pending(changes) == (Change(0, 1, "longer"), Change(8, 9, "XYZ"), Change(10, 10, "!"))
+    assert pending("0123456789", changes) == (Change(0, 1, "longer"), Change(8, 9, "XYZ"), Change(10, 10, "!"))
 
 
 def test_a_change_of_what_another_wrote_is_one_with_it() -> None:
-    assert pending((Change(2, 3, "abcd"), Change(3, 5, "-"))) == (Change(2, 3, "a-d"),)
+    assert pending("01234", (Change(2, 3, "abcd"), Change(3, 5, "-"))) == (Change(2, 3, "a-d"),)
 
 
 def test_any_changes_lead_to_the_same_text_at_once_as_one_by_one() -> None:
@@ -54,8 +51,8 @@ def test_any_changes_lead_to_the_same_text_at_once_as_one_by_one() -> None:
             end = min(len(now), start + rng.choice((0, 0, 1, 2, 6)))
             changes.append(Change(start, end, "".join(rng.choices("XYZ", k=rng.choice((0, 1, 3))))))
             now = changes[-1].apply(now)
-        waiting = pending(tuple(changes))
-        assert Scene("python", "a.py", text, (), waiting, ()).end() == applied(text, tuple(changes))
+        waiting = pending(text, changes)
+        assert applied(text, waiting[::-1]) == applied(text, tuple(changes))
         assert all(one.end < other.start for one, other in pairwise(waiting))
 
 
@@ -162,10 +159,7 @@ def one_line() -> Story:
 SILENCES = (
     silence_finished,
     silence_unrelated,
-    silence_deleting,
     silence_undo,
-    silence_formatting,
-    silence_mid_word,
 )
 
 
@@ -185,8 +179,8 @@ def test_what_is_to_come_leads_to_the_end_of_the_story(maker: Callable[..., Scen
     scenes = many(maker, story)
     assert len(scenes) == 40
     for scene in scenes:
-        assert scene.end() == story.states()[-1]
-        assert scene.text != scene.end()
+        assert applied(scene.text, scene.changes[::-1]) == story.states()[-1]
+        assert scene.changes
         assert scene.hunks
         assert replayed(scene)
         assert not scene.focuses[0].silent
@@ -228,7 +222,7 @@ def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
         cursor = scene.focuses[0]
         assert cursor.cursor
         assert cursor.kind == "half_done:line_completed"
-        assert scene.end() == one_line().states()[-1]
+        assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
         typed = scene.text[: cursor.offset].rpartition("\n")[2]
         assert "    print(total(rows[1:], len(rows)))".startswith(typed)
 
@@ -251,7 +245,7 @@ def test_brackets_that_an_editor_closed_stand_behind_the_cursor() -> None:
     for scene in closed:
         offset = scene.focuses[0].offset
         assert scene.text[offset] in ")]"
-        assert scene.end() == one_line().states()[-1]
+        assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
 
 
 def test_what_was_taken_back_is_told_and_gone() -> None:
@@ -259,26 +253,21 @@ def test_what_was_taken_back_is_told_and_gone() -> None:
         assert scene.text == TEXT_of_scenes
 
 
-def test_deleted_code_is_shorter_and_stood_there_before_the_story() -> None:
-    for scene in many(silence_deleting, renamed()):
-        end = renamed().states()[-1]
-        assert len(scene.text) < len(end)
-        assert any(len(hunk.after) < len(hunk.before) for hunk in scene.hunks)
-
-
-def test_in_the_middle_of_a_word_of_a_comment_the_cursor_stands_behind_letters() -> None:
-    for scene in many(silence_mid_word, renamed()):
-        offset = scene.focuses[0].offset
-        line = scene.text[line_start(scene.text, offset) : offset]
-        assert line.lstrip().startswith("# ")
-        assert line[-1].isalpha()
-
-
 def test_the_last_hunk_of_a_silent_scene_is_the_last_thing_done() -> None:
-    for maker in (silence_unrelated, silence_deleting, silence_mid_word):
-        for scene in many(maker, renamed()):
-            if scene.hunks[-1].after:
-                assert replayed(scene)
+    for scene in many(silence_unrelated, renamed()):
+        if scene.hunks and scene.hunks[-1].after:
+            assert replayed(scene)
+
+
+def test_edits_that_nothing_follows_from_are_of_many_kinds() -> None:
+    edits = [aimless_edit(TEXT_of_scenes, "python", random.Random(seed)) for seed in range(300)]
+    changed = {(TEXT_of_scenes[edit.start : edit.end], edit.text) for edit in edits if edit is not None}
+    assert ("20", "40") in changed  # a number
+    assert any(old and not new and "(" in old for old, new in changed)  # deleted code
+    assert any(not old and new.startswith(" ") and "\n" not in new for old, new in changed)  # half a word
+    assert any(old.strip() == new and old != new for old, new in changed)  # another layout
+    assert any(not old and new.lstrip().startswith("# ") for old, new in changed)  # a comment
+    assert any(old.startswith("# ") and not new for old, new in changed)  # none any more
 
 
 def test_a_good_part_of_all_places_is_silent() -> None:

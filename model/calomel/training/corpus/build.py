@@ -28,7 +28,7 @@ from calomel.training.corpus.cleaning import (
     read_measuring_data,
     text_fault,
 )
-from calomel.training.corpus.licenses import is_metadata, read_provenance, refuse_header
+from calomel.training.corpus.licenses import header_fault, is_metadata, read_provenance
 from calomel.training.corpus.packages import (
     DEFAULT_CACHE,
     DEFAULT_LIST,
@@ -164,11 +164,14 @@ def _cleaned(
     """Return what may be used, and count the rest."""
     files: list[SourceFile] = []
     for member, license_ in licensed:
-        fault = path_fault(member.path) or _content_fault(member)
+        fault = path_fault(member.path) or text_fault(member.path, member.content)
         if fault is not None or license_ is None:
             dropped[fault or "license"] += 1
             continue
         language, text = LANGUAGES[PurePosixPath(member.path).suffix], member.content.decode("utf-8")
+        if fault := header_fault(text):
+            dropped[fault] += 1
+            continue
         files.append(SourceFile(name, ecosystem, member.path, language, license_, text))
     files.sort(key=lambda file: _rank(file, seed))
     return Extraction(tuple(files), dropped)
@@ -206,17 +209,6 @@ def _is_source(path: str) -> bool:
     if is_declaration(path) or _BUILT.match(path):
         return False
     return language_of(path) == "typescript" or path.startswith("src/") or "/src/" in path
-
-
-def _content_fault(member: Member) -> str | None:
-    fault = text_fault(member.path, member.content)
-    if fault is not None:
-        return fault
-    try:
-        refuse_header(member.content.decode("utf-8"))
-    except LicenseError:
-        return "license"
-    return None
 
 
 def _rank(file: SourceFile, seed: int) -> tuple[bool, bool, str]:

@@ -127,15 +127,17 @@ _SPDX_LINE = re.compile(r"SPDX-License-Identifier:\s*([^\n*]+?)\s*(?:\*/|-->|$)"
 _HEADER_CHARS = 3_000
 
 
-def refuse_header(text: str) -> None:
-    """Raise LicenseError when a source file's header names a licence that is not allowed."""
+def header_fault(text: str) -> str | None:
+    """Return `license` when a source file's header names a licence that is not allowed, or None."""
     header = text[:_HEADER_CHARS]
     identified = _SPDX_LINE.findall(header)
-    for expression in identified:
-        choose(expression)
+    try:
+        for expression in identified:
+            choose(expression)
+    except LicenseError:
+        return "license"
     # An identifier is exact; prose beside it ("or, at your option, the GPL") is its other side.
-    if not identified and (word := _FOREIGN_HEADER.search(header)):
-        raise LicenseError(f"file header says {word.group()!r}")
+    return "license" if not identified and _FOREIGN_HEADER.search(header) else None
 
 
 _CLASSIFIERS: dict[str, str] = _TABLE["classifiers"]

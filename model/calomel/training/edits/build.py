@@ -6,14 +6,14 @@ Held-out packages come first, so that whatever a training package shares with th
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from calomel.storage import write_whole
 from calomel.training.corpus import build as corpus_build
-from calomel.training.corpus.build import Record, credit_package, credit_repository
+from calomel.training.corpus.build import Record, credit_package, credit_repository, extract
 from calomel.training.corpus.cleaning import SeenText
 from calomel.training.corpus.packages import (
     DEFAULT_CACHE,
@@ -36,12 +36,12 @@ from calomel.training.edits.histories import (
     COMMIT,
     DEFAULT_RELEASES,
     DEFAULT_RELEASES_LOCK,
+    RELEASE,
     FileChange,
-    ReleasePair,
     Teller,
-    fetch_pair,
     paired,
-    release_stories,
+    paired_files,
+    stories_between,
 )
 from calomel.training.edits.makers import MAKERS, Maker
 from calomel.training.edits.source import LANGUAGES, Source
@@ -141,46 +141,41 @@ class _Build:
         for packages in paired(config.packages, config.releases):
             self._record.attempt(packages[0].key, partial(self._read_pair, packages, earlier, later))
 
-    def _read_pair(self, packages: tuple[Package, Package], earlier: ArchiveCache, later: ArchiveCache) -> None:
-        pair = fetch_pair(*packages, earlier, later, self._config.seed)
-        kept = self._heldout if pair.package.held_out else self._train
-        most = self._config.package_stories
-        if pair.package.held_out:
-            most = self._config.heldout_package_stories
-            for release in (pair.older, pair.newer):
-                for file in release.extraction.files:
-                    self._heldout_seen.add(file.text)
+    def _read_pair(self, pair: tuple[Package, Package], earlier: ArchiveCache, later: ArchiveCache) -> None:
+        config, (older, newer) = self._config, pair
+        archives = earlier.fetch(older), later.fetch(newer)
+        files = [extract(archive, config.seed).files for archive in archives]
+        kept, most = self._train, config.package_stories
+        if newer.held_out:
+            kept, most = self._heldout, config.heldout_package_stories
+            for file in (*files[0], *files[1]):
+                self._heldout_seen.add(file.text)
         before = len(kept)
         licenses: set[str] = set()
-        for older, newer in self._shuffled(pair):
+        versions = list(paired_files(*files))
+        random.Random(f"{config.seed}:{newer.key}").shuffle(versions)
+        for old, new in versions:
             if len(kept) - before >= most:
                 self._dropped["release: over cap of package"] += 1
-                continue
-            if sum(self._add_file(older, newer, kept, held_out=pair.package.held_out)):
-                licenses.update((older.license, newer.license))
+            elif self._add_file(old, new, kept, held_out=newer.held_out):
+                licenses.update((old.license, new.license))
         if licenses:
             expression = " AND ".join(sorted(licenses))
-            self._record.credits += [
-                credit_package(release.archive, expression) for release in (pair.older, pair.newer)
-            ]
-        self._record.report(f"{len(kept) - before:>5} stories  {pair.older.archive.package.key}")
+            self._record.credits += [credit_package(archive, expression) for archive in archives]
+        self._record.report(f"{len(kept) - before:>5} stories  {older.key}")
 
-    def _shuffled(self, pair: ReleasePair) -> list[tuple[SourceFile, SourceFile]]:
-        files = list(pair.files())
-        random.Random(f"{self._config.seed}:{pair.package.key}").shuffle(files)
-        return files
-
-    def _add_file(self, older: SourceFile, newer: SourceFile, kept: Kept, *, held_out: bool) -> Iterator[bool]:
+    def _add_file(self, older: SourceFile, newer: SourceFile, kept: Kept, *, held_out: bool) -> int:
+        """Keep the stories of a file; returns how many."""
         if fault := self._file_fault((older.text, newer.text), held_out=held_out):
             self._dropped[f"release: {fault}"] += 1
-            return
+            return 0
         before, after = (Source(file.path, file.language, file.text) for file in (older, newer))
-        for story in release_stories(before, after, self._dropped):
+        told = 0
+        for story in stories_between(before, after, RELEASE, self._dropped):
             cropped = crop(story, random.Random(f"{self._config.seed}:{story.path}"))
-            if cropped is None:
-                self._dropped["release: too far apart"] += 1
-            else:
-                yield kept.add(cropped)
+            self._dropped["release: too far apart"] += cropped is None
+            told += cropped is not None and kept.add(cropped)
+        return told
 
     def _file_fault(self, texts: tuple[str, ...], *, held_out: bool) -> str | None:
         for text in texts:
@@ -193,7 +188,7 @@ class _Build:
     def tell(self) -> None:
         """Let the makers add what the releases did not give."""
         config = self._config
-        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE, thorough=True)
+        heldout = Wanted(config.heldout_stories, HELDOUT_SHARES, HELDOUT_PER_FILE)
         for line in tell(self._heldout_files, self._makers, heldout, self._heldout, config.seed):
             self._record.report(f"held out, {line}")
         wanted = Wanted(config.stories, TRAIN_SHARES)

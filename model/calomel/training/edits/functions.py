@@ -46,15 +46,6 @@ class Listing:
             return Change(comma + 1, comma + 1, f"{between}{item},")
         return Change(at, at, f",{between}{item}")
 
-    def remove(self, index: int) -> Change:
-        """One item less."""
-        start, end = self.items[index]
-        if len(self.items) == 1:
-            return Change(self.start, self.end, "")
-        if index + 1 < len(self.items):
-            return Change(start, self.items[index + 1][0], "")
-        return Change(self.items[index - 1][1], end, "")
-
     def arrange(self, order: tuple[int, ...]) -> Change:
         """The items in another order; what lies between them stays."""
         moved = [place for place, index in enumerate(order) if place != index]

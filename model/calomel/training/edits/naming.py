@@ -19,10 +19,6 @@ Style = Literal["snake", "camel", "pascal", "upper"]
 Role = Literal["function", "value", "type"]
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SHAPE: Final = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*_?")
-_BEFORE: Final = ("new", "raw", "base", "current", "local", "inner", "default", "next", "final", "parsed", "cached")
-_BEHIND: Final = ("name", "value", "data", "list", "info", "count", "key", "path", "text", "id")
-_BEHIND_FUNCTION: Final = ("all", "one", "by_name", "by_id", "safe", "once", "now", "internal", "async", "or_default")
-_BEHIND_TYPE: Final = ("info", "config", "base", "spec", "entry", "record", "model", "state", "impl", "handler")
 _LONGEST: Final = 36
 _SHORTEST_MISSPELT: Final = 6
 _TRIES: Final = 12
@@ -114,7 +110,7 @@ def new_name(
     vocabulary = [word for word in words if word not in keywords(language)]
     for _ in range(_TRIES):
         others = _other(name.words, rng, vocabulary, role)
-        if others is None or len(set(others)) != len(others):
+        if not others or len(set(others)) != len(others):
             continue
         made = name.with_words(others)
         if made != text and made not in names and made not in keywords(language) and len(made) <= _LONGEST:
@@ -123,75 +119,31 @@ def new_name(
 
 
 def _other(words: tuple[str, ...], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    way = rng.choices(_WAYS, (14, 4, 3, 2, 1, 1))[0]
-    return way(list(words), rng, vocabulary, role)
-
-
-def _alike_word(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    del vocabulary, role
-    places = [place for place, word in enumerate(words) if word in alike()]
-    if not places:
-        return None
-    place = rng.choice(places)
-    words[place] = rng.choice(alike()[words[place]])
-    return words
-
-
-def _one_more(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    del vocabulary
-    if len(words) >= _MOST_WORDS:
-        return None
-    if role == "function":
-        return [*words, *rng.choice(_BEHIND_FUNCTION).split("_")]
-    if role == "type":
-        return [*words, rng.choice(_BEHIND_TYPE)]
-    return [*words, rng.choice(_BEHIND)] if rng.random() < _AT_END else [rng.choice(_BEFORE), *words]
-
-
-def _word_from_around(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    if not vocabulary or len(words) >= _MOST_WORDS:
-        return None
-    word = rng.choice(vocabulary)
-    if role != "function":
-        words.insert(rng.randrange(len(words) + 1), word)
-    elif len(words) == 1:
-        words.append(word)
-    else:
-        # The first word of a function says what it does.
-        words[rng.randrange(1, len(words))] = word
-    return words
-
-
-def _one_less(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    del vocabulary
+    """Other words, one put for another, put in or left out; None where that way is closed."""
+    made = list(words)
+    # The first word of a function says what it does.
     first = 1 if role == "function" else 0
-    if len(words) < 2 + first:
+    way = rng.choices(("alike", "more", "around", "less"), (14, 4, 3, 2))[0]
+    if way == "less":
+        if len(made) > 1 + first:
+            del made[rng.randrange(first, len(made))]
+    elif way == "alike":
+        places = [place for place, word in enumerate(made) if word in alike()]
+        if places:
+            place = rng.choice(places)
+            made[place] = rng.choice(alike()[made[place]])
+    elif len(made) >= _MOST_WORDS:
         return None
-    del words[rng.randrange(first, len(words))]
-    return words
+    elif way == "more":
+        before = rng.choice(WORDS["before"].split()) if role == "value" and rng.random() < _AT_FRONT else None
+        made = [before, *made] if before else [*made, *rng.choice(WORDS["behind"][role].split()).split("_")]
+    elif vocabulary:
+        made.insert(rng.randrange(first, len(made) + 1), rng.choice(vocabulary))
+    return made
 
 
-def _other_number(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    del rng, vocabulary
-    last = words[-1]
-    if role == "type" or len(last) < _LONG_WORD or last.endswith(("ss", "us", "is", "as", "ed", "ing")):
-        return None
-    words[-1] = last[:-1] if last.endswith("s") else last + "s"
-    return words
-
-
-def _other_order(words: list[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
-    del rng, vocabulary
-    if len(words) < _MOST_WORDS - 1 or role != "value":
-        return None
-    words[-1], words[-2] = words[-2], words[-1]
-    return words
-
-
-_WAYS: Final = (_alike_word, _one_more, _word_from_around, _one_less, _other_number, _other_order)
 _MOST_WORDS: Final = 4
-_LONG_WORD: Final = 4
-_AT_END: Final = 0.5
+_AT_FRONT: Final = 0.5
 
 
 _MORE_KEYWORDS: Final = frozenset(WORDS["keywords"].split())

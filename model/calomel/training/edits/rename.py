@@ -23,7 +23,7 @@ from calomel.training.edits.functions import (
 )
 from calomel.training.edits.naming import Role, misspelt, new_name
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Change, Story, story_of, undone
+from calomel.training.edits.story import REACH, Change, Story, story_of, taken_back
 
 Place = Literal["use", "member", "key", "keyword", "declared", "outside"]
 _OUTSIDE: Final = frozenset({
@@ -150,12 +150,11 @@ def typo_fixed(source: Source, rng: random.Random) -> Story | None:
     """Put a misspelt name right, where it is defined and wherever it is used; languages as for `rename`."""
     for target in _targets(source, rng):
         wrong = misspelt(source.slice(target.definition), rng)
-        story = None
-        if wrong is not None and wrong.lower() not in source.text.lower():
-            story = story_of("typo_fixed", source, _edits(source, target, wrong))
+        if wrong is None or wrong.lower() in source.text.lower():
+            continue
+        story = story_of("typo_fixed", source, _edits(source, target, wrong))
         if story is not None:
-            text, back = undone(story)
-            return story_of("typo_fixed", source.with_text(text), back)
+            return taken_back("typo_fixed", source, story)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -57,13 +57,6 @@ class Scene:
     changes: tuple[Change, ...]
     focuses: tuple[Focus, ...]
 
-    def end(self) -> str:
-        """The text behind all changes."""
-        text = self.text
-        for change in reversed(self.changes):
-            text = change.apply(text)
-        return text
-
 
 def is_silent(text: str, changes: Sequence[Change], offset: int) -> bool:
     """Whether no change lies in, or touches, the region around `offset`."""
@@ -71,42 +64,25 @@ def is_silent(text: str, changes: Sequence[Change], offset: int) -> bool:
     return all(change.end < start or change.start > end for change in changes)
 
 
-def pending(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Changes made one behind the other, in coordinates of the text before the first: sorted, not overlapping.
+def pending(text: str, changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Changes of `text` made one behind the other, all in its own coordinates: sorted, not overlapping.
 
     Those that touch each other become one.
     """
-    edits: list[Change] = []
+    # What stays of the text is the number of its character.
+    now: list[int | str] = list(range(len(text)))
     for change in changes:
-        edits = _with(edits, change)
+        now[change.start : change.end] = change.text
+    edits: list[Change] = []
+    at, written = 0, ""
+    for each in [*now, len(text)]:
+        if isinstance(each, str):
+            written += each
+            continue
+        if written or each > at:
+            edits.append(Change(at, each, written))
+        at, written = each + 1, ""
     return tuple(edits)
-
-
-def _with(edits: Sequence[Change], change: Change) -> list[Change]:
-    """`edits` of the first text, and one more that is said in the text behind them."""
-    before: list[Change] = []
-    behind: list[Change] = []
-    start, end, head, tail = change.start, change.end, "", ""
-    moved = 0  # How many characters the edits so far have added.
-    for edit in edits:
-        first = edit.start + moved
-        last = first + len(edit.text)
-        grown = len(edit.text) - (edit.end - edit.start)
-        if last < change.start:
-            before.append(edit)
-            start -= grown
-            end -= grown
-        elif first > change.end:
-            behind.append(edit)
-        else:
-            if first <= change.start:
-                start, head = edit.start, edit.text[: change.start - first]
-            if last >= change.end:
-                end, tail = edit.end, edit.text[len(edit.text) - (last - change.end) :]
-            else:
-                end -= grown
-        moved += grown
-    return [*before, Change(start, end, head + change.text + tail), *behind]
 
 
 _NUMBER: Final = re.compile(r"(?<![\w.\"'])\d{1,4}(?![\w.\"'])")
@@ -122,14 +98,17 @@ _NOTES: Final = (
     "not reached in practice",
     "FIXME: handle the empty case", "this is intentional", "cheap enough to do every time", "for older versions",
 )  # fmt: skip
-_EDIT_TRIES: Final = 40
-_INSERTED_SHARE: Final = 0.5
+_CODE_WORD: Final = re.compile(r"\w+|[^\w\s]+")
+_SPACED: Final = re.compile(r"(?<=\w) ([-+*/]|==|=) (?=\w)")
+_STATEMENT: Final = re.compile(r"[ \t]*(return|if|for|while|let|const|var)\b")
+_SHORTEST: Final = 8
+_TRIES: Final = 40
 
 
 def aimless_edit(text: str, language: str, rng: random.Random) -> Change | None:
-    """Draw one; None where no line of the text offers a place."""
+    """Draw an edit of one line that nothing follows from; None where no line of the text offers a place."""
     lines = lines_of(text)
-    for _ in range(_EDIT_TRIES):
+    for _ in range(_TRIES):
         start, end = rng.choice(lines)
         edit = rng.choice(_KINDS)(text[start:end], language, rng)
         if edit is not None:
@@ -156,9 +135,9 @@ def marker(language: str) -> str:
     return "#" if language == "python" else "//"
 
 
-def _number(line: str, _language: str, rng: random.Random) -> Change | None:
+def _number(line: str, language: str, rng: random.Random) -> Change | None:
     found = list(_NUMBER.finditer(line))
-    if not found or is_comment(line, _language):
+    if not found or is_comment(line, language):
         return None
     match = rng.choice(found)
     value = int(match[0])
@@ -170,33 +149,37 @@ def _comment_word(line: str, language: str, rng: random.Random) -> Change | None
     found = list(_COMMENT_WORD.finditer(line)) if is_comment(line, language) else []
     if not found:
         return None
-    match = rng.choice(found)
-    word = rng.choice(_WORDS)
-    if rng.random() < _INSERTED_SHARE:
-        return Change(match.start(), match.start(), word + " ")
-    return Change(match.start(), match.end(), word) if word != match[0] else None
+    match, word = rng.choice(found), rng.choice(_WORDS)
+    # Half a word at the end: nobody can know which one it becomes.
+    half = Change(len(line), len(line), " " + word[: rng.randint(2, len(word) - 2)])
+    inserted, replaced = Change(match.start(), match.start(), word + " "), Change(match.start(), match.end(), word)
+    return rng.choice((half, inserted, replaced)) if word != match[0] else None
 
 
-def _comment_added(line: str, language: str, rng: random.Random) -> Change | None:
-    bare = line.lstrip()
+def _comment_line(line: str, language: str, rng: random.Random) -> Change | None:
+    indent = len(line) - len(line.lstrip())
+    if is_comment(line, language):
+        return Change(indent, len(line), "")
     # Between the lines of a statement or a string a comment may be wrong; before these it is not.
-    if not re.match(r"(return|if|for|while|let|const|var)\b", bare):
+    if not _STATEMENT.match(line):
         return None
-    indent = line[: len(line) - len(bare)]
-    return Change(0, 0, f"{indent}{marker(language)} {rng.choice(_NOTES)}\n")
+    return Change(0, 0, f"{line[:indent]}{marker(language)} {rng.choice(_NOTES)}\n")
 
 
-def _comment_removed(line: str, language: str, _rng: random.Random) -> Change | None:
-    return Change(len(line) - len(line.lstrip()), len(line), "") if is_comment(line, language) else None
+def _deletion(line: str, _language: str, rng: random.Random) -> Change | None:
+    words = list(_CODE_WORD.finditer(line))
+    return Change(rng.choice(words).start(), len(line), "") if len(line.strip()) >= _SHORTEST else None
 
 
-_KINDS: Final[tuple[Callable[[str, str, random.Random], Change | None], ...]] = (
-    _number,
-    _comment_word,
-    _comment_word,
-    _comment_added,
-    _comment_removed,
-)
+def _layout(line: str, _language: str, rng: random.Random) -> Change | None:
+    found = list(_SPACED.finditer(line))
+    if found and "'" not in line and '"' not in line:
+        match = rng.choice(found)
+        return Change(match.start(), match.end(), match[1])
+    return Change(0, 0, "\n") if _STATEMENT.match(line) else None
+
+
+_KINDS: Final = (_number, _comment_word, _comment_word, _comment_line, _deletion, _layout)
 
 
 # Changes that are at most so many lines from the latest one belong to one edit.
@@ -245,31 +228,16 @@ _EARLIER_SHARE: Final = 0.3
 _PAUSE_SHARE: Final = 0.85
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """The file before anything was done, and what was done before the story."""
-
-    path: str
-    text: str
-    steps: tuple[Step, ...]
-    paused: tuple[bool, ...]
-
-    def hunks(self, changes: Iterable[Change]) -> tuple[Hunk, ...]:
-        """The diff stream behind these changes of the story."""
-        steps = [Step(change, self.paused[at % len(self.paused)]) for at, change in enumerate(changes)]
-        return stream(self.path, self.text, [*self.steps, *steps])
-
-
-def past_of(story: Story, rng: random.Random) -> Past:
-    """Draw what came before a story."""
-    # A prime number, so that the pattern does not follow that of the changes.
-    paused = tuple(rng.random() < _PAUSE_SHARE for _ in range(7))
-    back = aimless_edit(story.text, story.language, rng) if rng.random() < _EARLIER_SHARE else None
-    if back is None:
-        return Past(story.path, story.text, (), paused)
-    # The edit backwards leads from another text to the story's own.
-    forth = Change(back.start, back.start + len(back.text), story.text[back.start : back.end])
-    return Past(story.path, back.apply(story.text), (Step(forth),), paused)
+def diff_stream(story: Story, made: Iterable[Change], rng: random.Random) -> tuple[Hunk, ...]:
+    """The diff stream behind some changes of a story's text, and of what may have been done before them."""
+    steps = [Step(change, paused=rng.random() < _PAUSE_SHARE) for change in made]
+    text = story.text
+    back = aimless_edit(text, story.language, rng) if rng.random() < _EARLIER_SHARE else None
+    if back is not None:
+        # The edit backwards leads from another text to the story's own.
+        steps = [Step(back.inverse(text)), *steps]
+        text = back.apply(text)
+    return stream(story.path, text, steps)
 
 
 def moved(offset: int, changes: Iterable[Change]) -> int:
@@ -292,7 +260,7 @@ MOST: Final = 6
 # Characters around a place in which another one is near.
 _NEAR: Final = 1600
 _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
-_TRIES: Final = 12
+_PLACE_TRIES: Final = 12
 # Of the places that are done, how many are asked about; of the others, how many share a word with the change.
 _DONE_SHARE: Final = 0.5
 _SAME_WORD_SHARE: Final = 0.5
@@ -340,7 +308,7 @@ def asked(
     for offset in done:
         if left and rng.random() < _DONE_SHARE:
             left -= add(Focus(offset, silence, cursor=False))
-    for _ in range(_TRIES):
+    for _ in range(_PLACE_TRIES):
         if left:
             left -= add(Focus(_nearby(text, rng.choice(anchors), rng), silence, cursor=False))
     return tuple(found)

@@ -33,6 +33,10 @@ class Change:
             raise ValueError(f"the range {self.start} to {self.end} is not inside {len(text)} characters")
         return text[: self.start] + self.text + text[self.end :]
 
+    def inverse(self, text: str) -> Change:
+        """The change that takes this one of `text` back."""
+        return Change(self.start, self.start + len(self.text), text[self.start : self.end])
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -89,7 +93,7 @@ def undone(story: Story) -> tuple[str, tuple[Change, ...]]:
             Change(each.start + moved, each.end + moved, each.text) if each.start >= change.end else each
             for each in back
         ]
-        back.append(Change(change.start, change.start + len(change.text), text[change.start : change.end]))
+        back.append(change.inverse(text))
         text = change.apply(text)
     return text, tuple(back)
 
@@ -115,26 +119,15 @@ def story_of(kind: str, source: Source, edits: Sequence[Change]) -> Story | None
     return None if result == source.text or source.with_text(result).has_error else story
 
 
-def restored(kind: str, source: Source, removals: Sequence[Change]) -> Story | None:
-    """The story that takes edits of the file back, in the order given; its end is the file as it is.
+def taken_back(kind: str, source: Source, story: Story | None) -> Story | None:
+    """The story that takes another one of the file back, in the same order; its end is the file as it is.
 
-    None where they overlap or touch, or the file does not parse without them; and as for `story_of`.
+    None where there is no other one; and as for `story_of`.
     """
-    if not removals:
+    if story is None:
         return None
-    by_place = sorted(removals, key=lambda edit: (edit.start, edit.end))
-    if any(one.end >= other.start for one, other in pairwise(by_place)):
-        return None
-    text = source.text
-    for edit in reversed(by_place):
-        text = edit.apply(text)
-    back = {}
-    moved = 0
-    for edit in by_place:
-        start = edit.start + moved
-        back[edit] = Change(start, start + len(edit.text), source.text[edit.start : edit.end])
-        moved += len(edit.text) - (edit.end - edit.start)
-    return story_of(kind, source.with_text(text), [back[edit] for edit in removals])
+    text, back = undone(story)
+    return story_of(kind, source.with_text(text), back)
 
 
 # Characters of a story's text: some times the context that a small model sees around its region.
