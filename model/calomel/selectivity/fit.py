@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,21 +79,13 @@ class Fit:
     """A calibrator of one kind, and what it is worth.
 
     Attributes:
-        calibrator: fitted to all samples.
-        samples: their number.
-        accepted: how many of them were.
-        groups: how many groups they came from.
-        penalty: the best in cross-validation.
+        calibrator: fitted to all samples; its report has their number, and the penalty that was best.
         before: of the calibrator that it started from.
         after: of probabilities that each sample got from a fit to other groups.
         probabilities: these, in the order of the samples.
     """
 
     calibrator: KindCalibrator
-    samples: int
-    accepted: int
-    groups: int
-    penalty: float
     before: Quality
     after: Quality
     probabilities: tuple[float, ...] = field(repr=False)
@@ -115,7 +108,7 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
         TooFewError: of one outcome or of groups there are too few.
     """
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
-    groups = sorted({sample.group for sample in samples}, key=_digest)
+    groups = sorted({sample.group for sample in samples}, key=lambda group: hashlib.sha256(group.encode()).digest())
     check_enough(int(truth.sum()), len(samples), len(groups))
     base = start or KindCalibrator({}, 0.0)
     table = _Table.of(samples, base)
@@ -135,10 +128,7 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     made = KindCalibrator(
         weights, bias, hopeless_makers(samples), _report(samples, tried[best], truth, after, len(groups), best)
     )
-    return Fit(
-        made, len(samples), int(truth.sum()), len(groups), best, quality_of(before, truth), after,
-        tuple(tried[best].tolist()),
-    )  # fmt: skip
+    return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
 
 
 def check_enough(accepted: int, all_of_them: int, groups: int, fewest: int = FEWEST) -> None:
@@ -290,10 +280,6 @@ def _solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -
     return np.asarray(found.x)
 
 
-def _digest(group: str) -> str:
-    return hashlib.sha256(group.encode()).hexdigest()
-
-
 def with_thresholds(calibrator: Calibrator, samples: Sequence[Sample]) -> Calibrator:
     """The same with names of thresholds that keep their promises on these samples."""
     chosen = [sample for kind in calibrator.kinds for sample in usable(samples, kind)]
@@ -400,14 +386,9 @@ def needed(wanted: float, rate: float, confidence: float = CONFIDENCE, most: int
     """How many shown suggestions would prove `wanted`, if `rate` of them are accepted; None when no number does."""
     if rate <= wanted:
         return None
-    low, high = 1, most
-    while low < high:
-        middle = (low + high) // 2
-        if _proves(int(rate * middle), middle, wanted, confidence):
-            high = middle
-        else:
-            low = middle + 1
-    return low if low < most else None
+    counts = range(1, most)
+    at = bisect_left(counts, True, key=lambda count: _proves(int(rate * count), count, wanted, confidence))
+    return counts[at] if at < len(counts) else None
 
 
 def lower_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:

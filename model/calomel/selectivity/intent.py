@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from rapidfuzz.distance import LCSseq
 
+from calomel.prompts.parts import common_prefix
 from calomel.selectivity.proposal import Edit, Proposal, Recent, is_word
 
 # Characters of white space between where something was deleted and where it comes back.
@@ -253,14 +254,8 @@ def _joins(beside: str, gone: str, came: str) -> bool:
 
 def _shared(one: str, other: str) -> tuple[int, int]:
     """Lengths of the common beginning, and of the common end behind it."""
-    most = min(len(one), len(other))
-    front = 0
-    while front < most and one[front] == other[front]:
-        front += 1
-    back = 0
-    while back < most - front and one[-1 - back] == other[-1 - back]:
-        back += 1
-    return front, back
+    front = common_prefix(one, other)
+    return front, common_prefix(one[front:][::-1], other[front:][::-1])
 
 
 def _names(proposal: Proposal) -> Iterator[tuple[str, bool, bool]]:

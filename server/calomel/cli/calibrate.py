@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -189,18 +189,18 @@ def _path(out: Path | None, info: ModelInfo) -> Path:
 def _show(console: Console, kind: str, made: Fit) -> None:
     from rich.table import Table
 
+    report = made.calibrator.report
     console.print(
-        f"{kind}: {made.samples:,} suggestions of {made.groups} days or packages, {made.accepted:,} accepted; "
-        "figures of outcomes that were not fitted to",
+        f"{kind}: {report['samples']:,} suggestions of {report['groups']} days or packages, {report['accepted']:,} "
+        "accepted; figures of outcomes that were not fitted to",
         markup=False,
     )
     table = Table("", "ECE", "AUROC", "log-loss")
     for name, quality in (("before", made.before), ("after", made.after)):
         table.add_row(name, f"{quality.ece:.4f}", f"{quality.auroc:.4f}", f"{quality.log_loss:.4f}")
     console.print(table)
-    bins: Sequence[Mapping[str, Any]] = made.calibrator.report["reliability"]
     rows = Table("said", "count", "accepted")
-    for each in bins:
+    for each in report["reliability"]:
         rows.add_row(f"{each['probability']:.2f}", f"{each['count']:,}", f"{each['accepted']:.2f}")
     console.print(rows)
 
