@@ -17,8 +17,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-# Compiled against the torch and the CUDA of the machine it runs on.
-UNPINNED = {"calomel", "flash-attn"}
+UNPINNED = {"calomel"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
 WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "transformers": "families"}
 

@@ -22,12 +22,11 @@ import torch
 from torch import Tensor
 
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
-from calomel.engine.attention import Piece, attention_multiplications, forward
+from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.constraint import Rows, settle
 from calomel.engine.decoder import Canvas, Clock, Decoder, Job, Prediction, StepReport, alone, generator
 from calomel.engine.errors import InvalidRequestError
-from calomel.engine.flash import flash_varlen
 from calomel.engine.handle import Handle
 from calomel.engine.request import Request
 from calomel.engine.sampling import LOWEST, Draw, best_length, choose

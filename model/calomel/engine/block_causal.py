@@ -25,12 +25,11 @@ from typing import Final, TypeAlias
 import torch
 from torch import Tensor
 
-from calomel.engine.attention import Piece, attention_multiplications, forward, text_of
+from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward, text_of
 from calomel.engine.cache import KeyValueBuffer, PrefixCache, Spares
 from calomel.engine.constraint import Rows, decide, settle
 from calomel.engine.decoder import Canvas, Clock, Decoder, Job, Prediction, StepReport, alone, generator
 from calomel.engine.errors import InvalidRequestError
-from calomel.engine.flash import flash_varlen
 from calomel.engine.handle import Handle
 from calomel.engine.policies import Joint, Paced, Policy, RevealPolicy, Threshold, choose_positions, parse_policy
 from calomel.engine.request import FinishReason, Request, SamplingParams, Walk
