@@ -14,7 +14,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
-FlashVarlen = Callable[..., Tensor]
+FlashVarlen = Callable[..., Any]
 """Attention over segments of different lengths, as `torch.nn.attention.varlen.varlen_attn` is called."""
 
 # Rows of the largest canvases; a mask of a prefill chunk has megabytes.

@@ -12,20 +12,19 @@ DreamOn has it (arXiv 2602.01326), a canvas begins short, and what a step reveal
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 import torch
 from torch import Tensor
 
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.constraint import Rows, settle
-from calomel.engine.decoder import Canvas, Clock, Decoder, Job, Prediction, StepReport, alone, generator
+from calomel.engine.decoder import Canvas, Common, Job, Prediction, TransformerDecoder, alone, generator
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.request import Request
@@ -92,32 +91,20 @@ class WindowCanvas(Canvas):
 BidirectionalJob: TypeAlias = Job[Algorithm, WindowCanvas, KeyValueBuffer]
 
 
-class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
+class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
     """Serves a model that reads in both directions; its configuration `reads_suffix`.
 
     Args:
         model: the network, on its device.
         options: how the family denoises.
-        threads: see `Decoder`; `clock` and `observe` likewise.
+        common: see `Common`.
     """
 
     def __init__(
-        self,
-        model: Transformer,
-        options: BidirectionalOptions | None = None,
-        *,
-        threads: int | None = None,
-        clock: Clock = time.monotonic,
-        observe: Callable[[StepReport], None] | None = None,
+        self, model: Transformer, options: BidirectionalOptions | None = None, **common: Unpack[Common]
     ) -> None:
-        weight = model.embed_tokens.weight
-        super().__init__(
-            model.config, weight.device, list(model.parameters()), threads=threads, clock=clock, observe=observe
-        )
-        self._model = model.eval()
+        super().__init__(model, **common)
         self._options = options or BidirectionalOptions()
-        self._dtype = weight.dtype
-        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     def job(self, request: Request, handle: Handle) -> BidirectionalJob:
         """See `Decoder`."""
@@ -174,11 +161,7 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
                 row += sum(len(piece.read) for piece in mine)
         if not pieces:
             return
-        size = sum(len(piece.ids) for piece in pieces)
-        self.use_threads(size, attention_multiplications(self._model.config, pieces))
-        began = time.perf_counter()
-        logits = forward(self._model, pieces, self._flash)
-        self.report(StepReport(len(taking), size, 0, time.perf_counter() - began))
+        logits = self.forward(pieces, len(taking))
         mask, end = self.diffusion.mask_token_id, self.diffusion.end_token_id
         rows = Rows(logits, choose(logits, draws, mask_token_id=mask, end_token_id=end))
         for job, mine, first in taking:
@@ -272,9 +255,7 @@ class Bidirectional(Decoder[Algorithm, WindowCanvas, KeyValueBuffer]):
         for length in canvas.candidates if len(canvas.candidates) > 1 else (len(canvas),):
             ids = [*job.tokens, *canvas.ids[:length], *suffix]
             read = [first + column - shift for column in columns if column < length]
-            kept = None
-            if self._caches(job):
-                kept = KeyValueBuffer(self._model.config, len(ids), dtype=self._dtype, device=self.device)
+            kept = self.new_buffer(len(ids)) if self._caches(job) else None
             pieces.append(Piece(ids, kept, 0, causal=False, read=read))
         return pieces
 

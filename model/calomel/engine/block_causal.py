@@ -17,18 +17,17 @@ buffer as causal rows of a coming forward:
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, Unpack
 
 import torch
 from torch import Tensor
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward, text_of
+from calomel.engine.attention import Piece, text_of
 from calomel.engine.cache import KeyValueBuffer, PrefixCache, Spares
 from calomel.engine.constraint import Rows, decide, settle
-from calomel.engine.decoder import Canvas, Clock, Decoder, Job, Prediction, StepReport, alone, generator
+from calomel.engine.decoder import Canvas, Common, Job, Prediction, TransformerDecoder, alone, generator
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.policies import Joint, Paced, Policy, RevealPolicy, Threshold, choose_positions, parse_policy
@@ -141,7 +140,7 @@ class _Share:
     stop: int
 
 
-class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
+class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
     """Serves a decoder behind an exact prefix cache.
 
     Args:
@@ -151,7 +150,7 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
             a time, and those of the last requests, so that the next keystroke of as many contexts copies nothing. None
             for a quarter of the cache beside whatever is being served.
         page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
-        prefill_chunk: see `Decoder`; `threads`, `clock` and `observe` likewise.
+        common: see `Common`.
     """
 
     def __init__(
@@ -161,31 +160,15 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
         cache_tokens: int = 65536,
         spare_tokens: int | None = None,
         page_size: int = 16,
-        prefill_chunk: int = 512,
-        threads: int | None = None,
-        clock: Clock = time.monotonic,
-        observe: Callable[[StepReport], None] | None = None,
+        **common: Unpack[Common],
     ) -> None:
         if page_size < 1:
             raise InvalidRequestError(f"page_size is {page_size}; it must be at least 1")
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
-        super().__init__(
-            model.config,
-            weight.device,
-            list(model.parameters()),
-            prefill_chunk=prefill_chunk,
-            prefill_unit=block,
-            threads=threads,
-            clock=clock,
-            observe=observe,
-        )
+        super().__init__(model, block, **common)
         page_size += -page_size % block
-        self._model = model.eval()
-        self._shape = model.config
-        self._dtype = weight.dtype
-        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
         self._begun: set[BlockJob] = set()
         self._room = spare_tokens
         self._spares: Spares[KeyValueBuffer] = Spares(
@@ -264,14 +247,8 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
                 pieces += mine
         if not pieces:
             return
-        rows = sum(len(piece.ids) for piece in pieces)
-        self.use_threads(rows, attention_multiplications(self._shape, pieces))
-        began = time.perf_counter()
-        logits = forward(self._model, pieces, self._flash)
-        seconds = time.perf_counter() - began
         encoded = sum(share.job.prefill_rows for share in shares)
-        self.report(StepReport(len(shares), rows, encoded, seconds))
-        self._take(shares, draws, logits)
+        self._take(shares, draws, self.forward(pieces, len(shares), encoded))
         if encoded and self.device.type == "cuda":
             # What is only queued has no measured time, and whoever comes next waits for all of it.
             torch.cuda.synchronize(self.device)
@@ -297,7 +274,7 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
         buffer = self._spares.take(tokens)
         if buffer is None:
             self._trim(capacity)
-            return KeyValueBuffer(self._shape, capacity, dtype=self._dtype, device=self.device)
+            return self.new_buffer(capacity)
         buffer.reserve(capacity)
         return buffer
 
@@ -405,7 +382,7 @@ class BlockCausal(Decoder[Policy, BlockCanvas, KeyValueBuffer]):
         pieces = self._bare_pieces(job)
         for piece in pieces:
             job.encoded.reserve(piece.stop)
-        memory = self._shape.memory
+        memory = self.model.config.memory
         if memory is None:
             return pieces
         return [replace(piece, text=text_of(piece, job.tokens, memory, self.device)) for piece in pieces]

@@ -13,16 +13,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from operator import add, sub
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.cache import Encoded, Lease
+from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.cache import Encoded, KeyValueBuffer, Lease
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import EngineError, InvalidRequestError, RequestFailedError
 from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, count_tokens
+from calomel.engine.transformer import Transformer
 
 Clock = Callable[[], float]
 """Seconds, from any beginning."""
@@ -329,6 +331,22 @@ def generator(device: torch.device, seed: int | None) -> torch.Generator:
     return made
 
 
+class Common(TypedDict, total=False):
+    """What every decoder is told.
+
+    Attributes:
+        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
+        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
+        clock: seconds that deadlines are compared with.
+        observe: called behind every forward.
+    """
+
+    prefill_chunk: int
+    threads: int | None
+    clock: Clock
+    observe: Callable[[StepReport], None] | None
+
+
 class Decoder(ABC, Generic[P, C, B]):
     """Takes jobs on, step by step. Everything but `job` is called on the engine's thread alone.
 
@@ -336,11 +354,8 @@ class Decoder(ABC, Generic[P, C, B]):
         config: what is asked of the model before a request is queued.
         device: where it runs.
         parameters: tensors of the weights.
-        prefill_chunk: context tokens encoded per step at most; so long does a cancellation wait.
         prefill_unit: chunks are multiples of it, and one is encoded per step at least.
-        threads: of a large CPU forward; None for PyTorch's own choice. A small one runs on one thread.
-        clock: seconds that deadlines are compared with.
-        observe: called behind every forward.
+        prefill_chunk: see `Common`; `threads`, `clock` and `observe` likewise.
 
     Attributes:
         work: what was done so far; may be read from any thread.
@@ -352,8 +367,8 @@ class Decoder(ABC, Generic[P, C, B]):
         device: torch.device,
         parameters: Sequence[torch.Tensor],
         *,
-        prefill_chunk: int = 512,
         prefill_unit: int = 1,
+        prefill_chunk: int = 512,
         threads: int | None = None,
         clock: Clock = time.monotonic,
         observe: Callable[[StepReport], None] | None = None,
@@ -414,3 +429,33 @@ class Decoder(ABC, Generic[P, C, B]):
         """Choose the threads of a forward of `rows` rows, whose attention takes so many multiplications."""
         work = rows * self._weights + attention
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else 1)
+
+
+class TransformerDecoder(Decoder[P, C, KeyValueBuffer]):
+    """One on our own network: the rows of all jobs are pieces of one flat forward.
+
+    Args:
+        model: the network, on its device.
+        prefill_unit: see `Decoder`.
+        common: see `Common`.
+    """
+
+    def __init__(self, model: Transformer, prefill_unit: int = 1, **common: Unpack[Common]) -> None:
+        weight = model.embed_tokens.weight
+        super().__init__(model.config, weight.device, list(model.parameters()), prefill_unit=prefill_unit, **common)
+        self.model = model.eval()
+        self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
+
+    def new_buffer(self, capacity: int) -> KeyValueBuffer:
+        """Room for the keys and values of `capacity` tokens."""
+        weight = self.model.embed_tokens.weight
+        return KeyValueBuffer(self.model.config, capacity, dtype=weight.dtype, device=weight.device)
+
+    def forward(self, pieces: Sequence[Piece], requests: int, encoded: int = 0) -> torch.Tensor:
+        """The logits of `pieces`, see `attention.forward`; `encoded` of their rows are context."""
+        rows = sum(len(piece.ids) for piece in pieces)
+        self.use_threads(rows, attention_multiplications(self.model.config, pieces))
+        began = time.perf_counter()
+        logits = forward(self.model, pieces, self._flash)
+        self.report(StepReport(requests, rows, encoded, time.perf_counter() - began))
+        return logits

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch import Tensor
 from calomel.engine.cache import E, Spares
 from calomel.engine.config import DiffusionConfig, need_whole
 from calomel.engine.constraint import accepts, draw_allowed, only_token
-from calomel.engine.decoder import Clock, Decoder, Job, Prediction, StepReport, alone, generator
+from calomel.engine.decoder import Common, Decoder, Job, Prediction, StepReport, alone, generator
 from calomel.engine.errors import CheckpointError, InvalidRequestError, PolicyUnavailableError
 from calomel.engine.handle import Handle
 from calomel.engine.policies import EntropyBound, Paced, RevealPolicy, parse_policy
@@ -244,28 +244,11 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
     Args:
         backbone: the network.
         spare_tokens: tokens of contexts that stay encoded for their next keystroke.
-        prefill_chunk: see `Decoder`; `threads`, `clock` and `observe` likewise.
+        common: see `Common`.
     """
 
-    def __init__(
-        self,
-        backbone: Backbone[E],
-        *,
-        spare_tokens: int = 65_536,
-        prefill_chunk: int = 512,
-        threads: int | None = None,
-        clock: Clock = time.monotonic,
-        observe: Callable[[StepReport], None] | None = None,
-    ) -> None:
-        super().__init__(
-            backbone.shape,
-            backbone.device,
-            backbone.weights,
-            prefill_chunk=prefill_chunk,
-            threads=threads,
-            clock=clock,
-            observe=observe,
-        )
+    def __init__(self, backbone: Backbone[E], *, spare_tokens: int = 65_536, **common: Unpack[Common]) -> None:
+        super().__init__(backbone.shape, backbone.device, backbone.weights, **common)
         self._backbone = backbone
         self._rules = backbone.shape.rules
         self._spares: Spares[E] = Spares(spare_tokens)
