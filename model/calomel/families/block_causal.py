@@ -24,7 +24,7 @@ from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config, sampled
 from calomel.families.loading import Places, dtype_of, engine_of, open_decoder, renamed
 from calomel.families.memory import Estimate, EstimateOptions, decoder_estimate
-from calomel.prompts.renderer import FimNames, PromptStyle
+from calomel.prompts.renderer import PromptStyle
 
 TURN_END: Final = "<|im_end|>"
 TEXT_END: Final = "<|endoftext|>"
@@ -277,7 +277,7 @@ STABLE_DIFFCODER: Final = Blocks(
         mask=_DIFFCODER_MASK,
         ends=(_DIFFCODER_END,),
         begin="<[begin▁of▁sentence]>",
-        names=FimNames("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", order="spm"),
+        names=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
     ),
 )
 

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.models import BPE
 
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
-from calomel.prompts.fim_tokens import FimIds, FimTokensRenderer
+from calomel.prompts.fim_tokens import FimTokensRenderer
 from calomel.prompts.instruction import ChatRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
@@ -241,7 +241,7 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
     """
     tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=style.all_names())
     fill = _renderer(style.fim, folder, style, tokenizer)
-    if style.edit == "chat" and style.fim != "chat" and _template(folder, style) is None:
+    if style.edit == "chat" and style.fim != "chat" and _template(folder) is None:
         # Base models have no template: they fill the hole that a region leaves.
         return Published(tokenizer, fill, fill)
     return Published(
@@ -256,26 +256,19 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     if kind == "around":
         return AroundRenderer(tokenizer, ends, begin, tokenizer.ids_of([] if style.close is None else [style.close]))
     if kind == "fim_tokens":
-        names = style.names
-        if names is None:
+        if style.names is None:
             raise TokenizerError("the family's style has no names of fill-in-the-middle tokens")
-        prefix, suffix, middle = tokenizer.ids_of([names.prefix, names.suffix, names.middle])
-        file = None if names.file is None else tokenizer.ids_of([names.file])[0]
-        ids = FimIds(prefix, suffix, middle, suffix_first=names.order == "spm", file=file)
-        return FimTokensRenderer(tokenizer, ends, ids, begin)
+        return FimTokensRenderer(tokenizer, ends, tokenizer.ids_of(style.names), begin)
     if kind == "chat":
-        template = _template(folder, style)
+        template = _template(folder)
         if template is None:
             raise TokenizerError(f"{folder} has no chat template, and its family needs one to be asked")
         return ChatRenderer(template, tokenizer, ends)
     raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
 
 
-def _template(folder: Path, style: PromptStyle) -> ChatTemplate | None:
+def _template(folder: Path) -> ChatTemplate | None:
     try:
-        found = ChatTemplate.of(folder)
-        if found is None and style.template is not None:
-            return ChatTemplate({"default": style.template})
+        return ChatTemplate.of(folder)
     except ChatTemplateError as error:
         raise TokenizerError(str(error)) from error
-    return found

@@ -24,27 +24,6 @@ _SUFFIX_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FimNames:
-    """The tokens of a fill-in-the-middle format, by name.
-
-    Attributes:
-        prefix: stands before the prefix.
-        suffix: stands before the suffix.
-        middle: the answer comes behind it.
-        order: `psm` for prefix, suffix, middle; `spm` for suffix, prefix, middle.
-        repo: stands before a repository's name; None where the format has none.
-        file: stands before a file's path; None where the format has none.
-    """
-
-    prefix: str
-    suffix: str
-    middle: str
-    order: Literal["psm", "spm"] = "psm"
-    repo: str | None = None
-    file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PromptStyle:
     """How a family is asked.
 
@@ -58,8 +37,7 @@ class PromptStyle:
         ends: names of the tokens that end an answer, the first is the engine's end token.
         begin: name of a token at the start of every context; None where there is none.
         close: name of a token behind every suffix (`around` alone); None where there is none.
-        names: of the tokens of `fim_tokens`.
-        template: a chat template (Jinja) for checkpoints whose folder has none.
+        names: of the tokens of `fim_tokens`: before the prefix, before the suffix, and before the answer.
     """
 
     fim: Kind
@@ -68,15 +46,11 @@ class PromptStyle:
     ends: tuple[str, ...]
     begin: str | None = None
     close: str | None = None
-    names: FimNames | None = None
-    template: str | None = None
+    names: tuple[str, str, str] | None = None
 
     def all_names(self) -> set[str]:
         """Every token that it names."""
-        named = {self.mask, self.begin, self.close, *self.ends}
-        if self.names is not None:
-            tokens = self.names
-            named |= {tokens.prefix, tokens.suffix, tokens.middle, tokens.repo, tokens.file}
+        named = {self.mask, self.begin, self.close, *self.ends, *(self.names or ())}
         return {name for name in named if name is not None}
 
 
