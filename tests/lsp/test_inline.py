@@ -159,3 +159,47 @@ async def test_the_popup_item_begins_where_its_word_does(
 async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None:
     await editor.initialize()
     assert await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601
+
+
+def numbered(numbers: range) -> str:
+    """Functions that repeat each other, but for a number."""
+    return "".join(
+        f'def handler_{n:04}(request, store):\n    """Kind {n}."""\n    return store.get("kind-{n}", {n})\n\n'
+        for n in numbers
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "rest"),
+    [
+        ("def han", "dler_0013(request, store):"),
+        ("def handler_0013(", "request, store):"),
+        ("def handler_0013(request, store):\n    ", '"""Kind 13."""'),
+        ('def handler_0013(request, store):\n    """Kind 13."""\n    ret', 'urn store.get("kind-13", 13)'),
+        ('def handler_0013(request, store):\n    """Kind 13."""\n    return store.get("kind-1', '3", 13)'),
+    ],
+)
+async def test_a_repeated_pattern_is_completed_with_the_own_number(editor: Editor, typed: str, rest: str) -> None:
+    await editor.initialize()
+    before, last = numbered(range(7, 13)) + typed, typed.rsplit("\n", 1)[-1]
+    editor.open(f"{before}\n\n{numbered(range(14, 19))}")
+    await editor.inline(before.count("\n"), len(last))
+    (request,) = editor.script.requests
+    assert [draft.text for draft in request.drafts] == [rest]
+
+
+@pytest.mark.parametrize(
+    ("typed", "copied"),
+    [
+        ("def handler_", "0012(request, store):"),
+        ("def handler_0013(request, store):\n    ", '"""Kind 12."""'),
+        ('def handler_0013(request, store):\n    """Kind 13."""\n    return ', 'store.get("kind-13", 12)'),
+        ('def handler_0013(request, store):\n    """Kind 13."""\n    return store.get("kind-', '1", 13)'),
+    ],
+)
+async def test_a_neighbours_number_is_never_offered(editor: Editor, typed: str, copied: str) -> None:
+    editor.script.fill = copied
+    await editor.initialize()
+    before, last = numbered(range(7, 13)) + typed, typed.rsplit("\n", 1)[-1]
+    editor.open(f"{before}\n\n{numbered(range(14, 19))}")
+    assert await editor.inline(before.count("\n"), len(last)) is None

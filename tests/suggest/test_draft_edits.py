@@ -170,3 +170,32 @@ async def test_what_stands_between_other_texts_does_not() -> None:
         await editor.inline()
         (request,) = editor.model.requests
         assert request.drafts == ()
+
+
+USERS = """class UserStore {
+  findUser(userId: string): User {
+    return this.users.get(USER_PREFIX + userId);
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("typed", "drafted"),
+    [
+        ("class OrderStore {\n  fin|", ["dOrder(orderId: string): Order {"]),
+        (
+            "class OrderStore {\n  findOrder(orderId: string): Order {\n    ret|",
+            ["urn this.orders.get(ORDER_PREFIX + orderId);"],
+        ),
+        (
+            "def add_user():\n    user = User()\n    save(user)\n\ndef add_line_item():\n    |",
+            ["line_item = LineItem()"],
+        ),
+    ],
+)
+async def test_what_stands_in_a_neighbour_is_drafted_with_the_own_names(typed: str, drafted: list[str]) -> None:
+    async with editing(f"{USERS}\n{typed}\n", settings=NOW) as editor:
+        await editor.inline()
+        (request,) = editor.model.requests
+        assert [draft.text for draft in request.drafts] == drafted

@@ -47,6 +47,7 @@ class SilenceReason(StrEnum):
     REPEATS_ABOVE = "repeats_above"
     REPEATS_BELOW = "repeats_below"
     REPEATS_ITSELF = "repeats_itself"
+    NAMES_NEIGHBOUR = "names_neighbour"
     UNBALANCED = "unbalanced"
     UNKNOWN_NAME = "unknown_name"
     UNPARSABLE = "unparsable"
@@ -102,6 +103,7 @@ _SENTENCES: Final[dict[SilenceReason, str]] = {
     SilenceReason.REPEATS_ABOVE: "The suggestion repeats the lines above it.",
     SilenceReason.REPEATS_BELOW: "The suggestion repeats the lines below it.",
     SilenceReason.REPEATS_ITSELF: "The suggestion says the same thing over and over.",
+    SilenceReason.NAMES_NEIGHBOUR: "The suggestion has a number or a name of the block that it is copied from.",
     SilenceReason.UNBALANCED: "The suggestion leaves a bracket or a quote without its counterpart.",
     SilenceReason.UNKNOWN_NAME: "The suggestion uses a name that the file does not have.",
     SilenceReason.UNPARSABLE: "The suggestion makes a syntax error.",

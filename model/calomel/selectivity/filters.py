@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from calomel.selectivity.analogy import names_neighbour
 from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
 from calomel.selectivity.proposal import LINE_END, Proposal, above, filled, head_of, rest_of, split_lines
 from calomel.selectivity.repetition import duplicate_of_suffix, repeats_above, repeats_below, repeats_itself
@@ -223,6 +224,7 @@ FILTERS: Final[dict[str, Filter]] = {
     "repeats_itself": repeats_itself,
     "empty_comment": empty_comment,
     "path_line": path_line,
+    "names_neighbour": names_neighbour,
     "unbalanced": unbalanced,
     "unknown_name": unknown_name,
     "unparsable": unparsable,
