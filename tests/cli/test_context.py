@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ SOURCE = "def area(width, height):\n    return width * height\n\n\nprint(area(2,
 class FakeRelated:
     """Knows one excerpt, at once."""
 
-    ready = True
+    indexer = SimpleNamespace(wait=lambda _seconds: True)
 
     def __init__(self, *_: object) -> None:
         self.folders: Sequence[Path] = ()
@@ -27,7 +28,7 @@ class FakeRelated:
     def stop(self) -> None:
         pass
 
-    def excerpts_for(self, *_: object) -> tuple[Excerpt, ...]:
+    def excerpts(self, *_: object) -> tuple[Excerpt, ...]:
         return (Excerpt("shapes.py", 11, "class Shape:\n    token = 'x'\n"),) if self.folders else ()
 
     def opened(self, *_: object) -> None:

@@ -78,7 +78,7 @@ def known(shared: KnownWorkspace) -> KnownWorkspace:
 def read(folder: Path) -> Iterator[KnownWorkspace]:
     workspace = KnownWorkspace(folder)
     workspace.start()
-    assert workspace._related.wait(30)
+    assert workspace._related.indexer.wait(30)
     yield workspace
     workspace.close()
 
@@ -269,7 +269,7 @@ def test_the_model_sees_the_whole_file_without_secrets(
 ) -> None:
     client = open_client(workspace=folder)
     known = client.app.state.door.workspace  # type: ignore[attr-defined]
-    assert known._related.wait(30)
+    assert known._related.indexer.wait(30)
     text = (folder / "app/secret.py").read_text()
     at = text.index("return value * 3\n") + len("return ")
     prefix = text[text.index("def helper_1(") : at]

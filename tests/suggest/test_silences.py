@@ -16,6 +16,7 @@ from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.privacy import Privacy, Verdict
 from calomel.workspace.secrets import Span
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
+from calomel.workspace.syntax import Inside, SyntaxTrees
 
 NOW = SuggestSettings(debounce_seconds=0.0)
 
@@ -232,12 +233,9 @@ async def test_a_secret_is_not_seen_not_touched_and_not_suggested() -> None:
 
 
 @pytest.mark.parametrize("place", ["comment", "string"])
-async def test_comments_and_strings_can_be_left_alone(place: str) -> None:
-    class Syntax:
-        def block_starts(self, document: object) -> tuple[int, ...]:
-            return ()
-
-        def in_comment_or_string(self, document: object, offset: int) -> str | None:
+async def test_comments_and_strings_can_be_left_alone(place: Inside) -> None:
+    class Syntax(SyntaxTrees):
+        def in_comment_or_string(self, document: object, offset: int) -> Inside:
             return place
 
     async with editing(

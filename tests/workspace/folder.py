@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from calomel.prompts.parts import Excerpt
 from calomel.workspace.privacy import Privacy
-from calomel.workspace.related import RankedExcerpt, Related
+from calomel.workspace.related import Related
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
 
@@ -48,14 +49,14 @@ class Folder:
         return path
 
     def settle(self) -> None:
-        assert self.related.wait(SECONDS), self.messages
+        assert self.related.indexer.wait(SECONDS), self.messages
 
     def open(self, name: str, language: str = "python") -> str:
         path = self.root / name
         self.workspace.open(path.as_uri(), language, 1, path.read_text(encoding="utf-8"))
         return path.as_uri()
 
-    def ask(self, name: str, behind: str) -> tuple[RankedExcerpt, ...]:
+    def ask(self, name: str, behind: str) -> tuple[Excerpt, ...]:
         """What helps behind the first occurrence of a text in an open document."""
         document = self.workspace.documents.get((self.root / name).as_uri())
         assert document is not None

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.workspace.folder import SECONDS, Folder
 
+from calomel.prompts.parts import Excerpt
+from calomel.workspace.candidates import Question, from_index
 from calomel.workspace.documents import Position, RangeChange
-from calomel.workspace.related import RankedExcerpt
 
 SHAPES = '''"""Shapes."""
 
@@ -44,12 +45,8 @@ print(BIG.area())
 FILES = {"shapes.py": SHAPES, "main.py": MAIN, "user.py": USER}
 
 
-def sources(found: tuple[RankedExcerpt, ...], path: str) -> set[str]:
-    return {each.source for each in found if each.excerpt.path == path}
-
-
-def text_of(found: tuple[RankedExcerpt, ...], path: str) -> str:
-    return "".join(each.excerpt.text for each in found if each.excerpt.path == path)
+def text_of(found: tuple[Excerpt, ...], path: str) -> str:
+    return "".join(each.text for each in found if each.path == path)
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
@@ -65,10 +62,9 @@ def test_the_definition_of_a_name_at_the_cursor_comes_last(tmp_path: Path) -> No
     with Folder(tmp_path, FILES) as folder:
         folder.open("main.py")
         found = folder.ask("main.py", "total += Rectangle")
-    assert found[-1].source == "definition"
-    assert found[-1].excerpt.path == "shapes.py"
-    assert "class Rectangle:" in found[-1].excerpt.text
-    assert "def area(self):" in found[-1].excerpt.text
+    assert found[-1].path == "shapes.py"
+    assert "class Rectangle:" in found[-1].text
+    assert "def area(self):" in found[-1].text
 
 
 def test_places_that_use_the_name_are_found(tmp_path: Path) -> None:
@@ -81,7 +77,7 @@ def test_places_that_use_the_name_are_found(tmp_path: Path) -> None:
 def test_nothing_of_the_own_file_is_found(tmp_path: Path) -> None:
     with Folder(tmp_path, FILES) as folder:
         folder.open("main.py")
-        assert not sources(folder.ask("main.py", "total += Rectangle"), "main.py")
+        assert not text_of(folder.ask("main.py", "total += Rectangle"), "main.py")
 
 
 def test_excerpts_are_whole_lines_of_the_file_and_do_not_overlap(tmp_path: Path) -> None:
@@ -90,8 +86,7 @@ def test_excerpts_are_whole_lines_of_the_file_and_do_not_overlap(tmp_path: Path)
         folder.open("main.py")
         found = folder.ask("main.py", "total += Rectangle")
     seen: set[tuple[str, int]] = set()
-    for each in found:
-        excerpt = each.excerpt
+    for excerpt in found:
         lines = files[excerpt.path].splitlines(keepends=True)
         text = excerpt.text.splitlines(keepends=True)
         assert lines[excerpt.start_line : excerpt.start_line + len(text)] == text
@@ -125,8 +120,9 @@ def test_what_the_model_has_read_stays_in_front(tmp_path: Path) -> None:
         before = folder.ask("main.py", "total += Rectangle")
         folder.workspace.change(uri, 2, [RangeChange(Position(8, 0), Position(8, 0), "\n" * 80 + "x = unit_square")])
         after = folder.ask("main.py", "x = unit_square")
-    known = [each.excerpt for each in before if each.excerpt in {other.excerpt for other in after}]
-    assert known == [each.excerpt for each in after][: len(known)]
+    known = tuple(each for each in before if each in after)
+    assert known
+    assert known == after[: len(known)]
     assert "def unit_square" in text_of(after, "shapes.py")
 
 
@@ -200,8 +196,12 @@ def test_a_question_ends_when_its_time_is_over(tmp_path: Path) -> None:
 def test_languages_are_not_mixed(tmp_path: Path) -> None:
     files = {"a.go": "package a\n\nfunc Compute() int {\n\treturn 1\n}\n", "b.py": "x = Compute\n"}
     with Folder(tmp_path, files) as folder:
-        folder.open("b.py")
-        assert "definition" not in sources(folder.ask("b.py", "Compute"), "a.go")
+        found = {
+            family: [each.source for each in from_index(folder.related.index, question, lambda: False)]
+            for family in ("python", "go")
+            for question in [Question(str(tmp_path / "b.py"), family, ("Compute",), (), "")]
+        }
+    assert found == {"python": [], "go": ["definition"]}
 
 
 IMPORTS = {
@@ -239,7 +239,7 @@ def test_imported_files_are_found(tmp_path: Path, language: str) -> None:
     last = files[first].split("\n")[-1]
     with Folder(tmp_path, files) as folder:
         folder.open(first, language)
-        assert sources(folder.ask(first, last), wanted)
+        assert text_of(folder.ask(first, last), wanted)
 
 
 def test_the_index_lets_go_of_a_file_that_is_excluded_where_nobody_watches(tmp_path: Path) -> None:

@@ -98,7 +98,11 @@ class Rooms:
     @property
     def index_status(self) -> dict[str, object]:
         """How far the reading is, and how often it had to begin anew."""
-        return {"files": len(self._related.index), "ready": self._related.ready, "restarts": self._related.restarts}
+        return {
+            "files": len(self._related.index),
+            "ready": self._related.indexer.ready,
+            "restarts": self._related.indexer.restarts,
+        }
 
     @property
     def reading(self) -> tuple[object, ...]:
@@ -117,7 +121,7 @@ class Rooms:
 
         def progress(read: int, found: int) -> None:
             loop.call_soon_threadsafe(report, read / found if found else 1.0)
-            if self._related.ready or read >= found:
+            if self._related.indexer.ready or read >= found:
                 loop.call_soon_threadsafe(done.set)
 
         self._related.start(folders, progress, most_files=self._settings.workspace.index_files)

@@ -1,17 +1,21 @@
-"""Places of other files that may help at a cursor, found in the index; overlapping ones become one."""
+"""Places of other files that may help at a cursor, found in the index; overlapping ones become one.
+
+Which files a program imports is read by patterns of its language, and matched to the files that are there.
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Final, Literal
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from calomel.workspace.index import Defined, Index, Place, search
-from calomel.workspace.languages import CONTAINERS
+from calomel.workspace.languages import CONTAINERS, TABLES
 from calomel.workspace.segment import Found, count_numbers, kind_name, words_in
 from calomel.workspace.syntax import WORD
 
@@ -231,6 +235,127 @@ def snap(starts: Sequence[int] | np.ndarray[tuple[int], np.dtype[np.uint32]], st
     return (int(before[-1]) if len(before) else max(0, start)), (int(behind[0]) if len(behind) else end)
 
 
+# Imports stand at the top; what comes far below is rare and costs time.
+_HEAD: Final = 30_000
+_MOST_IMPORTS: Final = 60
+_SCRIPT_ENDS: Final = (
+    "",
+    ".ts",
+    ".tsx",
+    ".d.ts",
+    ".js",
+    ".jsx",
+    ".mjs",
+    *map("/index.{}".format, ("ts", "tsx", "js", "jsx")),
+)
+
+
+class Import(NamedTuple):
+    """One import as it is written: alternatives of a path's end, the best first; `near` ones belong to the folder."""
+
+    ends: tuple[str, ...]
+    near: bool = False
+
+
+def imports_in(text: str, family: str) -> tuple[Import, ...]:
+    """What a program of a family of languages (`calomel.workspace.segment.family_of`) imports, in its order."""
+    table = TABLES["imports"].get(family)
+    if table is None:
+        return ()
+    read = _IMPORTS.get(family, partial(_by_table, table))
+    found = (each for match in re.finditer(table["pattern"], text[:_HEAD]) for each in read(match))
+    distinct: dict[Import, None] = {}
+    for each in found:
+        distinct[each] = None
+        if len(distinct) >= _MOST_IMPORTS:
+            break
+    return tuple(distinct)
+
+
+def resolve(wanted: Import, path: str, named: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+    """The files that an import of the file `path` means, absolute; those closest to it where several fit.
+
+    Args:
+        wanted: the import.
+        path: absolute.
+        named: the files whose last part is a name, absolute.
+    """
+    folder = posixpath.dirname(path)
+    for end in wanted.ends:
+        if wanted.near:
+            exact = posixpath.normpath(posixpath.join(folder, end))
+            if exact in named(posixpath.basename(exact)):
+                return (exact,)
+            continue
+        fitting = [each for each in named(posixpath.basename(end)) if each.endswith("/" + end) and each != path]
+        if fitting:
+            return (min(fitting, key=lambda each: (-len(posixpath.commonpath((each, path))), each)),)
+    return ()
+
+
+def _by_table(table: Mapping[str, Any], match: re.Match[str]) -> Iterator[Import]:
+    spec = match["spec"].replace(table.get("separator", "/"), "/")
+    near = table.get("near", False) or bool(match.groupdict().get("near"))
+    yield Import(tuple(spec + end for end in table["ends"]), near)
+    if table.get("both"):
+        yield Import(tuple(spec.lstrip("./") + end for end in table["ends"]))
+
+
+def _python(match: re.Match[str]) -> Iterator[Import]:
+    if match["plain"] is not None:
+        for each in filter(str.strip, match["plain"].split(",")):
+            yield Import(_python_ends(each.split()[0].replace(".", "/")))
+        return
+    module = match["spec"].lstrip(".")
+    up = len(match["spec"]) - len(module)
+    base = "../" * (up - 1) + module.replace(".", "/")
+    # A name may be a module of the package, or stand in the package's own file.
+    for words in map(str.split, (match["many"] or match["names"] or "").split(",")):
+        if words and words[0].isidentifier():
+            file = posixpath.join(base, words[0])
+            yield Import((f"{file}.py", f"{file}.pyi"), near=up > 0)
+    yield Import(_python_ends(base), near=up > 0)
+
+
+def _python_ends(base: str) -> tuple[str, ...]:
+    return (f"{base}.py", f"{base}/__init__.py", f"{base}.pyi") if base else ("__init__.py",)
+
+
+def _script(match: re.Match[str]) -> Iterator[Import]:
+    spec = match["spec"]
+    if spec.startswith("."):
+        # What is compiled from TypeScript is imported by the name that it will have.
+        bare = re.sub(r"\.(?:js|mjs|jsx)$", "", spec)
+        ends = dict.fromkeys([spec, *(bare + end for end in _SCRIPT_ENDS), *(spec + end for end in _SCRIPT_ENDS)])
+        yield Import(tuple(ends), near=True)
+    elif "/" in spec and not spec.startswith("node:"):
+        bare = spec.removeprefix("@/").removeprefix("~/")
+        yield Import(tuple(bare + end for end in _SCRIPT_ENDS if end))
+
+
+def _go(match: re.Match[str]) -> Iterator[Import]:
+    parts = match["spec"].split("/")
+    # The folder's own file often has its name.
+    name = parts[-1]
+    ends = [f"{'/'.join(parts[-2:])}/{name}.go"] if len(parts) > 1 else []
+    yield Import((*ends, f"{name}/{name}.go", f"{name}/doc.go"))
+
+
+def _rust(match: re.Match[str]) -> Iterator[Import]:
+    parts = (match["mod"] or match["spec"]).split("::")
+    near = (
+        match["mod"] is not None or next((part for part in parts if part not in {"", "crate", "self"}), "") == "super"
+    )
+    parts = [part for part in parts if part not in {"", "crate", "self", "super"}]
+    shortest = len(parts) if match["mod"] is not None else 1
+    tails = ["/".join(parts[:length]) for length in range(len(parts), shortest - 1, -1)]
+    if parts:
+        yield Import(tuple(end for tail in tails for end in (f"{tail}.rs", f"{tail}/mod.rs")), near)
+
+
+_IMPORTS: Final = {"python": _python, "javascript": _script, "go": _go, "rust": _rust}
+
+
 # Lines between two passages that are shown rather than left out: less than what a second header costs.
 _GAP: Final = 3
 _LONGEST: Final = 80
@@ -238,54 +363,34 @@ _LONGEST: Final = 80
 _SECOND: Final = 0.15
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """One passage with all that speaks for it; `parts` are what it was made of, the strongest first."""
+def merge(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Passages that do not overlap, each as its strongest candidate, widened and with all that speaks for it.
 
-    best: Candidate
-    start: int
-    end: int
-    score: float
-    parts: tuple[Candidate, ...]
-
-
-def merge(candidates: Iterable[Candidate]) -> list[Merged]:
-    """Passages that do not overlap, the best first; the order does not depend on that of the candidates."""
+    The best comes first; the order does not depend on that of the candidates.
+    """
     ordered = sorted(
         candidates, key=lambda each: (each.path, each.start, each.end, -each.score, each.source, each.word)
     )
-    merged: list[Merged] = []
-    for _, group in groupby(ordered, key=lambda each: each.path):
-        merged += _merge_file(list(group))
-    merged.sort(key=lambda each: (-each.score, each.best.path, each.start))
-    return merged
-
-
-def _merge_file(candidates: Sequence[Candidate]) -> list[Merged]:
     runs: list[list[Candidate]] = []
-    end = -1
-    for each in candidates:
-        overlaps = bool(runs) and each.start < end
-        touches = bool(runs) and each.start <= end + _GAP and max(end, each.end) - runs[-1][0].start <= _LONGEST
-        if overlaps or touches:
+    path, end = "", -1
+    for each in ordered:
+        touches = path == each.path and each.start <= end + _GAP and max(end, each.end) - runs[-1][0].start <= _LONGEST
+        if touches or (path == each.path and each.start < end):
             runs[-1].append(each)
             end = max(end, each.end)
         else:
             runs.append([each])
-            end = each.end
-    return [_one(run) for run in runs]
+            path, end = each.path, each.end
+    return sorted(map(_one, runs), key=lambda each: (-each.score, each.path, each.start))
 
 
-def _one(run: Sequence[Candidate]) -> Merged:
-    if len(run) == 1:
-        return Merged(run[0], run[0].start, run[0].end, run[0].score, (run[0],))
-    parts = tuple(sorted(run, key=lambda each: (-each.score, each.start, each.end)))
-    best = parts[0]
+def _one(run: Sequence[Candidate]) -> Candidate:
+    best, *others = sorted(run, key=lambda each: (-each.score, each.start, each.end))
     start, end = min(each.start for each in run), max(each.end for each in run)
-    if end - start > _LONGEST:
+    if end - start > _LONGEST and others:
         # Around the strongest reason.
         start = max(start, min(best.start, end - _LONGEST))
         end = max(best.end, min(end, start + _LONGEST))
     # The same source found twice at one place is one reason.
-    others = {each.source: each.score for each in reversed(parts[1:]) if each.source != best.source}
-    return Merged(best, start, end, best.score + _SECOND * sum(others.values()), parts)
+    scores = {each.source: each.score for each in reversed(others) if each.source != best.source}
+    return replace(best, start=start, end=end, score=best.score + _SECOND * sum(scores.values()))

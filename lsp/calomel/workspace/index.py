@@ -59,6 +59,11 @@ class Index:
         """Where a file is; None when it is not in the index."""
         return self._places.get(path)
 
+    def lines(self, path: str, start: int, end: int) -> list[str]:
+        """Lines of a file, as far as there are any."""
+        place = self._places.get(path)
+        return [] if place is None else place.segment.lines(place.number, start, end)
+
     def named(self, name: str) -> tuple[str, ...]:
         """The files, absolute, whose last part is `name`."""
         return self._by_name.get(name, ())

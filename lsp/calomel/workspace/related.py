@@ -8,17 +8,26 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from calomel.prompts.parts import Excerpt
-from calomel.workspace.candidates import Candidate, Merged, Question, Source, from_index, merge, snap, weigh
+from calomel.workspace.candidates import (
+    Candidate,
+    Question,
+    from_index,
+    imports_in,
+    merge,
+    resolve,
+    snap,
+    weigh,
+)
 from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
-from calomel.workspace.imports import imports_in, resolve
 from calomel.workspace.index import Index
 from calomel.workspace.indexer import Indexer
 from calomel.workspace.languages import grammar_of
@@ -53,20 +62,19 @@ class RecentPlaces:
 
     def __init__(self) -> None:
         self._places: list[RecentPlace] = []
-        # Counts, for each document, the places that were new.
-        self._news: dict[str, int] = {}
+        # For each document, the places that were new.
+        self._news = Counter[str]()
 
     def add(self, uri: str, start: int, end: int, *, edited: bool) -> None:
         """The user looks at these lines, or edits them."""
         for at, place in enumerate(self._places):
             if place.uri == uri and start <= place.end + _SAME and end >= place.start - _SAME:
-                was_edited = place.edited or edited
-                self._places.insert(0, RecentPlace(uri, start, end, was_edited))
-                del self._places[at + 1]
-                return
-        self._places.insert(0, RecentPlace(uri, start, end, edited))
-        self._news[uri] = self._news.get(uri, 0) + 1
-        del self._places[_MOST:]
+                edited = place.edited or edited
+                del self._places[at]
+                break
+        else:
+            self._news[uri] += 1
+        self._places = [RecentPlace(uri, start, end, edited), *self._places[: _MOST - 1]]
 
     def shift(self, uri: str, change: TextChange) -> None:
         """Lines above a place were added or removed."""
@@ -84,7 +92,7 @@ class RecentPlaces:
 
     def news_of_others(self, uri: str) -> int:
         """Grows when the user comes to a new place of another document."""
-        return sum(count for each, count in self._news.items() if each != uri)
+        return self._news.total() - self._news[uri]
 
 
 def _line_ends(text: str) -> int:
@@ -96,14 +104,6 @@ _REACH: Final = 300
 # A passage of which so many lines are still there is still the passage.
 _STILL: Final = 0.6
 _TELLING: Final = 8
-
-
-class Passage(NamedTuple):
-    """Lines of a file as they are now; `name` is that of prompts."""
-
-    name: str
-    start: int
-    lines: list[str]
 
 
 def _found_again(document: Document, start: int, lines: list[str]) -> int | None:
@@ -140,50 +140,26 @@ _SETTLED: Final = 30.0
 _UNFINISHED: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RankedExcerpt:
-    """An excerpt, and why it is there.
-
-    Attributes:
-        excerpt: of another file than the cursor's.
-        source: what led to it; of several the strongest.
-        score: comparable within one answer alone; higher is better.
-    """
-
-    excerpt: Excerpt
-    source: Source
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What of the index an excerpt was made of: it is stale once these lines are others."""
-
-    path: str
-    start: int
-    lines: tuple[str, ...]
-
-
 @dataclass(slots=True)
 class Answer:
     """One answer, and the state it was made in.
 
     Attributes:
+        taken: what of the index the excerpts were made of, as path, first line and lines: stale once these are others.
         scopes: kinds and names around the cursor.
         line: of the cursor; follows edits above it.
         elsewhere: of other documents, what the user did there.
         whole: everything was asked within the time.
     """
 
-    excerpts: tuple[RankedExcerpt, ...]
-    taken: tuple[Taken, ...]
+    excerpts: tuple[Excerpt, ...]
+    taken: list[tuple[str, int, list[str]]]
     scopes: tuple[tuple[str, str], ...]
     line: int
     time: float
     generation: int
     complete: bool
     elsewhere: tuple[int, int]
-    limit: int
     whole: bool
 
     def stands(self, scopes: tuple[tuple[str, str], ...], line: int) -> bool:
@@ -196,24 +172,15 @@ class Answer:
     def is_current(self, index: Index, now: float, elsewhere: tuple[int, int], *, complete: bool) -> bool:
         """Whether the files are still what they were, as far as it matters."""
         age = now - self.time
-        if elsewhere != self.elsewhere or (not self.whole and age >= _UNFINISHED):
-            return False
-        if self.complete != complete and complete:
+        unfinished = not self.whole and age >= _UNFINISHED
+        if elsewhere != self.elsewhere or unfinished or (complete and not self.complete):
             return False
         if self.generation == index.generation:
             return True
         if age >= (_SETTLED if complete else _WHILE_GROWING):
             return False
         # That something else has changed is looked at when the answer has become old.
-        return all(_unchanged(index, each) for each in self.taken)
-
-
-def _unchanged(index: Index, taken: Taken) -> bool:
-    place = index.place(taken.path)
-    if place is None:
-        return False
-    lines = place.segment.lines(place.number, taken.start, taken.start + len(taken.lines))
-    return tuple(lines) == taken.lines
+        return all(index.lines(path, start, start + len(lines)) == lines for path, start, lines in self.taken)
 
 
 def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
@@ -221,14 +188,11 @@ def keys(scopes: Sequence[Definition]) -> tuple[tuple[str, str], ...]:
     return tuple((scope.kind, scope.name) for scope in scopes if scope.kind != "block")
 
 
-def in_order(found: Sequence[RankedExcerpt], before: Answer | None) -> tuple[RankedExcerpt, ...]:
+def in_order(found: Sequence[tuple[float, Excerpt]], before: Answer | None) -> tuple[Excerpt, ...]:
     """The best last; but those of the answer before stay in front, in their order, since the model has read them."""
-    ranked = sorted(found, key=lambda each: (each.score, each.excerpt.path, each.excerpt.start_line))
-    if before is None:
-        return tuple(ranked)
-    known = {each.excerpt: at for at, each in enumerate(before.excerpts)}
-    stayed = sorted((each for each in ranked if each.excerpt in known), key=lambda each: known[each.excerpt])
-    return (*stayed, *(each for each in ranked if each.excerpt not in known))
+    ranked = [each for _, each in sorted(found, key=lambda pair: (pair[0], pair[1].path, pair[1].start_line))]
+    stayed = [each for each in (() if before is None else before.excerpts) if each in ranked]
+    return (*stayed, *(each for each in ranked if each not in stayed))
 
 
 # Around the cursor: what similar code is looked for with.
@@ -258,7 +222,7 @@ class Related(Listener):
         self._syntax = syntax
         self._privacy = privacy
         self._clock = clock
-        self._indexer = Indexer(self.index, privacy, message)
+        self.indexer = Indexer(self.index, privacy, message)
         self._watch = Watch(self.refresh, privacy, message) if watch else None
         self._recent = RecentPlaces()
         # Open documents that may be shown, by absolute path, or by uri where they have none.
@@ -267,16 +231,6 @@ class Related(Listener):
         self._unsaved: dict[str, Document] = {}
         self._held: set[str] = set()
         self._answers: dict[str, Answer] = {}
-
-    @property
-    def ready(self) -> bool:
-        """Whether every file of the folders has been read once."""
-        return self._indexer.ready
-
-    @property
-    def restarts(self) -> int:
-        """How often the reading began anew because of a mistake."""
-        return self._indexer.restarts
 
     def start(
         self,
@@ -290,7 +244,7 @@ class Related(Listener):
         `progress` gets the files read and the files found, once more when all is read. It is called from another
         thread. `most_files` limits the index.
         """
-        self._indexer.start(folders, progress, most_files=most_files)
+        self.indexer.start(folders, progress, most_files=most_files)
         if self._watch is not None:
             # Setting up the watches walks through the folders.
             threading.Thread(target=self._watch.start, args=(folders,), name="calomel-watch-start", daemon=True).start()
@@ -299,36 +253,29 @@ class Related(Listener):
         """End the background work; may be called twice."""
         if self._watch is not None:
             self._watch.stop()
-        self._indexer.stop()
+        self.indexer.stop()
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until the files are read, for those who have the time; whether they are."""
-        return self._indexer.wait(seconds)
-
-    def excerpts_for(self, document: Document, offset: int) -> tuple[Excerpt, ...]:
-        """The excerpts alone, the best last."""
-        return tuple(each.excerpt for each in self.excerpts(document, offset))
-
-    def excerpts(
-        self, document: Document, offset: int, *, budget_seconds: float = 0.012, limit: int = _LIMIT
-    ) -> tuple[RankedExcerpt, ...]:
+    def excerpts(self, document: Document, offset: int, *, budget_seconds: float = 0.012) -> tuple[Excerpt, ...]:
         """What helps at the cursor, the best last; with what was found within the time, which one step may exceed."""
         now = self._clock()
         line = document.line_of(offset)
         scopes = keys(self._syntax.scopes(document, offset))
         elsewhere = self._elsewhere(document.uri)
-        complete = self.ready
+        complete = self.indexer.ready
         before = self._answers.get(document.uri)
-        stands = before is not None and before.limit == limit and before.stands(scopes, line)
-        if before is not None and stands and before.is_current(self.index, now, elsewhere, complete=complete):
+        if (
+            before is not None
+            and before.stands(scopes, line)
+            and before.is_current(self.index, now, elsewhere, complete=complete)
+        ):
             return before.excerpts
         self._recent.add(document.uri, line, line + 1, edited=False)
         self._give_unsaved(document)
         deadline = now + budget_seconds
         generation = self.index.generation
-        found, taken = self._find(document, offset, limit, lambda: self._clock() > deadline)
+        found, taken = self._find(document, offset, lambda: self._clock() > deadline)
         answer = Answer(
-            in_order(found, before), tuple(taken), scopes, line, now, generation, complete, elsewhere, limit,
+            in_order(found, before), taken, scopes, line, now, generation, complete, elsewhere,
             whole=self._clock() <= deadline,
         )  # fmt: skip
         self._answers[document.uri] = answer
@@ -337,8 +284,8 @@ class Related(Listener):
     def refresh(self, paths: Sequence[Path]) -> None:
         """These files were created, changed or deleted."""
         if any(path.name == ".gitignore" for path in paths):
-            self._indexer.rescan()
-        self._indexer.refresh(paths)
+            self.indexer.rescan()
+        self.indexer.refresh(paths)
 
     def opened(self, document: Document) -> None:
         """The document was opened."""
@@ -376,33 +323,30 @@ class Related(Listener):
     def withdrawn(self) -> None:
         """Files may be excluded now that were read before: all are looked at again."""
         self._answers.clear()
-        self._indexer.rescan()
+        self.indexer.rescan()
 
     def _find(
-        self, document: Document, offset: int, limit: int, late: Callable[[], bool]
-    ) -> tuple[list[RankedExcerpt], list[Taken]]:
-        question = self._question(document, offset)
-        candidates = [*self._recent_places(document.uri)]
-        candidates += self._in_live_lines(from_index(self.index, question, late))
-        found: list[RankedExcerpt] = []
-        taken: list[Taken] = []
+        self, document: Document, offset: int, late: Callable[[], bool]
+    ) -> tuple[list[tuple[float, Excerpt]], list[tuple[str, int, list[str]]]]:
+        """Excerpts with their scores, comparable within one answer alone, and what they were made of."""
+        indexed = map(self._live, from_index(self.index, self._question(document, offset), late))
+        candidates = [*self._recent_places(document.uri), *(each for each in indexed if each is not None)]
+        found: list[tuple[float, Excerpt]] = []
+        taken: list[tuple[str, int, list[str]]] = []
         texts: set[str] = set()
         for each in merge(candidates):
-            passage = self._read(each)
-            if passage is None:
-                continue
-            text = "".join(passage.lines)
-            # The end of a file may lack its line end; an excerpt has whole lines.
-            text = text if text.endswith(("\n", "\r")) else text + "\n"
+            name, lines = self._read(each)
+            text = "".join(lines)
             bare = text.strip()
-            if not bare or bare in texts:
+            if not bare or bare in texts or each.word not in text:
                 continue
             texts.add(bare)
-            if each.best.path not in self._documents:
-                taken.append(Taken(each.best.path, passage.start, tuple(passage.lines)))
-            excerpt = Excerpt(passage.name, passage.start, text)
-            found.append(RankedExcerpt(excerpt, each.best.source, round(each.score, 6)))
-            if len(found) == limit or late():
+            if each.path not in self._documents:
+                taken.append((each.path, each.start, lines))
+            # The end of a file may lack its line end; an excerpt has whole lines.
+            whole = text if text.endswith(("\n", "\r")) else text + "\n"
+            found.append((round(each.score, 6), Excerpt(name, each.start, whole)))
+            if len(found) == _LIMIT or late():
                 break
         return found, taken
 
@@ -436,39 +380,22 @@ class Related(Listener):
             part = _OLDER**rank * (1.0 if place.edited else _ONLY_VIEWED)
             yield Candidate(key, max(0, start), end, "recent", weigh("recent", part))
 
-    def _in_live_lines(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        """What the index knows of open documents, with the lines it stands in now."""
-        for each in candidates:
-            if each.path not in self._documents:
-                yield each
-                continue
-            passage = self._passage(each.path, each.start, each.end, live=False)
-            if passage is not None:
-                yield replace(each, start=passage.start, end=passage.start + len(passage.lines))
-
-    def _read(self, merged: Merged) -> Passage | None:
-        best = merged.best
-        passage = self._passage(best.path, merged.start, merged.end, live=True)
-        if passage is not None and best.word and not any(best.word in line for line in passage.lines):
-            return None
-        return passage
-
-    def _passage(self, path: str, start: int, end: int, *, live: bool) -> Passage | None:
-        """Some lines. `live`: the numbers are those of the open document, if it is open; else those of the index."""
-        document = self._documents.get(path)
-        if document is not None and live:
-            name = document.path or path.rpartition("/")[2]
-            return Passage(name, start, document.lines(start, end)) if start < document.line_count else None
-        place = self.index.place(path)
-        if place is None:
-            return None
-        lines = place.segment.lines(place.number, start, end)
-        if not lines:
-            return None
+    def _live(self, each: Candidate) -> Candidate | None:
+        """What the index knows of an open document, with the lines it stands in now."""
+        document = self._documents.get(each.path)
         if document is None:
-            return Passage(place.file.name, start, lines)
-        at = _found_again(document, start, lines)
-        return None if at is None else Passage(place.file.name, at, document.lines(at, at + len(lines)))
+            return each
+        lines = self.index.lines(each.path, each.start, each.end)
+        at = _found_again(document, each.start, lines) if lines else None
+        return None if at is None else replace(each, start=at, end=min(at + len(lines), document.line_count))
+
+    def _read(self, each: Candidate) -> tuple[str, list[str]]:
+        """The name that prompts have for a file, and its lines."""
+        document = self._documents.get(each.path)
+        if document is not None:
+            return document.path or each.path.rpartition("/")[2], document.lines(each.start, each.end)
+        place = self.index.place(each.path)
+        return ("", []) if place is None else (place.file.name, self.index.lines(each.path, each.start, each.end))
 
     def _elsewhere(self, uri: str) -> tuple[int, int]:
         """What the user did in other documents, as numbers that only grow."""
@@ -481,7 +408,7 @@ class Related(Listener):
             if document is not current:
                 del self._unsaved[key]
                 self._held.add(key)
-                self._indexer.hold(Path(key), document.text)
+                self.indexer.hold(Path(key), document.text)
 
     def _back_to_disk(self, document: Document) -> None:
         key = _key(document.uri)
@@ -491,9 +418,9 @@ class Related(Listener):
             return
         if key in self._held:
             self._held.discard(key)
-            self._indexer.release(path)
+            self.indexer.release(path)
         else:
-            self._indexer.refresh((path,))
+            self.indexer.refresh((path,))
 
 
 def _key(uri: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.workspace.documents import Change, Document, Documents, Encoding, TextChange, file_of, prompt_name
 from calomel.workspace.history import History, Listener, Origin
 from calomel.workspace.privacy import MAX_BYTES, Privacy, Verdict
+from calomel.workspace.related import Related
+from calomel.workspace.syntax import SyntaxTrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +55,6 @@ class Situation:
 _EXPECTED_SECONDS: Final = 3.0
 
 
-class RelatedCode(Protocol):
-    """What the workspace needs of `calomel.workspace.related.Related`."""
-
-    def excerpts_for(self, document: Document, offset: int) -> tuple[Excerpt, ...]:
-        """Excerpts of other files, the most useful one last."""
-
-
-class BlockStarts(Protocol):
-    """What the workspace needs of `calomel.workspace.syntax.SyntaxTrees`."""
-
-    def block_starts(self, document: Document) -> tuple[int, ...]:
-        """Lines at which an excerpt may begin well."""
-
-
 class Workspace:
     """Folders, open documents and the diff stream of one editor. Used from one thread."""
 
@@ -77,8 +65,8 @@ class Workspace:
         *,
         encoding: Encoding = Encoding.UTF16,
         privacy: Privacy | None = None,
-        syntax: BlockStarts | None = None,
-        related: RelatedCode | None = None,
+        syntax: SyntaxTrees | None = None,
+        related: Related | None = None,
     ) -> None:
         self.folders = tuple(folders)
         self.documents = Documents(encoding)
@@ -236,8 +224,8 @@ class Workspace:
             return hunk
         return Hunk(hunk.path, hunk.start_line, self.mask(hunk.before), self.mask(hunk.after), hunk.predicted)
 
-    def _masked_excerpts(self, document: Document, offset: int, related: RelatedCode) -> tuple[Excerpt, ...]:
-        found = related.excerpts_for(document, offset)
+    def _masked_excerpts(self, document: Document, offset: int, related: Related) -> tuple[Excerpt, ...]:
+        found = related.excerpts(document, offset)
         permitted = {name for name in {each.path for each in found} if self.permits(name)}
         return tuple(
             Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found if each.path in permitted

@@ -133,12 +133,10 @@ def _situation(file: Path, text: str, offset: int, folder: Path | None) -> Situa
     related = Related(syntax, privacy)
     place = Workspace(folders, time.monotonic, privacy=privacy, syntax=syntax, related=related)
     place.listeners += [syntax, related]
-    if folders:
-        related.start(folders)
     try:
-        until = time.monotonic() + _INDEX_SECONDS
-        while folders and not related.ready and time.monotonic() < until:
-            time.sleep(0.02)
+        if folders:
+            related.start(folders)
+            related.indexer.wait(_INDEX_SECONDS)
         uri = file.as_uri()
         place.open(uri, "", 1, text)
         situation = place.situation(uri, offset)

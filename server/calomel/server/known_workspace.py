@@ -73,7 +73,7 @@ class KnownWorkspace:
     @property
     def ready(self) -> bool:
         """Whether all files have been read once."""
-        return self._related.ready
+        return self._related.indexer.ready
 
     def start(self) -> None:
         """Read the folder in the background, and watch it."""
@@ -172,7 +172,7 @@ class KnownWorkspace:
         document = Document(uri, language_of(file.name), None, text, file.name)
         self._syntax.opened(document)
         try:
-            found = self._related.excerpts_for(document, offset)
+            found = self._related.excerpts(document, offset)
         finally:
             self._syntax.closed(document)
         self._keep(document)

@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def zed(open_client: Callable[..., TestClient], folder: Path) -> Iterator[TestClient]:
     client = open_client(workspace=folder)
-    assert client.app.state.door.workspace._related.wait(60)  # type: ignore[attr-defined]
+    assert client.app.state.door.workspace._related.indexer.wait(60)  # type: ignore[attr-defined]
     return client  # type: ignore[return-value]
 
 
