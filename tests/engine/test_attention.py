@@ -11,8 +11,9 @@ from tests.engine.conftest import CONFIG
 from torch import Tensor
 
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import KeyValueBuffer
+from calomel.engine.flash import flash_varlen
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]
 
@@ -128,33 +129,32 @@ def test_requests_of_one_forward_do_not_see_each_other(model: Transformer, conte
 
 
 class FakeFlash:
-    """PyTorch's varlen attention, written out; windows are aligned at the end of the keys."""
+    """flash-attn's varlen function, written out; causal masks and windows are aligned at the end of the keys."""
 
     def __init__(self) -> None:
-        self.calls: list[tuple[tuple[int, int], list[int]]] = []
+        self.calls: list[tuple[bool, tuple[int, int], list[int]]] = []
 
     def __call__(
         self,
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        cu_seq_q: Tensor,
-        cu_seq_k: Tensor,
-        max_q: int,
-        max_k: int,
+        cu_seqlens_q: Tensor,
+        cu_seqlens_k: Tensor,
+        max_seqlen_q: int,
+        max_seqlen_k: int,
         *,
+        causal: bool,
         window_size: tuple[int, int],
-        enable_gqa: bool,
     ) -> Tensor:
         assert q.dim() == k.dim() == v.dim() == 3
-        assert enable_gqa == (q.shape[1] != k.shape[1])
-        assert cu_seq_q.dtype == cu_seq_k.dtype == torch.int32
-        ends_q, ends_k = cu_seq_q.tolist(), cu_seq_k.tolist()
+        assert cu_seqlens_q.dtype == cu_seqlens_k.dtype == torch.int32
+        ends_q, ends_k = cu_seqlens_q.tolist(), cu_seqlens_k.tolist()
         assert (ends_q[-1], ends_k[-1]) == (len(q), len(k))
         sizes_q = [stop - begin for begin, stop in pairwise(ends_q)]
         sizes_k = [stop - begin for begin, stop in pairwise(ends_k)]
-        assert (max_q, max_k) == (max(sizes_q), max(sizes_k))
-        self.calls.append((window_size, sizes_q))
+        assert (max_seqlen_q, max_seqlen_k) == (max(sizes_q), max(sizes_k))
+        self.calls.append((causal, window_size, sizes_q))
         outs = []
         for queries, keys, values in zip(q.split(sizes_q), k.split(sizes_k), v.split(sizes_k), strict=True):
             groups = queries.shape[1] // keys.shape[1]
@@ -163,8 +163,8 @@ class FakeFlash:
             place_k = torch.arange(len(keys))[None]
             left, right = window_size
             seen = torch.ones(len(queries), len(keys), dtype=torch.bool)
-            if right >= 0:
-                seen &= place_k <= place_q + right
+            if causal or right >= 0:
+                seen &= place_k <= place_q + max(right, 0)
             if left >= 0:
                 seen &= place_k >= place_q - left
             scores = torch.einsum("qhd,khd->hqk", queries, keys) / queries.shape[-1] ** 0.5
@@ -175,7 +175,7 @@ class FakeFlash:
 @pytest.mark.parametrize("size", [5, 20])  # within and beyond the sliding window
 def test_the_flash_backend_equals_the_reference(model: Transformer, context: tuple[int, ...], size: int) -> None:
     if model.embed_tokens.weight.is_cuda:
-        pytest.skip("the fake is for the CPU")
+        pytest.skip("the fake of flash-attn is for the CPU")
     flash = FakeFlash()
     outs = []
     for backend in (None, flash):
@@ -188,16 +188,16 @@ def test_the_flash_backend_equals_the_reference(model: Transformer, context: tup
         outs.append(torch.cat([forward(model, pieces, backend), canvas_logits(model, first, [95] * 6, backend)]))
 
     torch.testing.assert_close(outs[1], outs[0], atol=1e-5, rtol=1e-5)
-    assert ((-1, 0), [10]) in flash.calls
-    assert ((-1, -1), [size, 4]) in flash.calls
-    assert (((11, -1), [size, 4]) in flash.calls) == (size <= 12)
+    assert (True, (-1, 0), [10]) in flash.calls
+    assert (False, (-1, -1), [size, 4]) in flash.calls
+    assert ((False, (11, -1), [size, 4]) in flash.calls) == (size <= 12)
 
 
 @pytest.mark.gpu
-def test_varlen_attention_equals_the_reference_on_cuda(config: ModelConfig) -> None:
+def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
     flash = flash_varlen()
     if flash is None:
-        pytest.skip("needs CUDA and PyTorch's varlen attention")
+        pytest.skip("needs CUDA and flash-attn")
     torch.manual_seed(0)
     model = Transformer(config).requires_grad_(False).to("cuda", torch.bfloat16)
     tokens = torch.randint(0, 90, (300,)).tolist()

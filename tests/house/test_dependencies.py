@@ -17,7 +17,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
-UNPINNED = {"calomel"}
+# Compiled against the torch and the CUDA of the machine it runs on.
+UNPINNED = {"calomel", "flash-attn"}
 # What one command or one family of models wants, which says how to get it, and the extra that brings it.
 WANTED_BY_ONE = {"huggingface-hub": "hub", "ray": "cluster", "scipy": "bench", "transformers": "families"}
 

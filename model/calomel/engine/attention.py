@@ -3,18 +3,17 @@
 A forward concatenates pieces. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
-The scaled-dot-product backend is the reference; on CUDA, PyTorch's own copy of flash-attn is used where it is there,
-but for pieces of several blocks, whose mask it has no form of.
+The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when there is one, but for
+pieces of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -22,27 +21,14 @@ from torch.nn import functional as F
 
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.config import ModelConfig
+from calomel.engine.flash import FlashVarlen
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
-
-FlashVarlen = Callable[..., Any]
-"""Attention over segments of different lengths, as `torch.nn.attention.varlen.varlen_attn` is called."""
 
 # Rows of the largest canvases; a mask of a prefill chunk has megabytes.
 _REMEMBERED_ROWS: Final = 72
 # Of one mask: behind 32K tokens, 64 of them would take more memory than the cache of contexts.
 _REMEMBERED_NUMBERS: Final = 2**18
-
-
-@functools.cache
-def flash_varlen() -> FlashVarlen | None:
-    """PyTorch's own varlen attention; None without a GPU, and where it knows no windows or groups of heads."""
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError:
-        return None
-    known = {"window_size", "enable_gqa"} <= inspect.signature(varlen_attn).parameters.keys()
-    return varlen_attn if torch.cuda.is_available() and known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +157,7 @@ class PieceAttention:
             piece.buffer.values[layer, piece.context : piece.stop] = v[rows]
 
     def _plain(self, piece: Piece, window: int | None) -> bool:
-        """Whether windows alone can tell what `piece` sees: it has no blocks, and no window that spares a canvas."""
+        """Whether flash-attn can tell what `piece` sees: it has no blocks, and no window that spares a canvas."""
         block, rows = self._config.diffusion.block, len(piece.ids)
         if block > 1 or piece.behind:
             return rows <= block and not piece.behind
@@ -214,8 +200,8 @@ class PieceAttention:
                 keys,
                 values,
                 *self._lengths[causal],
+                causal=ordered,
                 window_size=(-1 if window is None else window - 1, 0 if ordered else -1),
-                enable_gqa=q.shape[1] != k.shape[1],
             )
             parts = torch.split(result, [len(self._pieces[index].ids) for index in indices])
             for index, part in zip(indices, parts, strict=True):
@@ -288,7 +274,7 @@ _remembered_mask = functools.lru_cache(maxsize=64)(_mask)
 
 
 def _cumulative(pieces: Sequence[Piece], device: torch.device) -> tuple[Tensor, Tensor, int, int]:
-    """cu_seq_q and cu_seq_k [pieces + 1] int32, max_q and max_k of `varlen_attn`."""
+    """flash-attn's cu_seqlens_q, cu_seqlens_k [pieces + 1] int32, max_seqlen_q and max_seqlen_k."""
     rows = [len(piece.ids) for piece in pieces]
     keys = [piece.stop for piece in pieces]
     ends = [

@@ -17,10 +17,11 @@ from typing import Generic, TypedDict, TypeVar, Unpack
 
 import torch
 
-from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
+from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer, Lease
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import EngineError, InvalidRequestError, RequestFailedError
+from calomel.engine.flash import flash_varlen
 from calomel.engine.handle import Handle
 from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
 from calomel.engine.sampling import Counts, count_tokens
