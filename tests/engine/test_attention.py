@@ -62,6 +62,16 @@ def test_causal_rows_equal_the_whole_forward(model: Transformer, context: tuple[
     torch.testing.assert_close(actual, naive(model, list(context), [])[20:], atol=1e-5, rtol=1e-5)
 
 
+def test_rows_behind_a_context_too_long_for_a_mask_equal_the_whole_forward(model: Transformer, naive: Naive) -> None:
+    tokens = torch.randint(0, 90, (2400,), generator=torch.Generator().manual_seed(2)).tolist()
+    buffer = new_buffer(model, 2400)
+    forward(model, [Piece(tokens[:1300], buffer, 0, causal=True)])
+
+    actual = forward(model, [Piece(tokens[1300:], buffer, 1300, causal=True, read=range(1100))])
+
+    torch.testing.assert_close(actual, naive(model, tokens, [])[1300:], atol=1e-4, rtol=1e-4)
+
+
 def test_chunked_prefill_equals_whole_prefill(model: Transformer, context: tuple[int, ...]) -> None:
     whole = encode(model, list(context))
     chunked = encode(model, list(context), chunk=7)

@@ -27,8 +27,10 @@ from calomel.engine.transformer import Transformer
 
 # Rows of the largest canvases; a mask of a prefill chunk has megabytes.
 _REMEMBERED_ROWS: Final = 72
-# Of one mask: behind 32K tokens, 64 of them would take more memory than the cache of contexts.
+# Of one mask: 64 of them are kept.
 _REMEMBERED_NUMBERS: Final = 2**18
+# From so many on a mask takes 16 MB in float32, thrice that while it is made, and longer than it takes to do without.
+_MASK_NUMBERS: Final = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,9 @@ class PieceAttention:
             keys, values = piece.buffer.keys[layer, seen], piece.buffer.values[layer, seen]
         # The query heads of a group become rows of their key head: no key is repeated.
         groups = heads // keys.shape[1]
+        causal = piece.causal and self._config.diffusion.block == 1 and (window is None or piece.stop <= window)
+        if causal and groups * rows * len(keys) > _MASK_NUMBERS and not q.is_cuda:
+            return _attend_last(q, keys, values)
         folded = q.view(rows, -1, groups, width).permute(1, 2, 0, 3).reshape(1, -1, groups * rows, width)
         if (index, window) not in self._masks:
             self._masks[index, window] = _mask_of(piece, first, window, groups, q, self._config.diffusion.block)
@@ -227,6 +232,21 @@ class PieceAttention:
         return torch.cat(keys), torch.cat(values)
 
 
+def _attend_last(q: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+    """Causal attention of the last rows q [T, Hq, D] of keys and values [S, Hkv, D]: [T, Hq, D].
+
+    From the last row backwards each sees one key less, so the rows of their mask are one row, each a number further on:
+    it is read in steps of one, instead of T * S numbers.
+    """
+    rows, heads, width = q.shape
+    count, groups = len(keys), heads // keys.shape[1]
+    mask = F.pad(q.new_zeros(count), (0, rows - 1), value=-torch.inf).as_strided((rows, count), (1, 1))
+    backwards = q.flip(0).view(rows, -1, groups, width).permute(2, 1, 0, 3)  # [groups, Hkv, T, D]
+    keys, values = (each.transpose(0, 1).expand(groups, -1, -1, -1) for each in (keys, values))
+    out = F.scaled_dot_product_attention(backwards, keys, values, mask)
+    return out.permute(2, 1, 0, 3).reshape(rows, heads, width).flip(0)
+
+
 def _mask_of(piece: Piece, first: int, window: int | None, groups: int, q: Tensor, block: int) -> Tensor | None:
     """What to add to the scores [groups * rows, S] of `piece` over keys from position `first`; None for nothing."""
     rows = len(piece.ids)
@@ -236,7 +256,7 @@ def _mask_of(piece: Piece, first: int, window: int | None, groups: int, q: Tenso
     if rows == 1 or (open_rows and not windowed):
         return None
     small = groups * rows * (piece.stop - first) <= _REMEMBERED_NUMBERS
-    make = _remembered_mask if rows <= _REMEMBERED_ROWS and small else _mask
+    make = _remembered_mask if windowed and rows <= _REMEMBERED_ROWS and small else _mask
     reach = block if block > 1 else 1 if piece.causal else rows
     return make(rows, piece.context - first, window if windowed else None, reach, groups, q.dtype, q.device)
 

@@ -138,8 +138,9 @@ class KeyValueBuffer:
     pages: Sequence[Node]
 
     def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (2, config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
-        self.keys, self.values = torch.empty(shape, dtype=dtype, device=device)
+        shape = (config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
+        self.keys = torch.empty(shape, dtype=dtype, device=device)
+        self.values = torch.empty_like(self.keys)
         self.length = 0
         self.pages = ()
 
@@ -152,11 +153,16 @@ class KeyValueBuffer:
         """Make room for `capacity` tokens; what is committed is kept. Grows by an eighth at least, so rarely."""
         if capacity <= self.capacity:
             return
-        layers, old, heads, width = self.keys.shape
-        grown = self.keys.new_empty((2, layers, max(capacity + _SLACK, old * 9 // 8), heads, width))
-        grown[0, :, : self.length] = self.keys[:, : self.length]
-        grown[1, :, : self.length] = self.values[:, : self.length]
-        self.keys, self.values = grown
+        capacity = max(capacity + _SLACK, self.capacity * 9 // 8)
+        # In turn: while one grows it is there twice, and behind a long context that is much.
+        self.keys = self._grown(self.keys, capacity)
+        self.values = self._grown(self.values, capacity)
+
+    def _grown(self, old: Tensor, capacity: int) -> Tensor:
+        layers, _, heads, width = old.shape
+        grown = old.new_empty((layers, capacity, heads, width))
+        grown[:, : self.length] = old[:, : self.length]
+        return grown
 
     def reaches(self, length: int) -> bool:
         """Whether the first `length` tokens are there."""

@@ -7,7 +7,7 @@ that names it. Nothing is ever unpickled.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from calomel.engine.config import ModelConfig, MoeConfig
 from calomel.engine.errors import CheckpointError
@@ -86,6 +87,21 @@ def mixture_table(moe: MoeConfig, ours: str, theirs: str) -> Iterator[tuple[str,
         yield from mlp_table(f"{ours}.shared_experts", f"{theirs}.shared_experts")
 
 
+class WithoutNumbers(TorchFunctionMode):
+    """Modules are made without the random numbers that weights begin with.
+
+    For weights that are replaced, on the meta device: there `normal_` imports torch._dynamo, in a second and 80 MB.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Do nothing in the place of `torch.nn.init`."""
+        if getattr(func, "__module__", None) != "torch.nn.init":
+            return func(*args, **(kwargs or {}))
+        return None
+
+
 def load_checkpoint(
     folder: Path, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
 ) -> Transformer:
@@ -96,7 +112,7 @@ def load_checkpoint(
             number that is none.
     """
     config = ModelConfig.from_file(folder / CONFIG_FILE)
-    with torch.device("meta"):
+    with torch.device("meta"), WithoutNumbers():
         model = Transformer(config)
     state = _read(folder, config, model, dtype, device)
     for name, tensor in state.items():

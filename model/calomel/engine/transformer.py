@@ -260,7 +260,7 @@ def _feed_forward(config: ModelConfig, layer: int) -> Mlp | Mixture:
 def inverse_frequency(config: ModelConfig) -> Tensor:
     """The RoPE frequencies of `config`, in float32: [D/2], or fewer where only the first dimensions turn."""
     width = config.rotary_dim or config.head_dim
-    exponent = torch.arange(0, width, 2, dtype=torch.float32) / width
+    exponent = torch.arange(0, width, 2, dtype=torch.float32, device="cpu") / width
     return config.rope_theta**-exponent
 
 

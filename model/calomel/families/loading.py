@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Transformer
-from calomel.engine.checkpoint import native_dtype
+from calomel.engine.checkpoint import WithoutNumbers, native_dtype
 from calomel.engine.quantize import Quantization, quantize_tensor
 from calomel.engine.transformer import inverse_frequency
 from calomel.families.family import OpenOptions
@@ -176,7 +176,7 @@ def load_decoder(
 
     With `quantize`, every matrix is rounded as soon as it is there: no more than one is whole at a time.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), WithoutNumbers():
         model = Transformer(config)
 
     def placed(name: str) -> None:

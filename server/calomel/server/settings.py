@@ -191,8 +191,7 @@ class ServerSettings(BaseSettings):
         ge=1024,
         le=2**24,
         description="Of contexts that stay encoded; as many again are laid out, being served or for their next "
-        "keystroke. Unset: 32,768 on a CPU, so that the shipped model's server stays below 1 GB with contexts of the "
-        "usual size, and 163,840 on a GPU; "
+        "keystroke. Unset: 32,768 on a CPU, so that the shipped model's server stays below 1 GB, and 163,840 on a GPU; "
         "less where memory, or a container's limit, leaves no room. The shipped model takes 12 KB for each (6 KB where "
         "bfloat16 is native).",
     )

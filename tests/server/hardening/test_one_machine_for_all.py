@@ -16,6 +16,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
+from calomel.prompts.parts import PromptParts
+from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.wire import encode_request
 from calomel.weights import nano_path
 
 pytestmark = [
@@ -24,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not (nano_path() / "model.safetensors").exists(), reason="no shipped weights"),
 ]
 FIM = "/v1/fim/completions"
+JSON = {"content-type": "application/json"}
 WORDS = (Path(__file__).read_text() + (nano_path() / "config.json").read_text()).split()
 
 
@@ -67,6 +71,10 @@ def _ask(client: httpx.Client, prompt: str, tokens: int) -> None:
 def test_memory_stays_below_a_gigabyte_whatever_the_contexts(server: SimpleNamespace) -> None:
     for seed in range(300):
         _ask(server.ann, _text(seed, 3500), 2)
+    for seed in range(3):
+        long = CompleteRequest("fill", PromptParts(prefix=_text(seed, 200_000)), max_tokens=2, max_context=32_000)
+        answer = server.ann.post("/calomel/v1/complete", content=encode_request(long), headers=JSON)
+        assert answer.json()["context_tokens"] > 30_000
 
     peak = next(
         line for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM")
