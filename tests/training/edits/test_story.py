@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import lzma
 import random
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.source import WHOLE_CHARACTERS, Source, window
@@ -66,13 +64,7 @@ def test_the_changed_lines_stand_anywhere_in_a_crop() -> None:
     assert max(places) > 220
 
 
-def test_stories_packed_without_zstandard_are_read_too(tmp_path: Path) -> None:
-    told = story("a = 1\n", Change(0, 1, "b"))
-    write_stories(tmp_path / "s.jsonl.zst", [told])
-    (tmp_path / "s.jsonl.xz").write_bytes(
-        lzma.compress(zstandard.ZstdDecompressor().stream_reader((tmp_path / "s.jsonl.zst").read_bytes()).read())
-    )
-    assert list(read_stories(tmp_path / "s.jsonl.xz")) == [told]
+def test_stories_that_are_not_there_are_asked_for_by_their_command(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="calomel edits"):
         list(read_stories(tmp_path / "none.jsonl.zst"))
 

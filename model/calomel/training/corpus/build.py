@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -129,10 +130,13 @@ def extract(archive: Archive, seed: int) -> Extraction:
             sources.append(member)
     provenance = read_provenance(package.ecosystem, metadata)
     dropped: Counter[str] = Counter()
-    licensed = (
-        (Member(_inner_path(package, member.path), member.content), provenance.license_of(member.path))
-        for member in _without_built(package, sources, dropped)
-    )
+    if package.ecosystem is Ecosystem.NPM:
+        # npm tarballs hold everything in one folder, by custom `package/`.
+        inner = [Member(member.path.partition("/")[2], member.content) for member in sources]
+        shipped = sum(_is_source(member.path) for member in inner) >= MIN_SOURCES
+        sources = [member for member in inner if not (shipped and _BUILT.match(member.path))]
+        dropped["build output"] = len(inner) - len(sources)
+    licensed = ((member, provenance.license_of(member.path)) for member in sources)
     return _cleaned(package.name, package.ecosystem, licensed, dropped, seed)
 
 
@@ -186,23 +190,6 @@ def languages_of(package: Package) -> frozenset[str]:
             return frozenset({"typescript", "javascript"})
         case Ecosystem.DEBIAN:
             return frozenset({"rust"} if "rust" in package.name else {"go"})
-
-
-def _inner_path(package: Package, path: str) -> str:
-    # npm tarballs hold everything in one folder, by custom `package/`.
-    return path.partition("/")[2] if package.ecosystem is Ecosystem.NPM else path
-
-
-def _without_built(package: Package, members: list[Member], dropped: Counter[str]) -> list[Member]:
-    if package.ecosystem is not Ecosystem.NPM:
-        return members
-    paths = [_inner_path(package, member.path) for member in members]
-    sources = [p for p in paths if _is_source(p)]
-    if len(sources) < MIN_SOURCES:
-        return members
-    kept = [m for m in members if not _BUILT.match(_inner_path(package, m.path))]
-    dropped["build output"] += len(members) - len(kept)
-    return kept
 
 
 def _is_source(path: str) -> bool:
@@ -269,10 +256,9 @@ def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info
     repositories = load_repositories(config.repositories) if config.repositories else ()
     config.out.mkdir(parents=True, exist_ok=True)
     build = _Build(config, report)
-    for package in sorted(packages, key=lambda package: not package.held_out):
-        build.add(package)
-    for repository in repositories:
-        build.add_repository(repository)
+    sources: list[Package | Repository] = sorted(packages, key=lambda package: not package.held_out)
+    for source in [*sources, *repositories]:
+        build.add(source)
     summary = build.write()
     for line in summary_lines(summary):
         report(line)
@@ -339,45 +325,46 @@ class _Build:
         self._heldout: list[SourceFile] = []
         self._train: list[SourceFile] = []
 
-    def add(self, package: Package) -> None:
-        """Fetch, read and filter one package; note why when it cannot be used."""
+    def add(self, source: Package | Repository) -> None:
+        """Fetch, read and filter one package or repository; note why when it cannot be used."""
+        self._record.attempt(source.key, partial(self._read, source))
 
-        def read() -> None:
-            archive = self._archives.fetch(package)
-            extraction = extract(archive, self._config.seed)
-            if license_ := self._keep(package.key, extraction, held_out=package.held_out):
-                self._record.credits.append(credit_package(archive, license_))
+    def _read(self, source: Package | Repository) -> None:
+        seed = self._config.seed
+        if isinstance(source, Package):
+            archive = self._archives.fetch(source)
+            extraction, credit = extract(archive, seed), partial(credit_package, archive)
+        else:
+            extraction = extract_repository(self._clones.fetch(source), source, seed)
+            credit = partial(credit_repository, source)
+        held_out = isinstance(source, Package) and source.held_out
+        kept = self._keep(extraction, held_out=held_out)
+        self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {source.key}")
+        if kept:
+            self._record.credits.append(credit(" AND ".join(sorted({file.license for file in kept}))))
 
-        self._record.attempt(package.key, read)
-
-    def add_repository(self, repository: Repository) -> None:
-        """Clone, read and filter one repository; note why when it cannot be used."""
-
-        def read() -> None:
-            clone = self._clones.fetch(repository)
-            extraction = extract_repository(clone, repository, self._config.seed)
-            if license_ := self._keep(repository.key, extraction, held_out=False):
-                self._record.credits.append(credit_repository(repository, license_))
-
-        self._record.attempt(repository.key, read)
-
-    def _keep(self, key: str, extraction: Extraction, *, held_out: bool) -> str:
-        """Keep what is new and within its shares; return the licences of it, or nothing."""
-        dropped = Counter(extraction.dropped)
-        quota = _Quota(self._config, extraction)
+    def _keep(self, extraction: Extraction, *, held_out: bool) -> list[SourceFile]:
+        """Keep what is new and within its shares; returns it."""
+        whole, dropped = sum(map(_size, extraction.files)), self._record.dropped
+        dropped.update(extraction.dropped)
+        # Bytes that may still be tests, and declarations.
+        left = {
+            "over test share": int(whole * self._config.test_share),
+            "over declaration share": int(whole * self._config.declaration_share),
+        }
         kept: list[SourceFile] = []
         for file in extraction.files:
-            fault = self._fault(file, held_out=held_out) or quota.fault(file)
-            if fault is not None:
+            kinds = [kind for kind, is_kind in _LIMITED.items() if is_kind(file.path)]
+            over = next((kind for kind in kinds if _size(file) > left[kind]), None)
+            if fault := self._fault(file, held_out=held_out) or over:
                 dropped[fault] += 1
                 continue
-            quota.take(file)
+            for kind in kinds:
+                left[kind] -= _size(file)
             kept.append(file)
             (self._heldout_seen if held_out else self._seen).add(file.text)
-        self._record.dropped.update(dropped)
         (self._heldout if held_out else self._train).extend(kept)
-        self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {key} {dict(dropped)}")
-        return " AND ".join(sorted({file.license for file in kept}))
+        return kept
 
     def _fault(self, file: SourceFile, *, held_out: bool) -> str | None:
         if self._record.measuring and (fault := self._record.measuring.fault(file.text)):
@@ -402,33 +389,7 @@ class _Build:
         return summary
 
 
-class _Quota:
-    """How many bytes of one source may still be tests, and declarations."""
-
-    def __init__(self, config: CorpusConfig, extraction: Extraction) -> None:
-        whole = sum(map(_size, extraction.files))
-        self._left = {
-            "over test share": int(whole * config.test_share),
-            "over declaration share": int(whole * config.declaration_share),
-        }
-
-    def fault(self, file: SourceFile) -> str | None:
-        """Return which limit the file would break, or None."""
-        return next((kind for kind in _kinds(file) if _size(file) > self._left[kind]), None)
-
-    def take(self, file: SourceFile) -> None:
-        """Count a kept file."""
-        for kind in _kinds(file):
-            self._left[kind] -= _size(file)
-
-
-def _kinds(file: SourceFile) -> list[str]:
-    kinds = []
-    if is_test(file.path):
-        kinds.append("over test share")
-    if is_declaration(file.path):
-        kinds.append("over declaration share")
-    return kinds
+_LIMITED = {"over test share": is_test, "over declaration share": is_declaration}
 
 
 def _within_share(files: Iterable[SourceFile], config: CorpusConfig) -> list[SourceFile]:

@@ -22,9 +22,8 @@ _SPELLINGS: dict[str, str] = {spelling: spdx for spdx, each in _TABLE["spellings
 ALLOWED = frozenset(_TABLE["spellings"])
 
 # An exception only adds permissions; this is the one met in practice (Rust, LLVM).
-_ALLOWED_EXCEPTIONS = frozenset({"LLVM-exception"})
-
-_TOKEN = re.compile(r"\(|\)|[^\s()]+")
+_EXCEPTION = re.compile(r"\s+WITH\s+LLVM-exception\b", re.IGNORECASE)
+_INNERMOST = re.compile(r"\(([^()]*)\)")
 
 
 def canonical(name: str) -> str | None:
@@ -41,50 +40,26 @@ def choose(expression: str) -> str:
     `MIT OR GPL-3.0-only` gives `MIT`. Raises LicenseError when a needed part is not allowed, or
     when the expression does not parse.
     """
-    if whole := canonical(expression):
-        return whole
-    tokens = _TOKEN.findall(expression)
-    chosen, rest = _either(tokens)
-    if rest:
-        raise LicenseError(f"cannot read the licence expression {expression!r}")
-    if chosen is None:
+    rest = _EXCEPTION.sub("", expression)
+    while inner := _INNERMOST.search(rest):
+        rest = f"{rest[: inner.start()]}{_first_allowed(inner[1])}{rest[inner.end() :]}"
+    chosen = canonical(expression) or _first_allowed(rest)
+    if chosen == _REFUSED:
         raise LicenseError(f"licence not allowed: {expression!r}")
     return chosen
 
 
-def _either(tokens: list[str]) -> tuple[str | None, list[str]]:
-    chosen, rest = _both(tokens)
-    while rest and rest[0].upper() == "OR":
-        other, rest = _both(rest[1:])
-        chosen = chosen or other
-    return chosen, rest
+# No licence has this name.
+_REFUSED = "NONE"
 
 
-def _both(tokens: list[str]) -> tuple[str | None, list[str]]:
-    chosen, rest = _term(tokens)
-    while rest and rest[0].upper() == "AND":
-        other, rest = _term(rest[1:])
-        if chosen is None or other is None:
-            chosen = None
-        elif other not in chosen.split(" AND "):
-            chosen = f"{chosen} AND {other}"
-    return chosen, rest
-
-
-def _term(tokens: list[str]) -> tuple[str | None, list[str]]:
-    if not tokens:
-        raise LicenseError("a licence expression ends too early")
-    if tokens[0] == "(":
-        chosen, rest = _either(tokens[1:])
-        if not rest or rest[0] != ")":
-            raise LicenseError("a licence expression lacks a closing parenthesis")
-        return chosen, rest[1:]
-    chosen, rest = canonical(tokens[0]), tokens[1:]
-    if rest and rest[0].upper() == "WITH":
-        if not _ALLOWED_EXCEPTIONS.intersection(rest[1:2]):
-            chosen = None
-        rest = rest[2:]
-    return chosen, rest
+def _first_allowed(expression: str) -> str:
+    """Return the first side of an OR whose licences are all allowed."""
+    for side in re.split(r"\s+OR\s+", expression, flags=re.IGNORECASE):
+        names = [canonical(name) for name in re.split(r"\s+AND\s+", side, flags=re.IGNORECASE)]
+        if None not in names:
+            return " AND ".join(dict.fromkeys(name for name in names if name))
+    return _REFUSED
 
 
 _COPYLEFT_TITLE = re.compile(

@@ -8,7 +8,6 @@ checked on the bytes read, not on the header.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
@@ -21,13 +20,13 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
-
-import zstandard
+from typing import IO, Protocol, TypeVar
 
 from calomel.storage import write_whole
 from calomel.training.corpus.shards import CorpusError
@@ -53,7 +52,6 @@ DEFAULT_LIST = Path(__file__).with_name("packages.toml")
 # Those that filters are fitted on; none of them is in the other list.
 CALIBRATION_LIST = Path(__file__).with_name("calibration.toml")
 
-# A list that a person wrote and can review; more than this is a crawl.
 MAX_PACKAGES = 240
 
 # Names and versions become command-line arguments and file names, so neither may start with a
@@ -80,26 +78,46 @@ class Package:
     held_out: bool = False
 
     @property
+    def title(self) -> str:
+        """Unique in a list: ecosystem and name."""
+        return f"{self.ecosystem}/{self.name}"
+
+    @property
     def key(self) -> str:
-        """Unique in a list: ecosystem, name and version."""
-        return f"{self.ecosystem}/{self.name}@{self.version}"
+        """The title and the version."""
+        return f"{self.title}@{self.version}"
 
 
-def load_packages(path: Path = DEFAULT_LIST) -> tuple[Package, ...]:
-    """Read a package list, in its own order.
+class _Listed(Protocol):
+    @property
+    def title(self) -> str: ...
 
-    Raises PackageListError when the file is not TOML, an entry is incomplete, a name appears
-    twice, or the list is longer than MAX_PACKAGES.
+
+Entry = TypeVar("Entry", bound=_Listed)
+
+
+def load_list(path: Path, kind: str, most: int, read: Callable[[dict[str, object]], Entry]) -> tuple[Entry, ...]:
+    """Read a list's entries of a kind, in its own order.
+
+    Raises PackageListError when the file is not TOML, `read` refuses an entry, a title appears twice, or there are more
+    than `most`: a list is one that a person wrote and can review; more is a crawl.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise PackageListError(f"{path.name}: {error}") from error
-    packages = tuple(_package(entry) for entry in table.get("package", []))
-    if len(packages) > MAX_PACKAGES:
-        raise PackageListError(f"{path.name}: {len(packages)} packages, at most {MAX_PACKAGES}")
-    _refuse_twins(packages)
-    return packages
+    entries = tuple(map(read, table.get(kind, [])))
+    if len(entries) > most:
+        raise PackageListError(f"{path.name}: more than {most} entries")
+    titles = Counter(entry.title.lower() for entry in entries)
+    if twice := [title for title, count in titles.items() if count > 1]:
+        raise PackageListError(f"{twice[0]} is listed twice")
+    return entries
+
+
+def load_packages(path: Path = DEFAULT_LIST) -> tuple[Package, ...]:
+    """Read a package list, in its own order; raises PackageListError as `load_list` does."""
+    return load_list(path, "package", MAX_PACKAGES, _package)
 
 
 def _package(entry: dict[str, object]) -> Package:
@@ -113,14 +131,6 @@ def _package(entry: dict[str, object]) -> Package:
     except ValueError as error:
         raise PackageListError(f"{name}: {error}") from error
     return Package(ecosystem, name, version, held_out=entry.get("held_out") is True)
-
-
-def _refuse_twins(packages: Iterable[Package]) -> None:
-    seen: set[tuple[Ecosystem, str]] = set()
-    for package in packages:
-        if (package.ecosystem, package.name) in seen:
-            raise PackageListError(f"{package.ecosystem}/{package.name} is listed twice")
-        seen.add((package.ecosystem, package.name))
 
 
 DEFAULT_LOCK = Path(__file__).with_name("packages.lock.json")
@@ -167,7 +177,9 @@ class ArchiveCache:
         shelf = self._folder / package.ecosystem
         shelf.mkdir(parents=True, exist_ok=True)
         if entry and (path := shelf / Path(entry["file"]).name).exists():
-            return self._verified(package, path, entry["sha256"])
+            if (sha256 := _sha256(path)) != entry["sha256"]:
+                raise FetchError(f"{package.key}: cached {path.name} is {sha256}, not {entry['sha256']}")
+            return Archive(package, path, sha256)
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="download-") as landing:
             run_client(download_command(package), Path(landing))
             files = [path for path in Path(landing).iterdir() if path.is_file()]
@@ -178,38 +190,22 @@ class ArchiveCache:
                 raise FetchError(f"{package.key}: the lock file has {entry['sha256']}, not {sha256}")
             path = shelf / files[0].name
             shutil.move(files[0], path)
-        self._record(package, path.name, sha256)
+        if entry is None:
+            self._entries[package.key] = {"file": path.name, "sha256": sha256}
+            write_whole(self._lock, json.dumps(dict(sorted(self._entries.items())), indent=1) + "\n")
         return Archive(package, path, sha256)
-
-    def _verified(self, package: Package, path: Path, expected: str) -> Archive:
-        sha256 = _sha256(path)
-        if sha256 != expected:
-            raise FetchError(f"{package.key}: cached {path.name} is {sha256}, not {expected}")
-        return Archive(package, path, sha256)
-
-    def _record(self, package: Package, file: str, sha256: str) -> None:
-        if package.key in self._entries:
-            return
-        self._entries[package.key] = {"file": file, "sha256": sha256}
-        text = json.dumps(dict(sorted(self._entries.items())), indent=1) + "\n"
-        write_whole(self._lock, text)
 
 
 def download_command(package: Package) -> list[str]:
     """Return the registry client's command that leaves exactly one archive in its folder."""
-    pinned = {
-        Ecosystem.PYPI: f"{package.name}=={package.version}",
-        Ecosystem.NPM: f"{package.name}@{package.version}",
-        Ecosystem.DEBIAN: f"{package.name}={package.version}",
-    }[package.ecosystem]
     match package.ecosystem:
         case Ecosystem.PYPI:
             client = [sys.executable, "-m", "pip", "download", "--no-deps"]
-            return [*client, "--only-binary=:all:", *_WHEEL_TARGET, "-d", ".", pinned]
+            return [*client, "--only-binary=:all:", *_WHEEL_TARGET, "-d", ".", f"{package.name}=={package.version}"]
         case Ecosystem.NPM:
-            return ["npm", "pack", "--ignore-scripts", pinned]
+            return ["npm", "pack", "--ignore-scripts", f"{package.name}@{package.version}"]
         case Ecosystem.DEBIAN:
-            return ["apt-get", "download", pinned]
+            return ["apt-get", "download", f"{package.name}={package.version}"]
 
 
 def run_client(command: list[str], folder: Path) -> None:
@@ -275,14 +271,7 @@ def read_members(archive: Path) -> Iterator[Member]:
             if count >= MAX_MEMBERS or total > MAX_TOTAL_BYTES:
                 raise ArchiveError(f"{archive.name}: too large to be a source package")
             yield member
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-        gzip.BadGzipFile,
-        zstandard.ZstdError,
-        EOFError,
-    ) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
         raise ArchiveError(f"{archive.name}: {error}") from error
 
 
@@ -313,49 +302,29 @@ def _read_zip(archive: Path) -> Iterator[Member]:
 
 
 def _read_tgz(archive: Path) -> Iterator[Member]:
-    with gzip.open(archive) as stream:
-        yield from _read_tar(cast("IO[bytes]", stream))
+    with archive.open("rb") as stream:
+        yield from _read_tar(stream)
 
 
 def _read_deb(archive: Path) -> Iterator[Member]:
+    """A Debian package is an `ar` of a few entries, each on an even offset: the files are in `data.tar.*`."""
     with archive.open("rb") as deb:
         if deb.read(len(_AR_MAGIC)) != _AR_MAGIC:
             raise ArchiveError(f"{archive.name}: not a Debian package")
         while header := deb.read(_AR_HEADER_BYTES):
-            name, size = _ar_entry(header, archive)
-            if name.startswith("data.tar"):
-                data = io.BytesIO(deb.read(min(size, MAX_TAR_BYTES)))
-                yield from _read_tar(_decompressed(name, data, archive))
+            if not header[48:58].strip().isdigit():
+                raise ArchiveError(f"{archive.name}: malformed ar header")
+            size = int(header[48:58])
+            if header.startswith(b"data.tar"):
+                yield from _read_tar(io.BytesIO(deb.read(min(size, MAX_TAR_BYTES))))
                 return
-            # Entries start on even offsets.
             deb.seek(size + size % 2, io.SEEK_CUR)
     raise ArchiveError(f"{archive.name}: no data.tar inside")
 
 
-def _ar_entry(header: bytes, archive: Path) -> tuple[str, int]:
-    try:
-        return header[:16].decode("ascii").strip().rstrip("/"), int(header[48:58])
-    except ValueError as error:
-        raise ArchiveError(f"{archive.name}: malformed ar header") from error
-
-
-def _decompressed(name: str, data: IO[bytes], archive: Path) -> IO[bytes]:
-    match name.removeprefix("data.tar"):
-        case ".xz":
-            return cast("IO[bytes]", lzma.open(data))
-        case ".gz":
-            return cast("IO[bytes]", gzip.open(data))
-        case ".zst":
-            return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(data))
-        case "":
-            return data
-        case other:
-            raise ArchiveError(f"{archive.name}: unknown compression {other!r}")
-
-
 def _read_tar(stream: IO[bytes]) -> Iterator[Member]:
     unpacked = 0
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
+    with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for info in tar:
             path = safe_path(info.name)
             unpacked += info.size

@@ -9,7 +9,6 @@ import resource
 import shutil
 import subprocess
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,12 +25,12 @@ from calomel.training.corpus.packages import (
     LicenseError,
     Member,
     PackageListError,
+    load_list,
     safe_path,
 )
 
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
 
-# A list that a person wrote and can review; more than this is a crawl.
 MAX_REPOSITORIES = 120
 # Seconds that a clone may take.
 CLONE_TIMEOUT = 3_600
@@ -66,30 +65,19 @@ class Repository:
         return self.url.removesuffix(".git").split("/", 3)[3]
 
     @property
+    def title(self) -> str:
+        """Unique in a list: the name."""
+        return self.name
+
+    @property
     def key(self) -> str:
-        """Unique in a list: `git`, the name, and the commit's first digits."""
+        """`git`, the name, and the commit's first digits."""
         return f"git/{self.name}@{self.commit[:12]}"
 
 
 def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ...]:
-    """Read a list of repositories, in its own order.
-
-    Raises PackageListError when the file is not TOML, an entry is incomplete or its licence not allowed, a name
-    appears twice, or the list is longer than MAX_REPOSITORIES.
-    """
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise PackageListError(f"{path.name}: {error}") from error
-    repositories = tuple(_repository(entry) for entry in table.get("repository", []))
-    if len(repositories) > MAX_REPOSITORIES:
-        raise PackageListError(f"{path.name}: {len(repositories)} repositories, at most {MAX_REPOSITORIES}")
-    seen: set[str] = set()
-    for repository in repositories:
-        if repository.name.lower() in seen:
-            raise PackageListError(f"{repository.name} is listed twice")
-        seen.add(repository.name.lower())
-    return repositories
+    """Read a list of repositories, in its own order; raises PackageListError as `load_list` does."""
+    return load_list(path, "repository", MAX_REPOSITORIES, _repository)
 
 
 def _repository(entry: Mapping[str, object]) -> Repository:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import lzma
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
+import zstandard
 from tokenizers import Tokenizer
 
 from calomel.storage import write_whole
@@ -55,8 +55,6 @@ def read_shard(path: Path) -> Iterator[SourceFile]:
 
 def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
     """Write objects as compressed JSON lines; the file appears whole or not at all."""
-    import zstandard  # reading does not need it where files are packed as `.xz`
-
     packed = io.BytesIO()
     with zstandard.ZstdCompressor(COMPRESSION_LEVEL).stream_writer(packed, closefd=False) as stream:
         for entry in entries:
@@ -67,22 +65,14 @@ def write_lines(path: Path, entries: Iterable[Mapping[str, Any]]) -> None:
 def read_lines(path: Path, maker: str) -> Iterator[dict[str, Any]]:
     """Yield the objects of a `.jsonl.zst` in order, without holding it in memory.
 
-    The same packed as `.jsonl.xz` is read too, by the standard library alone: for machines without `zstandard`. Raises
-    CorpusError, which names the command `maker`, when there is no such file.
+    Raises CorpusError, which names the command `maker`, when there is no such file.
     """
     if not path.is_file():
         raise CorpusError(f"{path} does not exist; `{maker}` makes it")
     with path.open("rb") as raw:
-        for line in io.TextIOWrapper(_unpacked(path, raw), encoding="utf-8", newline="\n"):
+        unpacked = cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(raw))
+        for line in io.TextIOWrapper(unpacked, encoding="utf-8", newline="\n"):
             yield json.loads(line)
-
-
-def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return cast("IO[bytes]", lzma.LZMAFile(raw))
-    import zstandard
-
-    return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(raw))
 
 
 @dataclass(frozen=True)
