@@ -28,10 +28,8 @@ def test_the_engine_gives_the_logits_that_training_gave(
 ) -> None:
     config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift, memory_entries=memory))
     torch.manual_seed(2)
-    tables = config.model.memory(tokenizer)
-    model = Transformer(
-        config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, memory=tables)
-    )
+    model = Transformer(config.model.model_config(tokenizer))
+    tables = model.config.memory
     maker = ExampleMaker(tokenizer, config)
     sampler = DocumentSampler(read_documents(config.corpus), {})
     batch = next(batches(sampler, maker, config, random.Random(4)))

@@ -320,14 +320,14 @@ def stories(kind: str, language: str, count: int) -> list[Story]:
 
 
 def test_commits_have_their_share_however_many_there_are() -> None:
-    sampler = StorySampler([*stories("rename", "python", 3), *stories("commit", "python", 300)], {}, commits=0.25)
+    sampler = StorySampler([*stories("rename", "python", 3), *stories("commit", "python", 300)], {})
     rng = random.Random(0)
     drawn = [sampler.draw(rng).kind for _ in range(2000)]
-    assert drawn.count("commit") / 2000 == pytest.approx(0.25, abs=0.04)
+    assert drawn.count("commit") / 2000 == pytest.approx(0.5, abs=0.04)
 
 
 @pytest.mark.parametrize("kind", ["rename", "commit"])
 def test_a_language_without_commits_or_with_nothing_else_is_drawn_all_the_same(kind: str) -> None:
-    sampler = StorySampler(stories(kind, "go", 2), {"go": 1.0}, commits=0.5)
+    sampler = StorySampler(stories(kind, "go", 2), {"go": 1.0})
     rng = random.Random(0)
     assert {sampler.draw(rng).kind for _ in range(20)} == {kind}

@@ -28,7 +28,7 @@ def a_batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
 
 def a_model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
     torch.manual_seed(0)
-    return Transformer(config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end))
+    return Transformer(config.model.model_config(tokenizer))
 
 
 def tree(model: Transformer, batch: Batch) -> TreeAttention:
@@ -140,10 +140,7 @@ def batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
 @pytest.fixture
 def model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
     torch.manual_seed(2)
-    tables = replace(config.model, memory_entries=64).memory(tokenizer)
-    return Transformer(
-        config.model.model_config(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end, memory=tables)
-    )
+    return Transformer(replace(config.model, memory_entries=64).model_config(tokenizer))
 
 
 def plain(model: Transformer, batch: Batch, structure: Tensor) -> Tensor:

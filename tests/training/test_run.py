@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import math
 import os
 import random
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import torch
-import zstandard
 
 from calomel.engine.checkpoint import load_checkpoint
 from calomel.prompts.parts import RegionBounds
@@ -21,7 +19,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import BatchStream, open_stream
 from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.documents import Document, DocumentSampler, read_documents
+from calomel.training.documents import Document, DocumentSampler
 from calomel.training.edits.story import Change, Story, write_stories
 from calomel.training.optimizer import orthogonalise, rate_factor
 from calomel.training.run import train
@@ -225,13 +223,6 @@ def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainC
         expected, batch = next(here), next(there)
         assert torch.equal(batch.ids, expected.ids)
         assert torch.equal(batch.weights, expected.weights)
-
-
-def test_a_corpus_packed_by_the_standard_library_is_read_too(config: TrainConfig, tmp_path: Path) -> None:
-    text = zstandard.ZstdDecompressor().stream_reader(config.corpus.read_bytes()).read()
-    (tmp_path / "train.jsonl.xz").write_bytes(lzma.compress(text))
-
-    assert list(read_documents(tmp_path / "train.jsonl.xz")) == list(read_documents(config.corpus))
 
 
 def test_weights_are_not_trained_further_with_another_tokenizer(config: TrainConfig, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from multiprocessing.sharedctypes import Synchronized
 
 import numpy as np
@@ -19,7 +19,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example, rows
 from calomel.training.config import BatchShape, Losses, TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
-from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker
+from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.process import Ranks
 
 
@@ -46,11 +46,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on `device`."""
-        moved = {
-            name: getattr(self, name).to(device, non_blocking=True)
-            for name in ("ids", "positions", "limit", "valid", "text", "scored", "targets", "weights", "groups")
-        }
-        return Batch(self.shape, **moved)
+        tensors = [each.name for each in fields(self) if each.name != "shape"]
+        return Batch(self.shape, **{name: getattr(self, name).to(device, non_blocking=True) for name in tensors})
 
 
 def scored_rows(shape: BatchShape) -> int:
@@ -70,7 +67,7 @@ def batches(
 
     Shapes with a region are made from `edits`.
     """
-    shapes = [shape for shape in config.shapes if shape.since <= progress < shape.until]
+    shapes = [shape for shape in config.shapes if shape.since <= progress]
     shares = [shape.share for shape in shapes]
     while True:
         shape = rng.choices(shapes, shares)[0]
@@ -85,9 +82,8 @@ def batches(
 
 def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: random.Random) -> Batch:
     """Stack examples, choose the scored rows, and normalise the weights of each part of the loss."""
-    weights = np.stack([example.weights for example in examples]).reshape(-1)
-    groups = np.stack([example.groups for example in examples]).reshape(-1)
-    targets = np.stack([example.targets for example in examples]).reshape(-1)
+    stacked = {each.name: np.stack([getattr(example, each.name) for example in examples]) for each in fields(Example)}
+    weights, groups, targets = (stacked.pop(name).reshape(-1) for name in ("weights", "groups", "targets"))
     chosen = np.flatnonzero(weights)
     room = scored_rows(shape)
     if len(chosen) > room:
@@ -102,11 +98,7 @@ def collate(examples: list[Example], shape: BatchShape, losses: Losses, rng: ran
     _normalise(kept_weights, kept_groups, losses, shape.answers)
     return Batch(
         shape=shape,
-        ids=torch.from_numpy(np.stack([example.ids for example in examples])),
-        positions=torch.from_numpy(np.stack([example.positions for example in examples])),
-        limit=torch.from_numpy(np.stack([example.limit for example in examples])),
-        valid=torch.from_numpy(np.stack([example.valid for example in examples])),
-        text=torch.from_numpy(np.stack([example.text for example in examples])),
+        **{name: torch.from_numpy(each) for name, each in stacked.items()},
         scored=torch.from_numpy(scored),
         targets=torch.from_numpy(targets[scored]),
         weights=torch.from_numpy(kept_weights.astype(np.float32)),
@@ -162,7 +154,7 @@ class BatchStream(IterableDataset[Batch]):
         maker = ExampleMaker(tokenizer, config)
         edits = None
         if config.edits is not None:
-            edits = EditExamples.from_file(config.edits, config, EditExampleMaker(tokenizer, config))
+            edits = EditExamples.from_file(config.edits, tokenizer, config)
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:

@@ -119,7 +119,7 @@ class BranchWriter:
     def __init__(self, tokenizer: Tokenizer, config: TrainConfig) -> None:
         self._tokenizer = tokenizer
         self._config = config
-        self._memory = config.model.memory(tokenizer)
+        self._memory = config.model.model_config(tokenizer).memory
 
     def front(self, out: Example, ids: Sequence[int], positions: Ints, shape: BatchShape) -> None:
         """The shared context; every row predicts the next one."""

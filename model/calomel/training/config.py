@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
 from calomel.engine.memory import MemoryConfig
@@ -38,21 +38,19 @@ class ModelShape:
     memory_entries: int = 0
     memory_width: int = 64
 
-    def memory(self, tokenizer: Tokenizer) -> MemoryConfig | None:
-        """The model's tables of n-grams, and which tokens of `tokenizer` stand between text and answer."""
-        if not self.memory_entries:
-            return None
-        pauses = (tokenizer.region, tokenizer.near)
-        return MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
-
-    def model_config(self, *, mask_token_id: int, end_token_id: int, memory: MemoryConfig | None = None) -> ModelConfig:
-        """The `ModelConfig` of this shape."""
+    def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
+        """The `ModelConfig` of this shape, with as many tokens as `tokenizer` has."""
+        memory = None
+        if self.memory_entries:
+            # These tokens stand between the text and an answer.
+            pauses = (tokenizer.region, tokenizer.near)
+            memory = MemoryConfig(self.memory_entries, self.memory_width, pauses, tokenizer.middle)
         layer_types: tuple[LayerType, ...] = tuple(
             "full_attention" if (layer + 1) % self.full_every == 0 else "sliding_attention"
             for layer in range(self.layers)
         )
         return ModelConfig(
-            vocab_size=self.vocab_size,
+            vocab_size=tokenizer.vocab_size,
             hidden_size=self.hidden_size,
             intermediate_size=self.intermediate_size,
             num_hidden_layers=self.layers,
@@ -64,8 +62,8 @@ class ModelShape:
             layer_types=layer_types,
             memory=memory,
             diffusion=DiffusionConfig(
-                mask_token_id=mask_token_id,
-                end_token_id=end_token_id,
+                mask_token_id=tokenizer.mask,
+                end_token_id=tokenizer.end,
                 logit_shift=self.logit_shift,
                 max_canvas=self.max_canvas,
             ),
@@ -82,7 +80,7 @@ class BatchShape:
         holes: holes in each document.
         canvas: rows of each canvas; every hole has two, with complementary masks.
         share: how often this shape is drawn, relative to the others.
-        since, until: the part of the run, 0 to 1, in which it is drawn at all.
+        since: the part of the run, 0 to 1, behind which it is drawn at all.
         region: room for a region that is rewritten, in tokens: then the branches are questions about an edit, made from
             the stories of `TrainConfig.edits`, and a story takes the place of a document. 0 for holes.
         answers: the weight of the answers' losses is multiplied by it.
@@ -94,7 +92,6 @@ class BatchShape:
     canvas: int = 32
     share: float = 1.0
     since: float = 0.0
-    until: float = 1.0
     region: int = 0
     answers: float = 1.0
 
@@ -160,9 +157,6 @@ class TrainConfig:
         held_out_edits: `heldout-edits.jsonl.zst` of `calomel edits`; evaluated on apart.
         init_from: a checkpoint folder with whose weights the run begins.
         region: how large a region is; written into the checkpoint.
-        silent_scenes: of the moments in which nothing is to change any more, this share is used. Most places of the
-            other moments are silent already.
-        commits: of the stories this share is from commits, where a language has others too.
         tokenizer: a `tokenizer.json` to use; trained on the corpus when it does not exist.
         languages: relative shares of the languages.
         rows: length of the run, all resumed parts together; the schedule is a function of it. Rows are those of fronts,
@@ -182,8 +176,6 @@ class TrainConfig:
     held_out_edits: Path | None = None
     init_from: Path | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
-    silent_scenes: float = 0.5
-    commits: float = 0.5
     rows: int = 20_000_000
     seed: int = 0
     threads: int = 0
@@ -215,15 +207,8 @@ class TrainConfig:
         except tomllib.TOMLDecodeError as error:
             raise TrainingConfigError(f"{path} is not valid TOML: {error}") from error
         parts: dict[str, Any] = dict(raw)
-        for name, part in (
-            ("model", ModelShape),
-            ("holes", HoleMix),
-            ("losses", Losses),
-            ("optimization", Optimization),
-            ("region", RegionBounds),
-        ):
-            if name in parts:
-                parts[name] = _build(part, parts[name], name)
+        for name in parts.keys() & _PARTS.keys():
+            parts[name] = _build(_PARTS[name], parts[name], name)
         if "shapes" in parts:
             parts["shapes"] = tuple(_build(BatchShape, shape, "shapes") for shape in parts["shapes"])
         for name in ("corpus", "held_out", "tokenizer", "edits", "held_out_edits", "init_from"):
@@ -233,6 +218,15 @@ class TrainConfig:
         if config.edits is None and any(shape.region for shape in config.shapes):
             raise TrainingConfigError(f"{path}: a shape has a region, but edits is not set; `calomel edits` makes them")
         return config
+
+
+_PARTS: Final = {
+    "model": ModelShape,
+    "holes": HoleMix,
+    "losses": Losses,
+    "optimization": Optimization,
+    "region": RegionBounds,
+}
 
 
 def _build(kind: Any, values: dict[str, Any], where: str) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from tokenizers import Regex, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as FastTokenizer
@@ -32,32 +33,41 @@ def read_documents(path: Path) -> Iterator[Document]:
         yield Document(entry["path"], entry["language"], entry["text"])
 
 
+class _OfLanguage(Protocol):
+    @property
+    def language(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_OfLanguage)
+
+
+def by_language(items: Iterable[Item], shares: Mapping[str, float]) -> tuple[dict[str, list[Item]], list[float]]:
+    """Items by language, and how often each of these is drawn: equally often without any `shares`.
+
+    Raises CorpusError when there is nothing to draw.
+    """
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(item.language, []).append(item)
+    found = {language: found[language] for language in sorted(found) if not shares or shares.get(language, 0.0) > 0}
+    if not found:
+        raise CorpusError(f"there is nothing in any of the configured languages: {', '.join(sorted(shares)) or 'all'}")
+    return found, [shares.get(language, 1.0) for language in found]
+
+
 class DocumentSampler:
     """Draws documents: first a language by its share, then a file by its length."""
 
-    def __init__(self, documents: Iterator[Document], shares: Mapping[str, float]) -> None:
-        self._files: dict[str, list[Document]] = {}
-        for document in documents:
-            self._files.setdefault(document.language, []).append(document)
-        if not self._files:
-            raise CorpusError("the corpus has no file")
-        self._languages = sorted(self._files)
-        self._shares = [shares.get(language, 0.0 if shares else 1.0) for language in self._languages]
-        if not any(self._shares):
-            raise CorpusError(f"the corpus has only {self._languages}, the configured shares only {sorted(shares)}")
+    def __init__(self, documents: Iterable[Document], shares: Mapping[str, float]) -> None:
+        self._files, self._shares = by_language(documents, shares)
         self._lengths = {
             language: list(accumulate(len(document.text) for document in files))
             for language, files in self._files.items()
         }
 
-    @property
-    def characters(self) -> int:
-        """Characters of all files together."""
-        return sum(lengths[-1] for lengths in self._lengths.values())
-
     def draw(self, rng: random.Random) -> Document:
         """A document; a long one is drawn more often, as more windows fit into it."""
-        language = rng.choices(self._languages, self._shares)[0]
+        language = rng.choices(list(self._files), self._shares)[0]
         lengths = self._lengths[language]
         return rng.choices(self._files[language], cum_weights=lengths)[0]
 

@@ -35,7 +35,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.branch import REST, BranchWriter, Example, Ints, Question, draw_positions, empty_example
 from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.documents import Document
+from calomel.training.documents import Document, by_language
 from calomel.training.edits.scene import Focus, Scene
 from calomel.training.edits.scenes import scene_of
 from calomel.training.edits.story import Story, read_stories
@@ -331,45 +331,42 @@ def changed_ids(old: Sequence[int], new: Sequence[int]) -> list[bool]:
 _STORY_TRIES: Final = 50
 
 
+# Of the stories, where a language has both: so many are from commits.
+_COMMITS_SHARE: Final = 0.5
+# Of the moments in which nothing is to change any more. Most places of the others are silent already.
+_SILENT_SHARE: Final = 0.5
+
+
 class StorySampler:
-    """Draws stories: a language by its share, whether of commits, then a story, each as often as the other.
+    """Draws stories: a language by its share, whether of commits, then a story, each as often as the other."""
 
-    Args:
-        stories: all of them.
-        shares: of the languages; empty for equal ones.
-        commits: share of those that are commits', where a language has both.
-    """
-
-    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float], commits: float = 0.5) -> None:
-        self._stories: dict[str, tuple[list[Story], list[Story]]] = {}
-        for story in stories:
-            self._stories.setdefault(story.language, ([], []))[story.kind == "commit"].append(story)
-        self._commits = commits
-        self._languages = sorted(
-            language for language in self._stories if not shares or shares.get(language, 0.0) > 0.0
-        )
-        if not self._languages:
-            raise CorpusError(f"there is no story in any of the languages {sorted(shares)}")
-        self._shares = [shares.get(language, 1.0) if shares else 1.0 for language in self._languages]
+    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float]) -> None:
+        self._stories, self._shares = by_language(stories, shares)
+        self._committed = {
+            language: [story for story in each if story.kind == "commit"] for language, each in self._stories.items()
+        }
+        self._told = {
+            language: [story for story in each if story.kind != "commit"] for language, each in self._stories.items()
+        }
 
     def draw(self, rng: random.Random) -> Story:
         """A story."""
-        told, committed = self._stories[rng.choices(self._languages, self._shares)[0]]
-        return rng.choice(committed if not told or (committed and rng.random() < self._commits) else told)
+        language = rng.choices(list(self._stories), self._shares)[0]
+        told, committed = self._told[language], self._committed[language]
+        return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
 
 
 class EditExamples:
     """Examples of edits, drawn."""
 
-    def __init__(self, sampler: StorySampler, maker: EditExampleMaker, silent: float) -> None:
+    def __init__(self, sampler: StorySampler, maker: EditExampleMaker) -> None:
         self._sampler = sampler
         self._maker = maker
-        self._silent = silent
 
     @classmethod
-    def from_file(cls, path: Path, config: TrainConfig, maker: EditExampleMaker) -> EditExamples:
+    def from_file(cls, path: Path, tokenizer: Tokenizer, config: TrainConfig) -> EditExamples:
         """Of the stories in a `.jsonl.zst` made by `calomel edits`."""
-        return cls(StorySampler(read_stories(path), config.languages, config.commits), maker, config.silent_scenes)
+        return cls(StorySampler(read_stories(path), config.languages), EditExampleMaker(tokenizer, config))
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
         """An example of some moment of some story.
@@ -379,7 +376,7 @@ class EditExamples:
         """
         for _ in range(_STORY_TRIES):
             scene = scene_of(self._sampler.draw(rng), rng)
-            if scene is None or (not scene.changes and rng.random() >= self._silent):
+            if scene is None or (not scene.changes and rng.random() >= _SILENT_SHARE):
                 continue
             example = self._maker.make(scene, shape, phase, rng)
             if example is not None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,43 +24,11 @@ from calomel.training.batch import Batch, BatchStream, batches, open_stream, row
 from calomel.training.branch import GROUPS
 from calomel.training.config import BatchShape, TrainConfig, TrainingConfigError
 from calomel.training.documents import DocumentSampler, read_documents, train_tokenizer
-from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker
+from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.loss import LossModel, branch_structure, flex_masks
 from calomel.training.optimizer import make_optimizers, rate_factor
 from calomel.training.process import Interruption, Ranks, keep_freed_memory, own_device, progress_bar
 from calomel.training.state import Counters, exchanged, load_state, save_state
-
-
-def draw_curves(log: Path, image: Path) -> None:
-    """Draw the parts of the loss over rows, training and held-out, from the JSONL `log` as a PNG."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    entries = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    training = [entry for entry in entries if "held_out" not in entry]
-    held_out = [entry for entry in entries if "held_out" in entry]
-    figure, axes = plt.subplots(figsize=(9, 5))
-    for number, group in enumerate((*GROUPS, "edit_causal", "edit_canvas")):
-        for part, style in ((training, "-"), (held_out, "o")):
-            axes.plot(
-                [entry["rows"] / 1e6 for entry in part if group in entry],
-                [entry[group] for entry in part if group in entry],
-                style,
-                color=f"C{number}",
-                markersize=4,
-                linewidth=1,
-                label=group if style == "-" else f"{group}, held out",
-            )
-    axes.set(xlabel="million rows", ylabel="cross-entropy, nats a token", ylim=(0, None))
-    axes.grid(alpha=0.3)
-    axes.legend(ncols=2, fontsize=8)
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=110, bbox_inches="tight", format="png")
-    write_whole(image, drawn.getvalue())
-    plt.close(figure)
-
 
 _LOG_STEPS: Final = 10
 _EVALUATION_BATCHES: Final = 6
@@ -113,23 +79,15 @@ class _Run:
         self.tokenizer = _tokenizer(config, self.console)
         if ranks.first:
             ranks.wait()
-        shape = replace(config.model, vocab_size=self.tokenizer.vocab_size)
-        self.model = Transformer(
-            shape.model_config(
-                mask_token_id=self.tokenizer.mask,
-                end_token_id=self.tokenizer.end,
-                memory=shape.memory(self.tokenizer),
-            )
-        ).to(device)
+        self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
         options = config.optimization
         self.optimizers = make_optimizers(
             self.model, muon_lr=options.muon_lr, adam_lr=options.adam_lr, weight_decay=options.weight_decay
         )
         self.base_rates = [group["lr"] for optimizer in self.optimizers for group in optimizer.param_groups]
-        self.maker = ExampleMaker(self.tokenizer, config)
         self.structures: dict[BatchShape, Tensor] = {
-            each: branch_structure(each, logit_shift=shape.logit_shift).to(device) for each in config.shapes
+            each: branch_structure(each, logit_shift=config.model.logit_shift).to(device) for each in config.shapes
         }
         self.average = (
             [parameter.detach().clone() for parameter in self.model.parameters()] if options.average else None
@@ -237,8 +195,7 @@ class _Run:
         regions = [shape for shape in self.config.shapes if shape.region][-1:]
         found = {"": self._few(sampler, holes)} if holes else {}
         if regions and self.config.held_out_edits is not None:
-            maker = EditExampleMaker(self.tokenizer, self.config)
-            edits = EditExamples.from_file(self.config.held_out_edits, self.config, maker)
+            edits = EditExamples.from_file(self.config.held_out_edits, self.tokenizer, self.config)
             found["edit_"] = self._few(sampler, regions, edits)
         return found
 
@@ -298,8 +255,6 @@ class _Run:
         if not self.ranks.first:
             return
         save_state(self.out, self.model, self.optimizers, counters, self.average)
-        if (self.out / "log.jsonl").exists() and find_spec("matplotlib"):
-            draw_curves(self.out / "log.jsonl", self.out / "curves.png")
         self._export(self.out / "checkpoint")
         if self.average is not None:
             with exchanged(self.model, self.average):

@@ -256,8 +256,9 @@ def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info
     repositories = load_repositories(config.repositories) if config.repositories else ()
     config.out.mkdir(parents=True, exist_ok=True)
     build = _Build(config, report)
-    sources: list[Package | Repository] = sorted(packages, key=lambda package: not package.held_out)
-    for source in [*sources, *repositories]:
+    held_out_first = sorted(packages, key=lambda package: not package.held_out)
+    sources: tuple[Package | Repository, ...] = (*held_out_first, *repositories)
+    for source in sources:
         build.add(source)
     summary = build.write()
     for line in summary_lines(summary):

@@ -100,8 +100,13 @@ _KINDS: Final = {
     "go": ("function_declaration", "method_declaration", "method_elem", "func_literal"),
     "rust": ("function_item", "function_signature_item", "closure_expression"),
 }
-_SCRIPT_METHODS: Final = ("method_definition", "method_signature", "abstract_method_signature")
-Role = Literal["plain", "self", "rest", "marker", "pattern"]
+_METHODS: Final = (
+    "method_definition", "method_signature", "abstract_method_signature", "method_declaration", "method_elem",
+)  # fmt: skip
+_OWNERS: Final = (
+    "class_definition", "class_declaration", "abstract_class_declaration", "class", "impl_item", "trait_item",
+)  # fmt: skip
+Role = Literal["plain", "self", "rest", "pattern"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +115,10 @@ class Parameter:
 
     Attributes:
         node: the whole of it (of Go's `a, b int`, the declaration of both).
-        role: "self" for the receiver, "rest" for a variable number, "marker" for Python's `*` and `/`, "pattern" for
-            what is taken apart at once or has no name.
+        role: "self" for the receiver, "rest" for a variable number and Python's `*` and `/`, "pattern" for what is
+            taken apart at once or has no name.
         name: "" unless it is a plain name.
         name_node, type, default: their nodes, where they are written.
-        item: which item of the list it stands in.
         grouped: whether it shares its type with another one.
     """
 
@@ -124,7 +128,6 @@ class Parameter:
     name_node: Node | None
     type: Node | None
     default: Node | None
-    item: int
     grouped: bool = False
 
 
@@ -178,137 +181,71 @@ def enclosing(source: Source, node: Node) -> Function | None:
 
 
 def _function(source: Source, node: Node) -> Function:
-    name_node = node.child_by_field_name("name")
-    parent = node.parent
-    method, owner = False, ""
-    if source.language == "python":
-        owner = _python_class(source, node)
-        method = bool(owner)
-    elif source.language in ("typescript", "javascript"):
-        method = node.type in _SCRIPT_METHODS
-        if node.type == "arrow_function" or (node.type == "function_expression" and name_node is None):
-            name_node = None
-            if parent is not None and parent.type in ("variable_declarator", "public_field_definition"):
-                name_node = parent.child_by_field_name("name")
-                method = parent.type == "public_field_definition"
-        body = parent if parent is not None and parent.type == "class_body" else None
-        if method and body is not None and body.parent is not None:
-            owner = _text(source, body.parent.child_by_field_name("name"))
-    elif source.language == "go":
-        method = node.type in ("method_declaration", "method_elem")
-    elif source.language == "rust" and parent is not None and parent.parent is not None:
-        around = parent.parent
-        if around.type in ("impl_item", "trait_item"):
-            method = True
-            named = around.child_by_field_name("type") or around.child_by_field_name("name")
-            owner = _text(source, named).split("<")[0]
-    brackets = node.child_by_field_name("parameters")
+    name_node, parent = node.child_by_field_name("name"), node.parent
+    owner = _owner(source, node)
+    method = bool(owner) or node.type in _METHODS
+    if name_node is None and parent is not None and parent.type in ("variable_declarator", "public_field_definition"):
+        name_node = parent.child_by_field_name("name")
+        method = parent.type == "public_field_definition"
     if name_node is not None and name_node.type not in ("identifier", "property_identifier", "field_identifier"):
         name_node = None
+    brackets = node.child_by_field_name("parameters")
     found = None if brackets is None else listing(source, brackets)
-    parameters = () if brackets is None or found is None else _parameters(source, brackets, method)
-    returns = node.child_by_field_name("return_type") or node.child_by_field_name("result")
     return Function(
         node,
         _text(source, name_node),
         name_node,
         found,
-        parameters,
-        returns,
+        () if brackets is None or found is None else _parameters(source, brackets, method=method),
+        node.child_by_field_name("return_type") or node.child_by_field_name("result"),
         node.child_by_field_name("body"),
         method,
         owner,
     )
 
 
-def _python_class(source: Source, node: Node) -> str:
-    parent = node.parent
-    if parent is not None and parent.type == "decorated_definition":
-        parent = parent.parent
-    if parent is None or parent.parent is None or parent.parent.type != "class_definition":
+def _owner(source: Source, node: Node) -> str:
+    """The name of the class or type in whose body a function stands."""
+    body = node.parent
+    if body is not None and body.type == "decorated_definition":
+        body = body.parent
+    around = None if body is None else body.parent
+    if around is None or around.type not in _OWNERS:
         return ""
-    return _text(source, parent.parent.child_by_field_name("name"))
+    named = around.child_by_field_name("name") or around.child_by_field_name("type")
+    return _text(source, named).split("<")[0]
 
 
 def _text(source: Source, node: Node | None) -> str:
     return "" if node is None else source.slice(node)
 
 
-def _parameters(source: Source, brackets: Node, method: bool) -> tuple[Parameter, ...]:  # noqa: FBT001
+# What the kinds of nodes are called that stand for any number of arguments.
+_REST: Final = ("separator", "splat", "rest", "variadic")
+
+
+def _parameters(source: Source, brackets: Node, *, method: bool) -> tuple[Parameter, ...]:
     found: list[Parameter] = []
-    item = 0
-    for child in brackets.children[1:-1]:
-        if child.type == ",":
-            item += 1
-        elif source.language == "python":
-            found.append(_python(source, child, item, first=method and not found))
-        elif source.language == "go":
-            found.extend(_go(source, child, item))
-        elif source.language == "rust":
-            if child.type != "attribute_item":
-                found.append(_rust(source, child, item))
-        else:
-            found.append(_script(source, child, item))
+    for node in brackets.named_children:
+        if node.type == "attribute_item":
+            continue
+        kind = node.child_by_field_name("type")
+        if kind is not None and kind.type == "type_annotation":
+            kind = kind.named_children[0]
+        default = node.child_by_field_name("value") or node.child_by_field_name("right")
+        names = node.children_by_field_name("name")
+        written = node.child_by_field_name("pattern") or node.child_by_field_name("left") or node
+        if node.type == "typed_parameter":
+            written = node.children[0]
+        for each in names or [written]:
+            name = source.slice(each) if each.type == "identifier" else ""
+            role: Role = "plain" if name else "pattern"
+            if any(part in f"{node.type} {each.type}" for part in _REST):
+                role, name = "rest", ""
+            elif each.type in ("this", "self_parameter") or (method and not found and name in ("self", "cls")):
+                role = "self"
+            found.append(Parameter(node, role, name, each if name else None, kind, default, len(names) > 1))
     return tuple(found)
-
-
-def _python(source: Source, node: Node, item: int, *, first: bool) -> Parameter:
-    name = node if node.type == "identifier" else node.child_by_field_name("name")
-    if node.type == "typed_parameter" and node.children[0].type == "identifier":
-        name = node.children[0]
-    role: Role = "plain"
-    if node.type.endswith("separator"):
-        role, name = "marker", None
-    elif name is None or name.type != "identifier":
-        role, name = "rest", None
-    elif first and source.slice(name) in ("self", "cls"):
-        role = "self"
-    return Parameter(
-        node,
-        role,
-        _text(source, name),
-        name,
-        node.child_by_field_name("type"),
-        node.child_by_field_name("value"),
-        item,
-    )
-
-
-def _script(source: Source, node: Node, item: int) -> Parameter:
-    pattern = node.child_by_field_name("pattern") or node.child_by_field_name("left") or node
-    annotation = node.child_by_field_name("type")
-    kind = annotation.named_children[0] if annotation is not None and annotation.named_children else None
-    value = node.child_by_field_name("value") or node.child_by_field_name("right")
-    role: Role = "plain" if pattern.type == "identifier" else "pattern"
-    if pattern.type == "rest_pattern":
-        role = "rest"
-    elif pattern.type == "this":
-        role = "self"
-    name = pattern if role == "plain" else None
-    return Parameter(node, role, _text(source, name), name, kind, value, item)
-
-
-def _go(source: Source, node: Node, item: int) -> list[Parameter]:
-    names = node.children_by_field_name("name")
-    kind = node.child_by_field_name("type")
-    if node.type == "variadic_parameter_declaration":
-        return [Parameter(node, "rest", "", None, kind, None, item)]
-    if not names:
-        return [Parameter(node, "pattern", "", None, kind, None, item)]
-    return [
-        Parameter(node, "plain", source.slice(name), name, kind, None, item, grouped=len(names) > 1) for name in names
-    ]
-
-
-def _rust(source: Source, node: Node, item: int) -> Parameter:
-    pattern = node.child_by_field_name("pattern") if node.type == "parameter" else node
-    role: Role = "plain" if pattern is not None and pattern.type == "identifier" else "pattern"
-    if node.type == "self_parameter":
-        role = "self"
-    elif node.type == "variadic_parameter":
-        role = "rest"
-    name = pattern if role == "plain" else None
-    return Parameter(node, role, _text(source, name), name, node.child_by_field_name("type"), None, item)
 
 
 _CALLS: Final = ("call", "call_expression", "new_expression")
@@ -400,35 +337,34 @@ def call_sites(source: Source, function: Function) -> tuple[Call, ...] | None:
         return _constructions(source, function)
     if is_promised(function) or name.startswith("__"):
         return None
-    by_place = {call.name.start_byte: call for call in calls(source).get(name, ())}
-    qualified = source.language == "rust" and bool(function.owner)
-    own = qualified and all(each.role != "self" for each in function.parameters)
-    if not own and sum(each.name == name for each in functions(source)) > 1:
+    if sum(each.name == name for each in functions(source)) > 1:
         return None
+    by_place = {call.name.start_byte: call for call in calls(source).get(name, ())}
     sites = []
     for node in source.identifiers(name):
-        if node == function.name_node:
-            continue
         call = by_place.get(node.start_byte)
-        means = _harmless(node, function) if call is None else _means(source, call, function, qualified=qualified)
-        if means is None:
+        if node == function.name_node or _means_other(node, call, function):
+            continue
+        if call is None or not _means(source, call, function):
             return None
-        if means and call is not None:
-            sites.append(call)
+        sites.append(call)
     return tuple(sites)
 
 
-def _means(source: Source, call: Call, function: Function, *, qualified: bool) -> bool | None:
-    """Whether a call of that name is one of this function; None where that cannot be told."""
-    if qualified and call.receiver in (function.owner, "Self"):
-        return call.receiver != "Self" or _impl(source, call.name) == function.owner
-    if not call.receiver:
-        if not function.method:
-            return True
-        return False if source.language == "rust" else None
-    if function.method and not (qualified and _is_path(call)):
-        return is_own(source, call) or None
-    return False
+def _means_other(node: Node, call: Call | None, function: Function) -> bool:
+    """Whether a place of the name needs nothing when the function changes."""
+    if call is not None:
+        return bool(call.receiver) and not function.method
+    parent = node.parent
+    if parent is not None and parent.type in _MENTIONS:
+        return parent.child_by_field_name("value") != node
+    return is_member(node) and not function.method
+
+
+def _means(source: Source, call: Call, function: Function) -> bool:
+    """Whether a call of the name is believed to be one of the function."""
+    through_type = source.language == "rust" and call.receiver in (function.owner, "Self")
+    return not function.method or through_type or is_own(source, call)
 
 
 def is_promised(function: Function) -> bool:
@@ -453,22 +389,9 @@ def is_own(source: Source, call: Call) -> bool:
     return around is None or around.name != name
 
 
-def _is_path(call: Call) -> bool:
-    parent = call.name.parent
-    return parent is not None and parent.type == "scoped_identifier"
-
-
 def _is_type(receiver: str) -> bool:
     """Whether a method is called through its type, so that the receiver is an argument."""
     return receiver[:1].isupper() and receiver.isidentifier() and not receiver.isupper()
-
-
-def _impl(source: Source, node: Node) -> str:
-    around: Node | None = node
-    while around is not None and around.type not in ("impl_item", "trait_item"):
-        around = around.parent
-    named = None if around is None else around.child_by_field_name("type") or around.child_by_field_name("name")
-    return "" if named is None else source.slice(named).split("<")[0]
 
 
 def _constructions(source: Source, function: Function) -> tuple[Call, ...] | None:
@@ -486,17 +409,6 @@ def _constructions(source: Source, function: Function) -> tuple[Call, ...] | Non
             if node.parent.type != "argument_list" or (above is not None and above.type == "class_definition"):
                 return None
     return tuple(call for call in calls(source).get(function.owner, ()) if not call.receiver)
-
-
-def _harmless(node: Node, function: Function) -> bool | None:
-    """True where a name that is not called needs nothing; None where it hands the function around."""
-    parent = node.parent
-    if parent is None:
-        return None
-    if parent.type in _MENTIONS:
-        value = parent.child_by_field_name("value")
-        return value is None or value != node or None
-    return (is_member(node) and not function.method) or None
 
 
 def is_member(node: Node) -> bool:

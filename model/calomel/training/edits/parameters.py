@@ -74,7 +74,7 @@ def parameter_added(source: Source, rng: random.Random) -> Story | None:
     found = [each for each in functions(source) if each.name and each.list is not None]
     rng.shuffle(found)
     for function in found:
-        if any(each.role in ("rest", "marker") or each.grouped for each in function.parameters):
+        if any(each.role == "rest" or each.grouped for each in function.parameters):
             continue
         sites = call_sites(source, function)
         if sites and len(sites) <= _MOST_CALLS and not any(spreads(call) for call in sites):

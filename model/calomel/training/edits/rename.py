@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -124,13 +123,8 @@ class _Name:
     member: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A name that can be changed: where it is defined, and every place that has to follow."""
-
-    role: Role
-    definition: Node
-    uses: tuple[Node, ...]
+# Where a name is defined, and every place that has to follow.
+_Target = tuple[_Name, tuple[Node, ...]]
 
 
 def rename(source: Source, rng: random.Random) -> Story | None:
@@ -139,7 +133,7 @@ def rename(source: Source, rng: random.Random) -> Story | None:
     Languages: Python, TypeScript, JavaScript, Go, Rust.
     """
     for target in _targets(source, rng):
-        new = _other_name(source, rng, target)
+        new = _other_name(source, rng, target[0])
         story = None if new is None else story_of("rename", source, _edits(source, target, new))
         if story is not None:
             return story
@@ -149,7 +143,7 @@ def rename(source: Source, rng: random.Random) -> Story | None:
 def typo_fixed(source: Source, rng: random.Random) -> Story | None:
     """Put a misspelt name right, where it is defined and wherever it is used; languages as for `rename`."""
     for target in _targets(source, rng):
-        wrong = misspelt(source.slice(target.definition), rng)
+        wrong = misspelt(source.slice(target[0].node), rng)
         if wrong is None or wrong.lower() in source.text.lower():
             continue
         story = story_of("typo_fixed", source, _edits(source, target, wrong))
@@ -167,20 +161,20 @@ def _targets(source: Source, rng: random.Random) -> Iterator[_Target]:
         del sorts[place], weights[place]
         names = list(sort(source))
         rng.shuffle(names)
-        targets = (_Target(each.role, each.node, uses) for each in names if (uses := _uses(source, each)))
-        for target in islice(targets, _TRIES):
-            nodes = (target.definition, *target.uses)
+        targets = ((name, uses) for name in names if (uses := _uses(source, name)))
+        for name, uses in islice(targets, _TRIES):
+            nodes = (name.node, *uses)
             reach = max(node.end_byte for node in nodes) - min(node.start_byte for node in nodes)
             if len(nodes) <= _MOST_USES and reach <= REACH:
-                yield target
+                yield name, uses
 
 
-def _other_name(source: Source, rng: random.Random, target: _Target) -> str | None:
-    old = source.slice(target.definition)
+def _other_name(source: Source, rng: random.Random, name: _Name) -> str | None:
+    old = source.slice(name.node)
     camel = source.language not in ("python", "rust")
-    start, end = source.span(target.definition)
+    start, end = source.span(name.node)
     near = source.text[source.line_start(start) : start] + source.text[end : end + 60].split("\n")[0]
-    new = new_name(old, rng, source.names, language=source.language, role=target.role, camel=camel, near=near)
+    new = new_name(old, rng, source.names, language=source.language, role=name.role, camel=camel, near=near)
     if new is not None and source.language == "go" and old[:1].isupper() != new[:1].isupper():
         return None
     return new
@@ -188,30 +182,12 @@ def _other_name(source: Source, rng: random.Random, target: _Target) -> str | No
 
 def _edits(source: Source, target: _Target, new: str) -> list[Change]:
     """The definition first, then every use, from top to bottom."""
-    old, nodes = source.slice(target.definition), (target.definition, *target.uses)
-    definition, *uses = [_edit(source, node, old, new) for node in nodes]
-    return [definition, *sorted([*uses, *_in_strings(source, nodes, old, new)], key=lambda edit: edit.start)]
-
-
-def _edit(source: Source, node: Node, old: str, new: str) -> Change:
-    start, end = source.span(node)
-    if is_shorthand(node):
-        return Change(start, end, f"{old}: {new}")
-    return Change(start, end, new)
-
-
-def _in_strings(source: Source, nodes: tuple[Node, ...], old: str, new: str) -> list[Change]:
-    """What Rust's format strings say of a variable (`"{name}"`), between the first use and the last."""
-    if source.language != "rust" or "{" + old not in source.text:
-        return []
-    found = []
-    low, high = min(node.start_byte for node in nodes), max(node.end_byte for node in nodes)
-    for node in source.walk("string_literal"):
-        if low < node.start_byte < high + 200 and node.parent is not None and node.parent.type == "token_tree":
-            start = source.offset(node.start_byte)
-            for match in re.finditer(r"\{" + re.escape(old) + r"(?=[:}])", source.slice(node)):
-                found.append(Change(start + match.start() + 1, start + match.end(), new))  # noqa: PERF401
-    return found
+    name, uses = target
+    old = source.slice(name.node)
+    changes = [
+        Change(*source.span(node), f"{old}: {new}" if is_shorthand(node) else new) for node in (name.node, *uses)
+    ]
+    return [changes[0], *sorted(changes[1:], key=lambda change: change.start)]
 
 
 def _functions(source: Source) -> Iterator[_Name]:
@@ -273,14 +249,13 @@ def _uses(source: Source, name: _Name) -> tuple[Node, ...]:
         known = {"use", "member"} if source.language == "rust" else {"use"}
         alone = len(functions_so_called) == (name.role == "function") or source.language == "rust"
         return tuple(node for node, _ in others) if alone and {role for _, role in others} <= known else ()
-    definitions = [each.name_node for each in functions_so_called]
-    if text in COMMON or (definitions and name.role != "function"):
+    if text in COMMON or len(functions_so_called) != (name.role == "function"):
         return ()
     keys = ("member",) if source.language == "python" else ("member", "key")
-    followed = [node for node, role in others if role in keys or node in definitions]
-    left = [(node, role) for node, role in others if node not in followed]
-    unclear = any(role == "outside" or is_shorthand(node) or node.type in _UNCLEAR for node, role in left)
-    return () if unclear or (left and name.role == "function") else tuple(followed)
+    left = [node for node, role in others if role not in keys]
+    unclear = any(role_of(node) == "outside" or is_shorthand(node) or node.type in _UNCLEAR for node in left)
+    followed = tuple(node for node, role in others if role in keys)
+    return () if unclear or (left and name.role == "function") else followed
 
 
 def _uses_in(source: Source, name: _Name, scope: Function, others: list[tuple[Node, Place]]) -> tuple[Node, ...]:
@@ -289,24 +264,11 @@ def _uses_in(source: Source, name: _Name, scope: Function, others: list[tuple[No
     if text in ("_", "self", "cls", "this") or text.startswith("__"):
         return ()
     inside = [each for each in others if scope.node.start_byte <= each[0].start_byte < scope.node.end_byte]
-    uses = [node for node, role in inside if role in ("use", "declared")]
+    uses = tuple(node for node, role in inside if role in ("use", "declared"))
     if any(role == "outside" or node.type == _SHORT_PATTERN for node, role in inside):
         return ()
-    if any(node.start_byte < name.node.start_byte for node in uses):
+    # Callers may name a parameter, and Rust's format strings a variable.
+    named = any(role == "keyword" for node, role in others if (node, role) not in inside)
+    if named or (source.language == "rust" and "{" + text in source.slice(scope.node)):
         return ()
-    return (*uses, *(_keywords(source, name.node, scope, text) if source.language == "python" else ()))
-
-
-def _keywords(source: Source, definition: Node, function: Function, name: str) -> list[Node]:
-    """Where callers give a parameter by its name."""
-    if not any(each.name_node == definition for each in function.parameters):
-        return []
-    found = []
-    called = function.owner if function.name == "__init__" else function.name
-    for call in calls(source).get(called, ()):
-        brackets = call.node.child_by_field_name("arguments")
-        for argument in brackets.named_children if brackets is not None else ():
-            key = argument.child_by_field_name("name") if argument.type == "keyword_argument" else None
-            if key is not None and source.slice(key) == name:
-                found.append(key)
-    return found
+    return () if any(node.start_byte < name.node.start_byte for node in uses) else uses
