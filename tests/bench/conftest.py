@@ -50,6 +50,12 @@ func (queue *Queue) Length() int {
 """
 
 
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Journals of a test are its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def files() -> tuple[HeldoutFile, ...]:
     sources = (("python", "py", PYTHON), ("go", "go", GO))

@@ -7,9 +7,5 @@ import re
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
 
-class PlainMeasure:
-    def count(self, text: str) -> int:
-        return len(_PIECE.findall(text))
-
-    def boundary(self, text: str) -> int:
-        return max((piece.start() for piece in _PIECE.finditer(text)), default=0)
+def count(text: str) -> int:
+    return len(_PIECE.findall(text))

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.bench.measure import PlainMeasure
+from tests.bench.measure import count
 
 from calomel.bench.holes import REST_OF_LINE
-from calomel.bench.infill import Attempt, ModelAnswerer, matches
-from calomel.bench.model import Contender, OpenModel
+from calomel.bench.infill import matches
+from calomel.bench.model import Attempt, Contender, OpenModel
 from calomel.engine import Engine, Result
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.report.heldout import Hole
@@ -18,8 +18,8 @@ from calomel.suggest.fill import Fill, FillRequest
 from calomel.suggest.filler import Filler
 
 
-def hole(answer: str, suffix: str = "", *, first_line_only: bool = False) -> Hole:
-    return Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer, first_line_only=first_line_only)
+def hole(answer: str, suffix: str = "") -> Hole:
+    return Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer)
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FakeFiller:
 
     def fill(self, request: FillRequest) -> Fill:
         self.requests.append(request)
-        tokens = PlainMeasure().count(self.text)
+        tokens = count(self.text)
         result = Result(
             ids=(1,) * tokens,
             log_probs=(0.0,) * tokens,
@@ -49,17 +49,15 @@ class FakeFiller:
         return Fill(self.text, "stop", 1.0, 20, tokens, 16, 2, 3, 0.75, result)
 
 
-def answerer(filler: FakeFiller, clock: Callable[[], float]) -> ModelAnswerer:
-    model = OpenModel(
-        Path(), "hash", cast("Engine", None), cast("Tokenizer", None), cast("Filler", filler), PlainMeasure()
-    )
-    return ModelAnswerer(model, clock)
+def model(filler: FakeFiller, clock: Callable[[], float]) -> OpenModel:
+    return OpenModel(Path(), "hash", cast("Engine", None), cast("Tokenizer", None), cast("Filler", filler), clock)
 
 
 def test_an_attempt_counts_its_tokens_and_the_end_token(clock: Callable[[], float]) -> None:
     filler = FakeFiller("a + b", -0.1)
-    attempt = answerer(filler, clock).attempt(hole("a + b"), Contender("fixed:2@4", "fixed:2", 4))
-    assert attempt == Attempt("a + b", kept_tokens=6, forwards=3, milliseconds=1000.0, finish_reason="stop")
+    attempt = model(filler, clock).attempt(hole("a + b"), Contender("fixed:2@4", "fixed:2", 4))
+    assert attempt == Attempt("a + b", 6, 3, 1000.0, prefill_milliseconds=500.0, prompt_tokens=20, cached_tokens=16)
+    assert not filler.requests[0].recall
     assert (filler.requests[0].policy, filler.requests[0].max_steps, filler.requests[0].max_tokens) == (
         "fixed:2",
         4,
@@ -68,23 +66,7 @@ def test_an_attempt_counts_its_tokens_and_the_end_token(clock: Callable[[], floa
 
 
 def test_an_answer_without_end_token_counts_its_own_tokens_only(clock: Callable[[], float]) -> None:
-    assert answerer(FakeFiller("a + b", None), clock).attempt(hole("a"), Contender("default")).kept_tokens == 5
-
-
-@pytest.mark.parametrize(
-    ("text", "kept_text", "kept_tokens"), [("a\nb\nc", "a\n", 2), ("a\n", "a\n", 3), ("a", "a\n", 2)]
-)
-def test_a_single_line_is_cut_and_what_is_cut_off_is_not_kept(
-    text: str, kept_text: str, kept_tokens: int, clock: Callable[[], float]
-) -> None:
-    attempt = answerer(FakeFiller(text, -0.1), clock).attempt(hole("a\n", first_line_only=True), Contender("default"))
-    assert (attempt.text, attempt.kept_tokens) == (kept_text, kept_tokens)
-
-
-def test_priming_tells_what_the_prefill_took(clock: Callable[[], float]) -> None:
-    filler = FakeFiller("a", None)
-    assert answerer(filler, clock).prime(hole("a")) == 500.0
-    assert filler.requests[0].max_tokens == 1
+    assert model(FakeFiller("a + b", None), clock).attempt(hole("a"), Contender("default")).kept_tokens == 5
 
 
 @pytest.mark.parametrize(
@@ -119,7 +101,3 @@ def test_a_contender_is_a_policy_and_its_steps(text: str, contender: Contender) 
 def test_steps_that_are_no_number_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="number of steps"):
         Contender.parse(text)
-
-
-def test_an_option_for_steps_goes_before_the_policys_own() -> None:
-    assert Contender.chosen("fixed:2@4", 8) == Contender("fixed:2@8", "fixed:2", 8)

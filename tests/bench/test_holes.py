@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.bench.measure import PlainMeasure
+from tests.bench.measure import count
 
 from calomel.bench.holes import (
     INSIDE_INDENT,
@@ -12,7 +12,6 @@ from calomel.bench.holes import (
     KINDS,
     REST_OF_LINE,
     SEVERAL_LINES,
-    TOKEN_ALIGNED,
     make_holes,
 )
 from calomel.report.heldout import HeldoutFile, Hole
@@ -21,7 +20,7 @@ Files = tuple[HeldoutFile, ...]
 
 
 def holes(files: Files, kind: str | None = None, seed: int = 1, per_kind: int = 40) -> list[Hole]:
-    made = make_holes(files, PlainMeasure(), per_kind=per_kind, seed=seed)
+    made = make_holes(files, count, per_kind=per_kind, seed=seed)
     return [hole for hole in made if kind in {None, hole.row}]
 
 
@@ -37,18 +36,18 @@ def test_prefix_answer_and_suffix_are_the_file(files: Files) -> None:
 
 def test_every_kind_and_language_gets_its_share(files: Files) -> None:
     counts = Counter((hole.row, hole.language) for hole in holes(files))
-    assert counts == {(kind, language): 20 for kind in (*KINDS, TOKEN_ALIGNED) for language in ("go", "python")}
+    assert counts == {(kind, language): 20 for kind in KINDS for language in ("go", "python")}
 
 
 def test_the_beginning_of_a_run_holds_all_kinds_and_languages(files: Files) -> None:
-    beginning = holes(files)[: 2 * (len(KINDS) + 1)]
+    beginning = holes(files)[: 2 * len(KINDS)]
     assert len({(hole.row, hole.language) for hole in beginning}) == len(beginning)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_answer_shows_something_and_is_short(files: Files, kind: str) -> None:
     most = 96 if kind == SEVERAL_LINES else 24
-    assert all(hole.answer.strip() and PlainMeasure().count(hole.answer) <= most for hole in holes(files, kind))
+    assert all(hole.answer.strip() and count(hole.answer) <= most for hole in holes(files, kind))
 
 
 def test_rest_of_line_starts_behind_something_and_ends_with_the_line(files: Files) -> None:
@@ -61,12 +60,6 @@ def test_rest_of_line_starts_behind_something_and_ends_with_the_line(files: File
 def test_some_cursors_stand_inside_words(files: Files) -> None:
     inside = [hole for hole in holes(files, REST_OF_LINE) if hole.prefix[-1].isalnum() and hole.answer[0].isalnum()]
     assert 0 < len(inside) < len(holes(files, REST_OF_LINE))
-
-
-def test_aligned_cursors_never_stand_inside_words(files: Files) -> None:
-    aligned = holes(files, TOKEN_ALIGNED)
-    assert aligned
-    assert not [hole for hole in aligned if hole.prefix[-1].isalnum() and hole.answer[0].isalnum()]
 
 
 def test_inside_line_leaves_visible_text_on_both_sides(files: Files) -> None:
@@ -96,6 +89,6 @@ def test_several_lines_are_two_to_four_and_begin_in_both_ways(files: Files) -> N
 
 def test_lines_that_nobody_typed_are_left_alone() -> None:
     text = "x = 1\n" + "y = " + "+".join(["value"] * 100) + "\nz = 3\n"
-    made = make_holes((HeldoutFile("p", "a.py", "python", text),), PlainMeasure(), per_kind=30, seed=1)
+    made = make_holes((HeldoutFile("p", "a.py", "python", text),), count, per_kind=30, seed=1)
     assert made
     assert not [hole for hole in made if "value" in hole.answer]

@@ -7,10 +7,8 @@ from calomel.bench.infill import InfillOptions, run_infill
 from calomel.bench.speed import SpeedOptions, run_speed
 
 
-def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path, tmp_path: Path) -> None:
-    options = InfillOptions(
-        model=checkpoint, threads=1, heldout=heldout, cache=tmp_path, holes_per_kind=2, human_eval=False
-    )
+def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
+    options = InfillOptions(model=checkpoint, threads=1, heldout=heldout, holes_per_kind=2)
     flat = run_infill(options).flat
     assert [flat[f"{kind}.exact_match_n"] for kind in KINDS] == [2] * 5
     assert [flat[f"{kind}.exact_match_left_to_right_n"] for kind in KINDS] == [2] * 5
@@ -18,12 +16,11 @@ def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path
     assert flat["tokens_per_forward_left_to_right"] == 1.0
 
 
-def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path, tmp_path: Path) -> None:
+def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
     options = SpeedOptions(
         model=checkpoint,
         threads=1,
         heldout=heldout,
-        cache=tmp_path,
         contexts=(128, 2048),
         answers=(8,),
         cases=2,

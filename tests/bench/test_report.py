@@ -26,7 +26,11 @@ PROVENANCE = Provenance("calomel bench infill", "abc", dirty=True, machine=MACHI
 def report(*, loaded: bool = False) -> Report:
     table = Table("Rows", ("row", "n"), (("a|b", "3"),))
     return Report(
-        "bench infill", {"loaded": loaded, "rest_of_line.exact_match": 0.5}, (table,), ("A note.",), PROVENANCE
+        "bench infill",
+        {"loaded": loaded, "rest_of_line.exact_match": 0.5},
+        (table,),
+        ("A note.",),
+        provenance=PROVENANCE,
     )
 
 

@@ -160,7 +160,8 @@ def model(tmp_path: Path) -> Path:
 def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_path: Path) -> None:
     one = written(tmp_path / "one.jsonl", [*drawn(30), sample(99, "accepted", filters=("unbalanced",), judged_ms=0.5)])
     two = written(tmp_path / "two.jsonl", drawn(20, seed=2))
-    report = run_selectivity(SelectivityOptions((one, two), model, json=tmp_path / "r.json", results=tmp_path / "out"))
+    report = run_selectivity(SelectivityOptions((one, two), model))
+    report.write(json_path=tmp_path / "r.json", results=tmp_path / "out")
     flat = json.loads((tmp_path / "r.json").read_text())
     assert (flat["one.questions"], flat["one.candidates"], flat["two.candidates"]) == (31, 31, 20)
     assert (flat["one.judging_ms_p50"], flat["two.judging_ms_p50"]) == (0.5, None)

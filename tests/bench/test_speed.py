@@ -3,14 +3,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 
 import pytest
-from tests.bench.measure import PlainMeasure
+from tests.bench.measure import count
 
 from calomel.bench.holes import Cell, as_run, before_keystroke, cell_holes
-from calomel.bench.model import LEFT_TO_RIGHT, Contender
-from calomel.bench.speed import SpeedOptions, Subject, Timing, measure_speed, plan_rounds
+from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
+from calomel.bench.speed import SpeedOptions, Subject, measure_speed, plan_rounds
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole
 from calomel.report.running import Progress
 
@@ -24,30 +23,30 @@ class Stopwatch:
     asked: list[tuple[str, int]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
 
-    def __call__(self, hole: Hole, contender: Contender, context: int) -> Timing:
+    def __call__(self, hole: Hole, contender: Contender, context: int) -> Attempt:
         self.asked.append((contender.name, context))
         causal = contender.name == LEFT_TO_RIGHT
         cold = (hole.path or "") not in self.known
         self.known.add(hole.path or "")
         time = 10.0 * hole.max_tokens if causal else 40.0
-        return Timing(
+        return Attempt(
+            text="",
             milliseconds=time + 1000.0 * cold,
             kept_tokens=hole.max_tokens,
             forwards=hole.max_tokens if causal else 4,
             prompt_tokens=context,
             cached_tokens=0 if cold else context - 8,
-            denoise_milliseconds=time,
         )
 
 
 @pytest.fixture
-def options(tmp_path: Path) -> SpeedOptions:
-    return SpeedOptions(contexts=(64, 128), answers=(8, 32), cases=3, cache=tmp_path / "cache", command="speed")
+def options() -> SpeedOptions:
+    return SpeedOptions(contexts=(64, 128), answers=(8, 32), cases=3)
 
 
 @pytest.fixture
 def subject() -> Subject:
-    return Subject(Stopwatch(), PlainMeasure(), "w", positions=1024)
+    return Subject(Stopwatch(), count, "w", positions=1024)
 
 
 @pytest.fixture
@@ -82,16 +81,6 @@ def test_contexts_beyond_the_models_positions_are_left_out_and_said_so(
     assert "128.32.warm_p50_ms" not in report.flat
 
 
-def test_a_second_run_asks_nothing_again(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    first = measure_speed(options, subject, long_files, progress)
-    again = Stopwatch()
-    second = measure_speed(options, replace(subject, ask=again), long_files, progress)
-    assert again.asked == []
-    assert second.flat["64.8.warm_p50_ms"] == first.flat["64.8.warm_p50_ms"]
-
-
 def test_no_time_leaves_everything_out(
     options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
 ) -> None:
@@ -108,15 +97,15 @@ def test_rounds_go_over_all_cells_and_long_ones_last() -> None:
     assert plan == [short, other, short, other, long]
 
 
-def first_holes(cell: Cell, files: Files, count: int = 5) -> list[Hole]:
-    made: Iterator[Hole] = cell_holes(cell, files, PlainMeasure(), seed=1)
-    return list(islice(made, count))
+def first_holes(cell: Cell, files: Files, number: int = 5) -> list[Hole]:
+    made: Iterator[Hole] = cell_holes(cell, files, count, seed=1)
+    return list(islice(made, number))
 
 
 def test_holes_have_the_stated_answer_and_fill_the_context(long_files: Files) -> None:
     for hole in first_holes(Cell(400, 16), long_files):
-        assert PlainMeasure().count(hole.answer) == 16
-        assert 400 <= PlainMeasure().count(hole.prefix) <= 450
+        assert count(hole.answer) == 16
+        assert 400 <= count(hole.prefix) <= 450
         assert hole.max_tokens == 16
 
 
@@ -148,5 +137,5 @@ def test_contenders_take_turns_at_being_first(
     options: SpeedOptions, long_files: Files, progress: Progress, clock: Callable[[], float]
 ) -> None:
     watch = Stopwatch()
-    measure_speed(options, Subject(watch, PlainMeasure(), "w", positions=1024), long_files, progress)
+    measure_speed(options, Subject(watch, count, "w", positions=1024), long_files, progress)
     assert [name for name, _ in watch.asked[::4]] == ["policy", LEFT_TO_RIGHT] * 6

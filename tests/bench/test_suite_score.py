@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,9 +78,3 @@ def test_always_silent_scores_0_and_one_kind_of_cases_alone_has_no_score(cases: 
 def test_a_folder_without_scenarios_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match=r"has no \*\.txtar file"):
         read_suite(tmp_path)
-
-
-def test_a_model_that_fills_is_asked_at_the_place_for_it(cases: dict[str, Case]) -> None:
-    case = cases["01-rename"]
-    assert case.fill_offset == case.offset
-    assert replace(case, scenario=replace(case.scenario, fill_place=case.scenario.places[0])).fill_offset == case.offset

@@ -22,6 +22,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.asked: list[object] = []
+        self.written: tuple[Path | None, Path | None] = (None, None)
 
     def __call__(self, options: object) -> Bench:
         self.asked.append(options)
@@ -29,6 +30,9 @@ class Bench:
 
     def to_markdown(self) -> str:
         return "# page"
+
+    def write(self, *, json_path: Path | None, results: Path | None) -> None:
+        self.written = json_path, results
 
 
 @pytest.fixture
@@ -40,17 +44,17 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_options_reach_the_quality_bench(run: Run, bench: Bench) -> None:
-    result = run(
-        "bench", "infill", "--quick", "--policies", "default,verified", "--json", "out.json", "--no-human-eval"
-    )
-    expected = InfillOptions(quick=True, policies=("default", "verified"), json=Path("out.json"), human_eval=False)
+    result = run("bench", "infill", "--quick", "--policy", "verified@4", "--json", "out.json")
+    expected = InfillOptions(quick=True, policy="verified@4")
     assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
+    assert bench.written == (Path("out.json"), None)
 
 
 def test_options_reach_the_speed_bench(run: Run, bench: Bench) -> None:
     result = run("bench", "speed", "--context", 512, "--answer", 8, "--answer", 32, "--results", "r")
-    expected = SpeedOptions(contexts=(512,), answers=(8, 32), results=Path("r"))
+    expected = SpeedOptions(contexts=(512,), answers=(8, 32))
     assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
+    assert bench.written == (None, Path("r"))
 
 
 def test_without_options_the_bench_keeps_its_own_defaults(run: Run, bench: Bench) -> None:

@@ -29,14 +29,14 @@ def results() -> list[LogResult]:
             before=f"def call{entry}():\n    return ",
             after=f"def call{entry}():\n    return {NASTY if entry == 0 else entry}",
             expected=f"def call{entry}():\n    return {entry}",
-            signals={"reversal_ratio": rng.random()},
+            signals={"parse_error_delta": rng.random()},
         )
         silence = "low_confidence" if confidence < 0.2 else None
         latency = math.exp(rng.gauss(4.5, 0.8))
         ours.append(opportunity(entry, candidate, silence=silence, time=entry * 9.0, latency_ms=latency, computed=40))
     ours.append(opportunity(300, silence="empty", latency_ms=30.0, computed=12))
     theirs = [
-        opportunity(1000 + entry, shown("accepted" if entry % 6 == 0 else "rejected", math.nan, source="recorded & co"))
+        opportunity(1000 + entry, shown("accepted" if entry % 6 == 0 else "rejected", None, source="recorded & co"))
         for entry in range(40)
     ]
     found = result(ours, theirs, minutes=45, typed=9000, log="session <one>")

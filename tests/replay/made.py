@@ -8,7 +8,7 @@ from calomel.replay.opportunity import LogResult, Opportunity, Outcome, Shown
 
 def shown(
     outcome: Outcome = "accepted",
-    confidence: float = 0.5,
+    confidence: float | None = 0.5,
     *,
     saved: int = 0,
     kept: bool | None = None,

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
-import math
+from dataclasses import replace
+from typing import TypeVar
 
 from calomel.replay.events import Checks, Edit, Problem
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
+from calomel.report.result import CONVERTER
+from calomel.selectivity.sample import Sample
+
+T = TypeVar("T")
 
 SHOWN = Shown(
     edits=(Edit(1, 2, "x"),),
@@ -25,22 +30,20 @@ CHANCE = Opportunity("log", 3, 1.5, "a.py", "python", "fill", None, SHOWN, shown
 SILENT = Opportunity("log", 4, 2.5, "a.py", "python", "edit", "empty", None, shown=False)
 
 
+def back(value: object, kind: type[T]) -> T:
+    return CONVERTER.structure(json.loads(json.dumps(CONVERTER.unstructure(value), allow_nan=False)), kind)
+
+
 def test_an_opportunity_survives_json() -> None:
-    for each in (CHANCE, SILENT):
-        assert Opportunity.from_json(json.loads(json.dumps(each.to_json(), allow_nan=False))) == each
-
-
-def test_a_confidence_that_nobody_knows_survives_json() -> None:
-    from dataclasses import replace
-
-    unknown = replace(CHANCE, candidate=replace(SHOWN, confidence=math.nan))
-    back = Opportunity.from_json(json.loads(json.dumps(unknown.to_json(), allow_nan=False)))
-    assert back.candidate is not None
-    assert math.isnan(back.candidate.confidence)
+    unsure = replace(CHANCE, candidate=replace(SHOWN, confidence=None))
+    for each in (CHANCE, SILENT, unsure):
+        assert back(each, Opportunity) == each
 
 
 def test_a_result_survives_json() -> None:
+    sample = Sample("log:1:fill", "fill", "accepted", signals={"tokens": 3})
     result = LogResult(
-        "log", "recording", 60.0, 10, [CHANCE, SILENT], [CHANCE], 1, 2, [Problem(7, "odd")], Checks(1, 2, None, 1)
-    )
-    assert LogResult.from_json(json.loads(json.dumps(result.to_json(), allow_nan=False))) == result
+        "log", "recording", 60.0, 10, [CHANCE, SILENT], [CHANCE], 1, 2, [Problem(7, "odd")], Checks(1, 2, None, 1),
+        samples=[sample],
+    )  # fmt: skip
+    assert back(result, LogResult) == result

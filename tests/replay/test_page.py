@@ -27,7 +27,7 @@ def test_the_page_allows_its_own_style_and_script_and_nothing_else(results: list
     page = page_of(results)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None
-    assert policy[1].startswith("default-src &#x27;none&#x27;; style-src &#x27;sha256-")
+    assert policy[1].startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in policy[1]
     assert not re.search(r"https?://", page)
     assert not re.search(r"""\s(?:src|href|style|on\w+)=["']""", page.split("<script", 1)[0])
@@ -47,9 +47,9 @@ def test_every_suggestion_is_in_the_list_also_what_was_held_back(results: list[L
     rows = data_of(page_of(results))
     assert len(rows) == 300 + 40
     assert rows == suggestions(results)
-    held = next(row for row in rows if row.get("reason") == "low_confidence")
+    held = next(row for row in rows if row.get("silence") == "low_confidence")
     assert held["shown"] is False
-    assert {"before", "after", "expected", "confidence", "signals", "outcome", "latency"} <= set(held)
+    assert {"before", "after", "expected", "confidence", "signals", "outcome", "latency_ms"} <= set(held)
 
 
 def test_the_reliability_of_the_confidence_is_told_bin_by_bin(results: list[LogResult]) -> None:
@@ -68,7 +68,7 @@ def test_a_replay_without_suggestions_says_so(tmp_path: Path) -> None:
 
 def test_the_recorded_assistant_stands_beside_ours(results: list[LogResult]) -> None:
     page = page_of(results)
-    assert "At the recorded assistant&#x27;s shown rate" in page
+    assert "At the recorded assistant&#39;s shown rate" in page
     assert "6 of 40, 15.0%" in page
 
 

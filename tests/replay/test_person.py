@@ -4,7 +4,8 @@ import pytest
 
 from calomel.replay import person
 from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened, Selected, apply_edits
-from calomel.replay.person import Moment, Verdict, judge
+from calomel.replay.opportunity import Verdict
+from calomel.replay.person import Moment, judge
 
 DOCUMENT = "a.py"
 
@@ -21,8 +22,8 @@ def later(seconds: float) -> Event:
     return Selected(99, seconds, DOCUMENT, 0, 0)
 
 
-def verdict(text: str, edits: list[Edit], events: list[Event], *, late: bool = False) -> Verdict:
-    return judge(Moment(DOCUMENT, text, 0.0, 0), edits, events, late=late)
+def verdict(text: str, edits: list[Edit], events: list[Event]) -> Verdict:
+    return judge(Moment(DOCUMENT, text, 0.0, 0), edits, events)
 
 
 def test_what_the_person_types_is_accepted() -> None:
@@ -111,11 +112,6 @@ def test_few_characters_are_too_short_even_when_typed(text: str) -> None:
 
 def test_a_part_of_few_characters_is_no_part() -> None:
     assert verdict("", [Edit(0, 0, "if condition:")], typing("if x:", 0)).outcome == "rejected"
-
-
-def test_what_arrives_after_typing_is_superseded() -> None:
-    found = verdict("", [Edit(0, 0, "compute")], typing("compute", 0), late=True)
-    assert (found.outcome, found.visible_seconds, found.saved_characters) == ("superseded", 0.0, 0)
 
 
 def test_kept_is_what_stands_a_minute_after_it_was_there() -> None:

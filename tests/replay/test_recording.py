@@ -105,7 +105,7 @@ def test_an_accepted_suggestion_stands_before_its_change(recorder: Recorder) -> 
 
 
 @pytest.mark.parametrize(
-    ("source", "cause"), [("snippet", "snippet"), ("formatEditsCommand", "format"), ("?", "other")]
+    ("source", "cause"), [("type", "typed"), ("snippet", "other"), ("inlineCompletionAccept", "accept"), ("?", "other")]
 )
 def test_a_reason_becomes_a_cause(recorder: Recorder, source: str, cause: str) -> None:
     recorder.change(0, 2, [9, 9, "23"])

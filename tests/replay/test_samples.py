@@ -9,9 +9,9 @@ import pytest
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, Event, ReplayLog
-from calomel.replay.opportunity import ReplayOptions
+from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.runs import replay_log
-from calomel.replay.samples import to_lines
+from calomel.report.result import CONVERTER
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.wire import decode_request
@@ -158,8 +158,8 @@ def test_what_comes_too_late_is_no_sample() -> None:
 
 def test_samples_survive_the_journal_and_the_file() -> None:
     result = replay_log(writing(), model(), PROMPTS)
-    assert type(result).from_json(result.to_json()).samples == result.samples
-    lines = to_lines(result.samples).splitlines()
+    assert CONVERTER.structure(CONVERTER.unstructure(result), LogResult).samples == result.samples
+    lines = [each.to_line() for each in result.samples]
     assert [Sample.from_line(line) for line in lines] == result.samples
 
 

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from dataclasses import replace
-from io import StringIO
 
 import pytest
-from rich.console import Console
 from tests.replay.made import opportunity, result, shown
 
 from calomel.replay.opportunity import Opportunity
@@ -68,14 +65,14 @@ def test_latency_is_of_the_questions_that_a_model_was_asked() -> None:
 
 def test_quality_is_of_shown_suggestions_whose_outcome_is_known() -> None:
     items = [
-        opportunity(0, shown(signals={"reversal_ratio": 0.5})),
+        opportunity(0, shown(signals={"parse_error_delta": 0.5})),
         opportunity(1, shown("rejected", after="x = 2", expected="x = 1")),
         opportunity(2, shown("rejected", expected=None)),
     ]
     summary = summarize([result(items)])
     assert summary["exact_match"] == pytest.approx(1 / 2)
-    assert summary["reversal_ratio"] == pytest.approx(0.5)
-    assert summary["parse_error_delta"] is None
+    assert summary["parse_error_delta"] == pytest.approx(0.5)
+    assert summary["steps_per_question"] is None
 
 
 def test_nothing_observed_leaves_null() -> None:
@@ -99,8 +96,8 @@ def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
         for entry in range(6)
     ]
     theirs = [
-        opportunity(10, shown("accepted", math.nan, saved=7, kept=True, source="other")),
-        opportunity(11, shown("rejected", math.nan, source="other")),
+        opportunity(10, shown("accepted", None, saved=7, kept=True, source="other")),
+        opportunity(11, shown("rejected", None, source="other")),
     ]
     found = result(ours, theirs)
     found.real_accepts, found.real_offers = 1, 4
@@ -122,15 +119,15 @@ def test_what_a_person_writes_is_saved_once_at_the_recorded_rate() -> None:
     first = replace(shown("accepted", 0.9, saved=8), given=5.0)
     second = replace(shown("accepted", 0.8, saved=6), given=5.0)
     ours = [opportunity(0, first, silence="low_confidence"), opportunity(2, second, silence="low_confidence")]
-    theirs = [opportunity(10 + number, shown("rejected", math.nan)) for number in range(2)]
+    theirs = [opportunity(10 + number, shown("rejected", None)) for number in range(2)]
     summary = summarize([result(ours, theirs)])
     assert summary["shown_at_recorded_rate"] == 1
     assert summary["characters_per_opportunity_at_recorded_rate"] == pytest.approx(8 / 2)
 
 
 def test_a_suggestion_without_a_confidence_is_the_least_sure() -> None:
-    ours = [opportunity(0, shown("rejected", math.nan)), opportunity(1, shown("accepted", 0.1))]
-    summary = summarize([result(ours, [opportunity(2, shown("accepted", math.nan))])])
+    ours = [opportunity(0, shown("rejected", None)), opportunity(1, shown("accepted", 0.1))]
+    summary = summarize([result(ours, [opportunity(2, shown("accepted", None))])])
     assert summary["acceptance_at_recorded_rate"] == 1.0
     assert sum(each["size"] for each in summary["reliability"]) == 1
 
@@ -165,7 +162,7 @@ def test_tables_show_figures_and_leave_out_what_was_not_observed() -> None:
     assert len(listings(summary)) == 2
     words = {row[0]: row[1] for row in listings(summary)[0].rows}
     assert words["shown of opportunities"].startswith("37.5% [")
-    assert "reversal ratio" not in words
+    assert "parse errors added" not in words
     assert "opportunities 8" in counts_line(summary)
 
 
@@ -177,22 +174,15 @@ def run(*saved: int) -> dict[str, object]:
 
 def test_runs_are_compared_over_the_opportunities_that_both_had() -> None:
     found = compare(run(1, 2, 3), run(2, 3, 4, 100))
-    assert (found.matched, found.only_first, found.only_second) == (3, 0, 1)
-    difference = found.differences["characters_per_opportunity"]
-    assert (difference.value, difference.low, difference.high) == pytest.approx((1.0, 1.0, 1.0))
+    assert found.caption == "3 opportunities in both, 0 in the first alone, 1 in the second alone"
+    rows = {row[0]: row[1:] for row in found.rows}
+    assert rows["characters_per_opportunity"][2] == "1.000 [1.000, 1.000]"
+    assert rows["acceptance_rate"] == ("100.0% [43.9%, 100.0%]", "100.0% [51.0%, 100.0%]", "-")
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
     found = compare(run(1, 2, 3), run(1, 2, 3))
-    assert all((each.value, each.low, each.high) == (0, 0, 0) for each in found.differences.values())
-
-
-def test_the_table_and_the_json_name_what_was_matched() -> None:
-    found = compare(run(1, 2), run(1, 5))
-    page = Console(file=StringIO(), width=120, record=True)
-    page.print(found.to_table())
-    assert "2 opportunities in both" in page.export_text()
-    assert json.loads(json.dumps(found.to_json()))["matched"] == 2
+    assert {row[3] for row in found.rows} == {"0.000 [0.000, 0.000]", "-"}
 
 
 def test_a_file_of_something_else_is_refused_in_a_sentence() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import EditRegion, Hunk
@@ -13,11 +16,29 @@ from calomel.suggest.completer import CANVAS, Candidate, CompleteAnswer, Complet
 from calomel.suggest.errands import Errands
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.filler import Filler, own_renderer
-from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS
+from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS, open_completer
 from calomel.suggest.judge import Judge
 from calomel.suggest.suggestion import TextEdit
 
 POLICY = "left_to_right"
+# Words are kept whole.
+_PIECE: Final = re.compile(r"\w+|\W")
+
+
+@asynccontextmanager
+async def with_rival(
+    folder: Path | None, device: str, threads: int | None, *, rival: bool
+) -> AsyncIterator[tuple[Completer, Completer | None]]:
+    """A model, and beside it the same left to right where that is wanted and can be; closed at the end.
+
+    Raises what `calomel.suggest.in_process.open_completer` raises.
+    """
+    completer = open_completer(folder, device, threads)
+    try:
+        filler = completer.filler
+        yield completer, LeftToRight(completer, filler) if rival and isinstance(filler, Filler) else None
+    finally:
+        await completer.aclose()
 
 
 @dataclass(slots=True)
@@ -107,7 +128,9 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | Non
     old, new = substitution(hunks[-1].before, hunks[-1].after)
     if not old.strip():
         return None
-    places = [match.start() for match in re.finditer(_whole(old), text)]
+    left = r"(?<!\w)" if re.match(r"\w", old) else ""
+    right = r"(?!\w)" if re.search(r"\w\Z", old) else ""
+    places = [match.start() for match in re.finditer(left + re.escape(old) + right, text)]
     # Where the new text holds the old one, the places that were edited already are no places.
     inside = new.find(old)
     if inside >= 0:
@@ -119,33 +142,7 @@ def repeat_last(text: str, hunks: Sequence[Hunk], cursor: int) -> TextEdit | Non
 
 
 def substitution(before: str, after: str) -> tuple[str, str]:
-    """The old text and the new one without what both share at their ends, whole words."""
-    front, back = shared_ends(before, after)
-    # A word that is cut on either side is taken whole.
-    while front and _is_letter(before[front - 1]) and _cuts(before, after, front, back, first=True):
-        front -= 1
-    while back and _is_letter(before[-back]) and _cuts(before, after, front, back, first=False):
-        back -= 1
-    return before[front : len(before) - back], after[front : len(after) - back]
-
-
-def _cuts(before: str, after: str, front: int, back: int, *, first: bool) -> bool:
-    """Whether the first (or the last) character of the old or the new middle goes on with a word."""
-    behind = before[len(before) - back : len(before) - back + 1]
-    ahead = before[front - 1 : front] if front else ""
-    for text in (before, after):
-        middle = text[front : len(text) - back]
-        edge = (middle[:1] if first else middle[-1:]) or (behind if first else ahead)
-        if edge and _is_letter(edge):
-            return True
-    return False
-
-
-def _whole(old: str) -> str:
-    left = r"(?<!\w)" if _is_letter(old[0]) else ""
-    right = r"(?!\w)" if _is_letter(old[-1]) else ""
-    return left + re.escape(old) + right
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    """The old text and the new one without what both share at their ends, in whole words."""
+    old, new = _PIECE.findall(before), _PIECE.findall(after)
+    front, back = shared_ends(old, new)
+    return "".join(old[front : len(old) - back]), "".join(new[front : len(new) - back])

@@ -14,7 +14,6 @@ from typing import Final
 from tree_sitter import Node
 
 from calomel.report.result import Table, Value
-from calomel.report.stories import Change
 from calomel.suggest.suggestion import TextEdit, apply
 from calomel.workspace.languages import Grammar, builtin_names, grammar_of, parser_for
 from calomel.workspace.syntax import errors
@@ -62,7 +61,7 @@ class Offered:
     cursor: int
     path: str
     before: str
-    changes: Sequence[Change]
+    changes: Sequence[TextEdit]
 
     @property
     def after(self) -> str:
@@ -143,7 +142,7 @@ def _undoes(offered: Offered) -> bool:
 def _inverses(offered: Offered) -> list[TextEdit]:
     """What would turn back each of the last changes, in offsets of the text as it is; changed ones are left out."""
     text, found = offered.before, list[TextEdit]()
-    for start, end, new in ((each.start, each.end, each.text) for each in offered.changes[-_EDITS:]):
+    for start, end, new in offered.changes[-_EDITS:]:
         moved = []
         for low, high, old in found:
             if end <= low:

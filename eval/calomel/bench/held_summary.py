@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
 from calomel.bench.harm import NOTE, harm_figures, harm_table
 from calomel.report.result import Table, Value, number_cell, percent_cell, put_interval
@@ -70,23 +70,6 @@ class Row:
     samples: tuple[Sample, ...] = ()
     offers: tuple[tuple[str, ...], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """By name."""
-        return {**asdict(replace(self, samples=())), "samples": [sample.to_line() for sample in self.samples]}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Row:
-        """The inverse of `to_json`."""
-        return cls(
-            **{
-                **record,
-                "said": {name: Said(**said) for name, said in record["said"].items()},
-                "proposed": {maker: tuple(right) for maker, right in record["proposed"].items()},
-                "samples": tuple(Sample.from_line(line) for line in record["samples"]),
-                "offers": tuple(map(tuple, record["offers"])),
-            }
-        )
-
 
 NAMES = {
     CALOMEL: "**Calomel**",
@@ -121,8 +104,7 @@ MAKER_NOTES = (
     ),
     (
         "Alone: exact match if the maker's first proposal were always shown, with the share of silent moments where it"
-        " has none. The last column is what Calomel's exact match is above that; it stays silent more often, too. In"
-        " the last row, right: any is of all moments, what a choice that is always right would reach."
+        " has none. `makers_right_any`: of all moments, what a choice that is always right would reach."
     ),
 )
 
@@ -152,25 +134,23 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
         for key, interval in _rates(rows, contender, seed).items():
             put_interval(flat, prefix + key, interval)
         if contender != CALOMEL:
-            put_interval(flat, f"exact_match_over_{contender}", _difference(edits, _right(contender), seed))
-    for name, of in (("kind", _kind), ("language", _language)):
-        for value in sorted({of(row) for row in rows}):
-            part = [row for row in rows if of(row) == value]
-            for contender in _contenders(rows):
-                prefix = "" if contender == CALOMEL else f"{contender}_"
+            put_interval(flat, f"exact_match_over_{contender}", _difference(edits, contender, seed))
+        for name in _GROUPS:
+            for value, part in _parts(rows, name):
                 rates = _rates(part, contender, seed)
-                put_interval(flat, f"{prefix}exact_match_{name}_{value}", rates["exact_match"])
-                put_interval(flat, f"{prefix}quiet_rate_{name}_{value}", rates["quiet_rate"])
+                for key in ("exact_match", "quiet_rate"):
+                    put_interval(flat, f"{prefix}{key}_{name}_{value}", rates[key])
     for maker in makers(rows):
         for key, interval in _maker(edits, rows, maker, seed).items():
             put_interval(flat, f"maker_{maker}_{key}", interval)
     right_any = share(edits, lambda row: any(any(right) for right in row.proposed.values()), seed)
     put_interval(flat, "makers_right_any", right_any)
-    flat |= harm_figures(offers_of(rows))
-    times = [row.said[CALOMEL].milliseconds for row in rows]
-    known = [time for time in times if time is not None]
-    flat["latency_p50_ms"], flat["latency_p90_ms"] = percentile(known, 50), percentile(known, 90)
-    return flat
+    times = _times(rows, CALOMEL)
+    return flat | {
+        **harm_figures(offers_of(rows)),
+        "latency_p50_ms": percentile(times, 50),
+        "latency_p90_ms": percentile(times, 90),
+    }
 
 
 def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
@@ -181,20 +161,32 @@ def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
     for contender in contenders:
         rates = _rates(rows, contender, seed)
         cells = (percent_cell(rates[key]) for key in ("exact_match", "shown_rate", "precision", "quiet_rate"))
-        times = [row.said[contender].milliseconds for row in rows]
-        median = percentile([time for time in times if time is not None], 50)
-        above = "-" if contender == CALOMEL else _signed(_difference(edits, _right(contender), seed))
-        whole.append((NAMES[contender], *cells, above, number_cell(median, 0)))
+        above = "-" if contender == CALOMEL else _signed(_difference(edits, contender, seed))
+        median = number_cell(percentile(_times(rows, contender), 50), 0)
+        whole.append((NAMES[contender], *cells, above, median))
     silent = len(rows) - len(edits)
     title = f"Held-out next edits: {len(edits)} moments with an edit to come, {silent} where silence is right"
     columns = ("", "exact match", "shown", "precision", "quiet", "Calomel is above by", "ms, median")
+    made = [(maker, *map(_short, _maker(edits, rows, maker, seed).values())) for maker in makers(rows)]
+    of_makers = (
+        "maker", "proposed", "right: first", "right: any", "chosen", "right when chosen", "alone: exact match",
+        "alone: quiet",
+    )  # fmt: skip
     return (
-        Table(title, columns, tuple(whole)),
-        _by("kind", _kind, rows, contenders, seed),
-        _by("language", _language, rows, contenders, seed),
+        Table(title, columns, whole),
+        *(_by(name, rows, contenders, seed) for name in _GROUPS),
         harm_table(offers_of(rows)),
-        _maker_table(edits, rows, seed),
+        Table("Makers of candidates", of_makers, made),
     )
+
+
+_GROUPS: Final = ("kind", "language")
+
+
+def _parts(rows: Sequence[Row], name: str) -> list[tuple[str, list[Row]]]:
+    """The rows of each kind, or of each language, in order of names."""
+    values = sorted({getattr(row, name) for row in rows})
+    return [(value, [row for row in rows if getattr(row, name) == value]) for value in values]
 
 
 def offers_of(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
@@ -212,96 +204,52 @@ def _contenders(rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(name for name in (CALOMEL, *BASELINES) if name in asked)
 
 
+def _times(rows: Sequence[Row], contender: str) -> list[float]:
+    return [time for row in rows if (time := row.said[contender].milliseconds) is not None]
+
+
 def _rates(rows: Sequence[Row], contender: str, seed: int) -> dict[str, Interval | None]:
     edits = [row for row in rows if not row.silent]
     shown = [row for row in rows if row.said[contender].shown]
     return {
-        "exact_match": share(edits, _right(contender), seed),
+        "exact_match": share(edits, lambda row: row.said[contender].right, seed),
         "shown_rate": share(edits, lambda row: row.said[contender].shown, seed),
         "precision": share(shown, lambda row: row.said[contender].right, seed),
         "quiet_rate": share([row for row in rows if row.silent], lambda row: not row.said[contender].shown, seed),
     }
 
 
-def _right(contender: str) -> Callable[[Row], float]:
-    return lambda row: row.said[contender].right
-
-
-def _difference(edits: Sequence[Row], theirs: Callable[[Row], float], seed: int) -> Interval | None:
-    return share(edits, lambda row: row.said[CALOMEL].right - theirs(row), seed)
+def _difference(edits: Sequence[Row], contender: str, seed: int) -> Interval | None:
+    return share(edits, lambda row: row.said[CALOMEL].right - row.said[contender].right, seed)
 
 
 def _maker(edits: Sequence[Row], rows: Sequence[Row], maker: str, seed: int) -> dict[str, Interval | None]:
-    def mine(row: Row) -> tuple[bool, ...]:
-        return row.proposed.get(maker, ())
+    def first(row: Row) -> bool:
+        return row.proposed.get(maker, (False,))[0]
 
-    def alone(row: Row) -> float:
-        return bool(mine(row)) and mine(row)[0]
-
-    proposed = [row for row in edits if mine(row)]
+    proposed = [row for row in edits if maker in row.proposed]
     chosen = [row for row in edits if row.said[CALOMEL].maker == maker]
+    silent = [row for row in rows if row.silent]
     return {
-        "proposed": share(edits, lambda row: bool(mine(row)), seed),
-        "right_first": share(proposed, alone, seed),
-        "right_any": share(proposed, lambda row: any(mine(row)), seed),
+        "proposed": share(edits, lambda row: maker in row.proposed, seed),
+        "right_first": share(proposed, first, seed),
+        "right_any": share(proposed, lambda row: any(row.proposed[maker]), seed),
         "chosen": share(edits, lambda row: row.said[CALOMEL].maker == maker, seed),
         "chosen_right": share(chosen, lambda row: row.said[CALOMEL].right, seed),
-        "alone": share(edits, alone, seed),
-        "alone_quiet": share([row for row in rows if row.silent], lambda row: not mine(row), seed),
-        "choice_adds": _difference(edits, alone, seed),
+        "alone": share(edits, first, seed),
+        "alone_quiet": share(silent, lambda row: maker not in row.proposed, seed),
     }
 
 
-def _maker_table(edits: Sequence[Row], rows: Sequence[Row], seed: int) -> Table:
-    columns = (
-        "maker", "proposed", "right: first", "right: any", "chosen", "right when chosen", "alone: exact match",
-        "alone: quiet", "the choice adds",
-    )  # fmt: skip
+def _by(name: str, rows: Sequence[Row], contenders: Sequence[str], seed: int) -> Table:
     found = []
-    for maker in makers(rows):
-        figures = _maker(edits, rows, maker, seed)
-        adds = figures.pop("choice_adds")
-        found.append((maker, *(_short(interval) for interval in figures.values()), _signed(adds)))
-    found.append(_together(edits, rows, seed))
-    return Table("Makers of candidates", columns, tuple(found))
-
-
-def _together(edits: Sequence[Row], rows: Sequence[Row], seed: int) -> tuple[str, ...]:
-    """All makers: what an oracle that always chose the right proposal would reach, and what the model chose."""
-    shown = [row for row in edits if row.said[CALOMEL].shown]
-    shares = (
-        share(edits, lambda row: any(row.proposed.values()), seed),
-        None,
-        share(edits, lambda row: any(any(right) for right in row.proposed.values()), seed),
-        share(edits, lambda row: row.said[CALOMEL].shown, seed),
-        share(shown, _right(CALOMEL), seed),
-        None,
-        share([row for row in rows if row.silent], lambda row: not any(row.proposed.values()), seed),
-    )
-    return "all of them", *map(_short, shares), "-"
-
-
-def _by(name: str, of: Callable[[Row], str], rows: Sequence[Row], contenders: Sequence[str], seed: int) -> Table:
-    found = []
-    for value in sorted({of(row) for row in rows}):
-        part = [row for row in rows if of(row) == value]
-        rates = {contender: _rates(part, contender, seed) for contender in contenders}
+    for value, part in _parts(rows, name):
+        rates = [_rates(part, contender, seed) for contender in contenders]
         edits = sum(not row.silent for row in part)
-        found.append(
-            (
-                value,
-                f"{edits} + {len(part) - edits}",
-                *(percent_cell(rates[contender]["exact_match"]) for contender in contenders),
-                *(_short(rates[contender]["quiet_rate"]) for contender in contenders),
-            )
-        )
-    columns = (
-        name,
-        "moments",
-        *(f"exact: {_SHORT[contender]}" for contender in contenders),
-        *(f"quiet: {_SHORT[contender]}" for contender in contenders),
-    )
-    return Table(f"By {name}", columns, tuple(found))
+        exact, quiet = ([each[key] for each in rates] for key in ("exact_match", "quiet_rate"))
+        found.append((value, f"{edits} + {len(part) - edits}", *map(percent_cell, exact), *map(_short, quiet)))
+    of_each = (f"{what}: {_SHORT[contender]}" for what in ("exact", "quiet") for contender in contenders)
+    return Table(f"By {name}", (name, "moments", *of_each), found)
 
 
 def _short(interval: Interval | None) -> str:
@@ -312,11 +260,3 @@ def _signed(interval: Interval | None) -> str:
     if interval is None:
         return "-"
     return f"{100 * interval.value:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
-
-
-def _kind(row: Row) -> str:
-    return row.kind
-
-
-def _language(row: Row) -> str:
-    return row.language

@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole
 
@@ -24,8 +23,6 @@ REST_OF_LINE, INSIDE_LINE, INSIDE_TOKEN, INSIDE_INDENT, SEVERAL_LINES = KINDS = 
     "inside_indent",
     "several_lines",
 )
-# The same rest-of-line task with the cursor where a token begins: shows what cutting inside tokens costs.
-TOKEN_ALIGNED = "rest_of_line_token_aligned"  # noqa: S105 - a row's name
 
 LINE_TOKENS = 24
 SEVERAL_LINES_TOKENS = 96
@@ -34,16 +31,8 @@ TRIES_PER_FILE = 20
 _IDENTIFIER = re.compile(r"[^\W\d]\w{3,}")
 
 
-class TokenMeasure(Protocol):
-    """What the hole maker needs from a tokenizer."""
-
-    def count(self, text: str) -> int:
-        """How many tokens `text` has."""
-        ...
-
-    def boundary(self, text: str) -> int:
-        """The character at which the last pre-token of `text` begins."""
-        ...
+# How many tokens a text has.
+Measure = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +49,10 @@ class _Line:
 
 
 _Span = tuple[int, int]
-_Cutter = Callable[[random.Random, str, Sequence[_Line], TokenMeasure], _Span | None]
+_Cutter = Callable[[random.Random, str, Sequence[_Line]], _Span | None]
 
 
-def make_holes(files: Sequence[HeldoutFile], measure: TokenMeasure, *, per_kind: int, seed: int) -> tuple[Hole, ...]:
+def make_holes(files: Sequence[HeldoutFile], measure: Measure, *, per_kind: int, seed: int) -> tuple[Hole, ...]:
     """Up to `per_kind` holes of each kind, interleaved so that every stretch holds all kinds and languages alike.
 
     A language with too few files gives fewer holes; the others do not fill in for it.
@@ -72,13 +61,13 @@ def make_holes(files: Sequence[HeldoutFile], measure: TokenMeasure, *, per_kind:
     share = -(-per_kind // max(1, len(languages)))
     columns = [
         _holes_of(kind, [file for file in files if file.language == language], measure, share, seed)
-        for kind in (*KINDS, TOKEN_ALIGNED)
+        for kind in KINDS
         for language in languages
     ]
     return tuple(column[row] for row in range(share) for column in columns if row < len(column))
 
 
-def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: TokenMeasure, count: int, seed: int) -> list[Hole]:
+def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: Measure, count: int, seed: int) -> list[Hole]:
     """`count` holes of one kind in one language: one a file in shuffled order, then a second one in each, and so on."""
     usable = [(file, lines) for file in files if len(lines := _lines(file.text)) > 1]
     random.Random(f"{seed}:{kind}").shuffle(usable)  # noqa: S311 - seeded, not secret
@@ -88,44 +77,44 @@ def _holes_of(kind: str, files: Sequence[HeldoutFile], measure: TokenMeasure, co
             if len(holes) == count:
                 return holes
             rng = random.Random(f"{seed}:{kind}:{file.package}:{file.path}:{turn}")  # noqa: S311 - seeded, not secret
-            span = next(
-                filter(None, (_CUTTERS[kind](rng, file.text, lines, measure) for _ in range(TRIES_PER_FILE))), None
-            )
-            if span is None:
-                continue
-            holes.append(_hole(kind, file, span))
+            holes += _cut(kind, rng, file, lines, measure)
     return holes
 
 
-def rests_going_down(file: HeldoutFile, measure: TokenMeasure, *, count: int, seed: int) -> tuple[Hole, ...]:
+def rests_going_down(file: HeldoutFile, measure: Measure, *, count: int, seed: int) -> tuple[Hole, ...]:
     """A rest of a line in each of `count` stretches of `file`, from its beginning to its end.
 
     Stretches have as many lines each; one in which nothing fits gives no hole.
     """
     lines = _lines(file.text)
     rng = random.Random(f"{seed}:down:{file.package}:{file.path}")  # noqa: S311 - seeded, not secret
-    holes = []
+    holes: list[Hole] = []
     for number in range(count):
         stretch = lines[number * len(lines) // count : (number + 1) * len(lines) // count]
-        tries = (_rest_of_line(rng, file.text, stretch, measure) for _ in range(TRIES_PER_FILE if stretch else 0))
-        span = next(filter(None, tries), None)
-        if span is not None:
-            holes.append(_hole(REST_OF_LINE, file, span))
+        holes += _cut(REST_OF_LINE, rng, file, stretch, measure)
     return tuple(holes)
 
 
-def _hole(kind: str, file: HeldoutFile, span: _Span) -> Hole:
-    start, end = span
-    return Hole(
-        key=f"{kind}:{file.package}:{file.path}:{start}:{end}",
-        row=kind,
-        language=file.language,
-        path=file.path,
-        prefix=file.text[:start],
-        suffix=file.text[end:],
-        answer=file.text[start:end],
-        max_tokens=128 if kind == SEVERAL_LINES else 64,
-    )
+def _cut(kind: str, rng: random.Random, file: HeldoutFile, lines: Sequence[_Line], measure: Measure) -> list[Hole]:
+    """A hole of this kind in some of the lines; none when nothing fits."""
+    most = SEVERAL_LINES_TOKENS if kind == SEVERAL_LINES else LINE_TOKENS
+    for _ in range(TRIES_PER_FILE if lines else 0):
+        start, end = _CUTTERS[kind](rng, file.text, lines) or (0, 0)
+        answer = file.text[start:end]
+        if answer.strip() and measure(answer) <= most:
+            return [
+                Hole(
+                    key=f"{kind}:{file.package}:{file.path}:{start}:{end}",
+                    row=kind,
+                    language=file.language,
+                    path=file.path,
+                    prefix=file.text[:start],
+                    suffix=file.text[end:],
+                    answer=answer,
+                    max_tokens=128 if kind == SEVERAL_LINES else 64,
+                )
+            ]
+    return []
 
 
 def _lines(text: str) -> list[_Line]:
@@ -138,66 +127,47 @@ def _lines(text: str) -> list[_Line]:
     return found
 
 
-def _fits(answer: str, measure: TokenMeasure, tokens: int = LINE_TOKENS) -> bool:
-    return bool(answer.strip()) and measure.count(answer) <= tokens
-
-
-def _rest_of_line(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+def _rest_of_line(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
     """From any character behind the line's first one to the line's end."""
     line = rng.choice(lines)
     visible = len(line.text.rstrip())
     if visible - line.indent < 2:  # noqa: PLR2004 - one character before the cursor and one behind it
         return None
     start = line.start + rng.randrange(line.indent + 1, visible)
-    return (start, line.end) if _fits(text[start : line.end], measure) else None
+    return start, line.end
 
 
-def _token_aligned(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
-    """The same, moved back to where the pre-token under the cursor begins."""
-    line = rng.choice(lines)
-    visible = len(line.text.rstrip())
-    if visible - line.indent < 2:  # noqa: PLR2004 - as above
-        return None
-    cursor = rng.randrange(line.indent + 1, visible)
-    # One character more than the cursor has before it: the pre-token under the cursor, not the one that ends there.
-    column = measure.boundary(line.text[: cursor + 1])
-    if column <= line.indent:
-        return None
-    start = line.start + column
-    return (start, line.end) if _fits(text[start : line.end], measure) else None
-
-
-def _inside_line(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+def _inside_line(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
     """Both ends strictly inside one line's visible text."""
     line = rng.choice(lines)
     first, last = line.indent + 1, len(line.text.rstrip()) - 1
     if last - first < 1:
         return None
-    start, end = sorted(line.start + column for column in rng.sample(range(first, last + 1), 2))
-    return (start, end) if _fits(text[start:end], measure) else None
+    start, end = sorted(rng.sample(range(first, last + 1), 2))
+    return line.start + start, line.start + end
 
 
-def _inside_token(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+def _inside_token(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
     """Both ends strictly inside one identifier of at least four characters."""
     line = rng.choice(lines)
     names = list(_IDENTIFIER.finditer(line.text))
     if not names:
         return None
     name = rng.choice(names)
-    start, end = sorted(line.start + column for column in rng.sample(range(name.start() + 1, name.end()), 2))
-    return (start, end) if _fits(text[start:end], measure) else None
+    start, end = sorted(rng.sample(range(name.start() + 1, name.end()), 2))
+    return line.start + start, line.start + end
 
 
-def _inside_indent(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+def _inside_indent(rng: random.Random, _: str, lines: Sequence[_Line]) -> _Span | None:
     """From a place within the line's indentation to the line's end; the rest of the indentation is to be filled too."""
     line = rng.choice(lines)
     if line.indent == 0:
         return None
     start = line.start + rng.randrange(line.indent)
-    return (start, line.end) if _fits(text[start : line.end], measure) else None
+    return start, line.end
 
 
-def _several_lines(rng: random.Random, text: str, lines: Sequence[_Line], measure: TokenMeasure) -> _Span | None:
+def _several_lines(rng: random.Random, text: str, lines: Sequence[_Line]) -> _Span | None:
     """Two to four lines, half the time from their first line's start, half the time from inside it."""
     count = rng.randint(2, 4)
     index = rng.randrange(len(lines))
@@ -213,12 +183,11 @@ def _several_lines(rng: random.Random, text: str, lines: Sequence[_Line], measur
     # Blank lines in between count: the hole shall not be longer than it says.
     if text.count("\n", start, last.end) > 3:  # noqa: PLR2004 - four lines
         return None
-    return (start, last.end) if _fits(text[start : last.end], measure, SEVERAL_LINES_TOKENS) else None
+    return start, last.end
 
 
 _CUTTERS: dict[str, _Cutter] = {
     REST_OF_LINE: _rest_of_line,
-    TOKEN_ALIGNED: _token_aligned,
     INSIDE_LINE: _inside_line,
     INSIDE_TOKEN: _inside_token,
     INSIDE_INDENT: _inside_indent,
@@ -249,7 +218,7 @@ def size_name(tokens: int) -> str:
     return f"{tokens // 1024}k" if tokens % 1024 == 0 else str(tokens)
 
 
-def cell_holes(cell: Cell, files: Sequence[HeldoutFile], measure: TokenMeasure, *, seed: int) -> Iterator[Hole]:
+def cell_holes(cell: Cell, files: Sequence[HeldoutFile], measure: Measure, *, seed: int) -> Iterator[Hole]:
     """Endless holes of one cell: what was there has about `answer` tokens, and the prefix fills the context.
 
     Raises:
@@ -289,12 +258,12 @@ def as_run(hole: Hole, run: str) -> Hole:
     return replace(hole, path=f"{zlib.crc32(run.encode()):08x}/{name}")
 
 
-def _answer_end(text: str, start: int, tokens: int, measure: TokenMeasure) -> int:
+def _answer_end(text: str, start: int, tokens: int, measure: Measure) -> int:
     """Where the text from `start` on has reached so many tokens."""
     low, high = start + 1, min(len(text), start + tokens * 24)
     while low < high:
         middle = (low + high) // 2
-        if measure.count(text[start:middle]) < tokens:
+        if measure(text[start:middle]) < tokens:
             low = middle + 1
         else:
             high = middle
@@ -302,16 +271,16 @@ def _answer_end(text: str, start: int, tokens: int, measure: TokenMeasure) -> in
 
 
 def _prefix(
-    cell: Cell, files: Sequence[HeldoutFile], file: HeldoutFile, start: int, rng: random.Random, measure: TokenMeasure
+    cell: Cell, files: Sequence[HeldoutFile], file: HeldoutFile, start: int, rng: random.Random, measure: Measure
 ) -> str:
     """The target file up to the cursor, with other files of its language before it until the context is full."""
     text = file.text[:start]
     relatives = [other for other in files if other.language == file.language and other is not file] or [file]
-    while measure.count(text) < cell.context:
+    while measure(text) < cell.context:
         text = rng.choice(relatives).text + "\n" + text
     # No more than the context can hold: how a door bounds a long file is not what is measured here.
-    surplus = measure.count(text) - cell.context
+    surplus = measure(text) - cell.context
     while surplus > cell.context // 8:
         text = text[surplus * CHARACTERS_PER_TOKEN // 2 :]
-        surplus = measure.count(text) - cell.context
+        surplus = measure(text) - cell.context
     return text

@@ -23,9 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cattrs import Converter
+from lsprotocol.converters import get_converter
+from pygls.client import JsonRPCClient
+from pygls.exceptions import JsonRpcException
+from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
+
 from calomel.bench.load import private_folders
-from calomel.report.result import Report, Value, describe_run, figures_table, rounded
-from calomel.report.running import LOADED_CORES, WINDOW_SECONDS, LoadWatch, Progress
+from calomel.report.result import Report, Value, figures_table, rounded
+from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 
 BUDGETS = (2048, 8192)
@@ -65,16 +71,6 @@ NOTES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class KeystrokesOptions:
-    """What to measure and where the results go."""
-
-    model: Path | None = None
-    quick: bool = False
-    json: Path | None = None
-    results: Path | None = None
-
-
 @dataclass(slots=True)
 class _Times:
     """Milliseconds and shares, as they come in."""
@@ -92,35 +88,32 @@ class _Times:
     rhythm: int = 0
 
 
-def run_keystrokes(options: KeystrokesOptions) -> Report:
-    """Drive the real program; raises SessionError when it does not become ready."""
-    provenance = describe_run()
-    progress = Progress()
+def run_keystrokes(model: Path | None = None, *, quick: bool = False) -> Report:
+    """Drive the real program; raises SessionError when it does not become ready.
+
+    Args:
+        model: checkpoint folder; None for the shipped one.
+        quick: fewer lines and starts.
+    """
+    load = load_before()
     times = _Times()
-    # The engine server is no child of this process, so the load of others is looked at before it runs.
-    watch = LoadWatch()
-    time.sleep(WINDOW_SECONDS)
-    others = watch.others()
     with tempfile.TemporaryDirectory(prefix="calomel-bench-") as folder, _engine_ended(Path(folder)):
-        asyncio.run(_measure(options, Path(folder), times, progress))
-    flat = _flat(times)
-    flat["loaded"] = others > LOADED_CORES
-    name = "bench keystrokes quick" if options.quick else "bench keystrokes"
-    report = Report(name, flat, (figures_table("Keystrokes", flat),), NOTES, provenance)
-    report.write(json_path=options.json, results=options.results)
-    return report
+        asyncio.run(_measure(model, Path(folder), times, Progress(), quick=quick))
+    flat = {**_flat(times), **load}
+    name = "bench keystrokes quick" if quick else "bench keystrokes"
+    return Report(name, flat, (figures_table("Keystrokes", flat),), NOTES)
 
 
-async def _measure(options: KeystrokesOptions, folder: Path, times: _Times, progress: Progress) -> None:
+async def _measure(model: Path | None, folder: Path, times: _Times, progress: Progress, *, quick: bool) -> None:
     workspace = _workspace(folder)
     environment = {**os.environ, **private_folders(folder)}
     command = [sys.executable, "-m", "calomel.cli", "lsp"]
-    starts = QUICK_STARTS if options.quick else STARTS
+    starts = QUICK_STARTS if quick else STARTS
     progress.phase("starts", starts)
     for _ in range(starts):
         began = time.perf_counter()
         session = await LspSession.start(command, environment)
-        await _initialize(session, workspace, BUDGETS[0], options.model)
+        await _initialize(session, workspace, BUDGETS[0], model)
         times.initialize.append((time.perf_counter() - began) * 1e3)
         await session.end()
         progress.step()
@@ -129,14 +122,14 @@ async def _measure(options: KeystrokesOptions, folder: Path, times: _Times, prog
         session = await LspSession.start(command, environment)
         try:
             editor = _Editor(session, workspace / FILE)
-            await _initialize(session, workspace, budget, options.model)
+            await _initialize(session, workspace, budget, model)
             editor.open()
             await editor.first_answer()
             if budget == BUDGETS[0]:
                 times.first.append((time.perf_counter() - began) * 1e3)
             await editor.settled()
             progress.say(f"budget {budget}: ready")
-            await _type(editor, budget, QUICK_LINES if options.quick else LINES, times, progress)
+            await _type(editor, budget, QUICK_LINES if quick else LINES, times, progress)
             if budget == BUDGETS[-1]:
                 await _changes(editor, times)
         finally:
@@ -352,86 +345,52 @@ def _mean(values: list[float]) -> float | None:
 
 # An answer that takes longer is a hang, not a slow answer.
 ANSWER_SECONDS = 120.0
+END_SECONDS = 10.0
 
 
 class SessionError(RuntimeError):
     """The program ended, or answered with an error; the message says which."""
 
 
-class LspSession:
-    """One process and one connection. Requests may overlap; answers find their way back by id."""
+def _plain() -> Converter:
+    """Answers as JSON has them."""
+    converter = get_converter()
+    converter.register_structure_hook(JsonRPCResponseMessage, lambda values, kind: kind(**values))
+    return converter
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._count = 0
-        self._reader = asyncio.create_task(self._read())
+
+class LspSession(JsonRPCClient):
+    """One process and one connection. Requests may overlap; answers find their way back by id."""
 
     @classmethod
     async def start(cls, command: Sequence[str], env: Mapping[str, str]) -> LspSession:
         """Start `command` with pipes; what it writes to stderr is dropped."""
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=dict(env),
-        )
-        return cls(process)
+        session = cls(JsonRPCProtocol, _plain)
+        session.feature("workspace/configuration")(lambda asked: [None] * len(asked.items))
+        await session.start_io(*command, env=dict(env))
+        if session._server is not None and session._server.stderr is not None:
+            session._async_tasks.append(asyncio.create_task(session._server.stderr.read()))
+        return session
 
     def notify(self, method: str, params: object) -> None:
         """Send a notification."""
-        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+        self.protocol.notify(method, params)
 
     async def request(self, method: str, params: object) -> Any:
         """Send a request and wait for its result. Raises SessionError for an error answer or a program that ended."""
-        self._count += 1
-        waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[self._count] = waiting
-        self._send({"jsonrpc": "2.0", "id": self._count, "method": method, "params": params})
-        return await asyncio.wait_for(waiting, ANSWER_SECONDS)
+        try:
+            return await asyncio.wait_for(self.protocol.send_request_async(method, params), ANSWER_SECONDS)
+        except (JsonRpcException, RuntimeError, ConnectionError) as error:
+            raise SessionError(str(error)) from error
 
     async def end(self) -> None:
         """Shut the program down as an editor does; kill it when it does not follow."""
-        with contextlib.suppress(SessionError, TimeoutError, ConnectionError):
+        if self._server is None:
+            return
+        with contextlib.suppress(SessionError, TimeoutError):
             await self.request("shutdown", None)
             self.notify("exit", None)
-            await asyncio.wait_for(self._process.wait(), 10)
-        if self._process.returncode is None:
-            self._process.kill()
-            await self._process.wait()
-        self._reader.cancel()
-        await asyncio.gather(self._reader, return_exceptions=True)
-
-    def _send(self, message: Mapping[str, object]) -> None:
-        body = json.dumps(message).encode()
-        if self._process.stdin is not None:
-            self._process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-
-    async def _read(self) -> None:
-        stream = self._process.stdout
-        try:
-            while stream is not None:
-                headers = await stream.readuntil(b"\r\n\r\n")
-                lengths = [line for line in headers.split(b"\r\n") if line.lower().startswith(b"content-length:")]
-                message = json.loads(await stream.readexactly(int(lengths[0].split(b":")[1])))
-                self._receive(message)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(SessionError("the language server ended"))
-
-    def _receive(self, message: Mapping[str, Any]) -> None:
-        if "method" in message:
-            if "id" in message:
-                items = (message.get("params") or {}).get("items")
-                result = [None] * len(items) if message["method"] == "workspace/configuration" and items else None
-                self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
-            return
-        waiting = self._waiting.pop(message["id"], None)
-        if waiting is None or waiting.done():
-            return
-        if "error" in message:
-            waiting.set_exception(SessionError(f"error {message['error'].get('code')}: {message['error']['message']}"))
-        else:
-            waiting.set_result(message.get("result"))
+            await asyncio.wait_for(self._server.wait(), END_SECONDS)
+        if self._server.returncode is None:
+            self._server.kill()
+        await self.stop()  # type: ignore[no-untyped-call]

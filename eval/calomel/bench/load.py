@@ -29,8 +29,8 @@ from typing import Any, Final
 import httpx
 
 from calomel.report.heldout import HeldoutFile, read_heldout
-from calomel.report.result import Report, Value, describe_run, figures_table, rounded
-from calomel.report.running import LOADED_CORES, WINDOW_SECONDS, LoadWatch, Progress
+from calomel.report.result import Report, Value, figures_table, rounded
+from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 from calomel.suggest import runtime_file
 from calomel.suggest.runtime_file import RuntimeFileError
@@ -103,7 +103,7 @@ class ServedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What to measure, on what, and where the results go.
+    """What to measure, and on what.
 
     Attributes:
         clients: that ask at once.
@@ -121,8 +121,6 @@ class LoadOptions:
     max_requests: int | None = None
     seed: int = 1
     quick: bool = False
-    json: Path | None = None
-    results: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,26 +256,20 @@ class Seen:
 
 
 def run_load(options: LoadOptions) -> Report:
-    """Measure, write what `options` asks for, and return the report.
+    """Measure.
 
     Raises:
         ServedError: the server does not start.
         BenchDataError: the held-out files are absent or damaged.
     """
-    provenance = describe_run()
-    # The server is no child that has ended, so the load of others is looked at while it does nothing.
-    watch = LoadWatch()
-    time.sleep(WINDOW_SECONDS)
-    others = watch.others()
+    load = load_before()
     places = make_places(options.clients, options.context, read_heldout(), seed=options.seed)
     arguments = () if options.max_requests is None else ("--max-requests", str(options.max_requests))
     with served(options.model, options.device, options.threads, arguments) as server:
         seen = asyncio.run(_measure(options, server, places, Progress()))
-    flat = {**flat_figures(seen), "clients": options.clients, "loaded": others > LOADED_CORES}
+    flat = {**flat_figures(seen), "clients": options.clients, **load}
     name = "bench load quick" if options.quick else "bench load"
-    report = Report(name, flat, (figures_table("Load", flat),), NOTES, provenance)
-    report.write(json_path=options.json, results=options.results)
-    return report
+    return Report(name, flat, (figures_table("Load", flat),), NOTES)
 
 
 def flat_figures(seen: Seen) -> dict[str, Value]:

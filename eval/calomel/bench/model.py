@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from calomel.bench.holes import TokenMeasure
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
-from calomel.suggest.fill import DEFAULT_CONTEXT, Fill, FillRequest
+from calomel.suggest.fill import DEFAULT_CONTEXT, FillRequest
 from calomel.suggest.filler import Filler
 from calomel.suggest.opening import open_filler
 
@@ -22,81 +22,21 @@ if TYPE_CHECKING:
     from calomel.prompts.tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT: Final = "left_to_right"
-
-
-@dataclass(frozen=True, slots=True)
-class TokenizerMeasure:
-    """Counts and boundaries of the model's own tokenizer."""
-
-    tokenizer: TextTokenizer
-
-    def count(self, text: str) -> int:
-        """How many tokens `text` has."""
-        return len(self.tokenizer.encode(text))
-
-    def boundary(self, text: str) -> int:
-        """The character at which the last pre-token of `text` begins."""
-        return self.tokenizer.boundary(text)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenModel:
-    """A loaded checkpoint."""
-
-    folder: Path
-    weights_hash: str
-    engine: AnyEngine
-    tokenizer: TextTokenizer
-    filler: Filler
-    measure: TokenMeasure
-
-    @property
-    def verifiable(self) -> bool:
-        """Whether left-to-right decoding of these weights means anything."""
-        return self.engine.config.diffusion.verifiable
-
-    def fill(
-        self,
-        hole: Hole,
-        *,
-        policy: str | None,
-        max_steps: int | None,
-        max_tokens: int,
-        max_context: int = DEFAULT_CONTEXT,
-        as_doors: bool = False,
-    ) -> Fill:
-        """Fill `hole` greedily; raises the engine's errors.
-
-        With `as_doors` from the beginning of the cursor's word on, with recalled text, and no more than fits; else on
-        the bare prompt.
-        """
-        return self.filler.fill(
-            FillRequest(
-                prefix=hole.prefix,
-                suffix=hole.suffix,
-                path=hole.path,
-                max_tokens=max_tokens,
-                policy=policy,
-                max_steps=max_steps,
-                max_context=max_context,
-                recall=as_doors,
-                whole_word=as_doors,
-                fitted=as_doors,
-            )
-        )
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A way to decode: a policy, and its bound on steps, None for the default.
+    """A way to decode: a policy, None for the default, and its bound on steps, None for the default.
 
-    Without a policy it is the shipped way: from the beginning of the cursor's word on, or what stands elsewhere where
-    that is likelier right. Policies are compared on the bare prompt.
+    `as_doors`: as every door asks, from the beginning of the cursor's word on, or what stands elsewhere where that is
+    likelier right. Policies are compared on the bare prompt.
     """
 
     name: str
     policy: str | None = None
     max_steps: int | None = None
+    as_doors: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Contender:
@@ -110,14 +50,85 @@ class Contender:
             raise ValueError(f"{text!r}: behind @ belongs a positive number of steps")
         return cls(text, None if policy == "default" else policy, int(steps) if mark else None)
 
-    @classmethod
-    def chosen(cls, policy: str | None, max_steps: int | None) -> Contender:
-        """What the options name, by default the default; `max_steps` goes before the policy's own bound."""
-        text = policy or "default"
-        return cls.parse(text if max_steps is None else f"{text.partition('@')[0]}@{max_steps}")
-
 
 BASELINE: Final = Contender(LEFT_TO_RIGHT, LEFT_TO_RIGHT)
+
+
+def in_turns(contenders: Sequence[_T], turn: int) -> tuple[_T, ...]:
+    """All of them; each is first once in as many turns as there are."""
+    shift = turn % len(contenders)
+    return (*contenders[shift:], *contenders[:shift])
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One answer to one hole.
+
+    Attributes:
+        text: what would be inserted.
+        kept_tokens: tokens of `text`, plus one where the answer ended by an end token that counted.
+        forwards: all forwards after prefill, length probe and verification included.
+        milliseconds: the whole call: rendering and tokenizing the prompt, prefill, denoising, decoding.
+        prefill_milliseconds: of these, what encoding the context took.
+        prompt_tokens, cached_tokens: of the prompt, and those of it that the prefix cache had.
+    """
+
+    text: str
+    kept_tokens: int
+    forwards: int
+    milliseconds: float
+    prefill_milliseconds: float = 0.0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A loaded checkpoint."""
+
+    folder: Path
+    weights_hash: str
+    engine: AnyEngine
+    tokenizer: TextTokenizer
+    filler: Filler
+    clock: Callable[[], float] = time.perf_counter
+
+    @property
+    def verifiable(self) -> bool:
+        """Whether left-to-right decoding of these weights means anything."""
+        return self.engine.config.diffusion.verifiable
+
+    def measure(self, text: str) -> int:
+        """How many tokens `text` has."""
+        return len(self.tokenizer.encode(text))
+
+    def attempt(self, hole: Hole, contender: Contender, max_context: int = DEFAULT_CONTEXT) -> Attempt:
+        """Fill `hole` greedily behind at most `max_context` tokens; raises the engine's errors."""
+        began = self.clock()
+        fill = self.filler.fill(
+            FillRequest(
+                prefix=hole.prefix,
+                suffix=hole.suffix,
+                path=hole.path,
+                max_tokens=hole.max_tokens,
+                policy=contender.policy,
+                max_steps=contender.max_steps,
+                max_context=max_context,
+                recall=contender.as_doors,
+                whole_word=contender.as_doors,
+                fitted=contender.as_doors,
+            )
+        )
+        milliseconds = (self.clock() - began) * 1e3
+        return Attempt(
+            text=fill.text,
+            kept_tokens=fill.completion_tokens + (fill.result.end_log_prob is not None),
+            forwards=fill.forwards,
+            milliseconds=milliseconds,
+            prefill_milliseconds=fill.result.prefill_seconds * 1e3,
+            prompt_tokens=fill.prompt_tokens,
+            cached_tokens=fill.cached_tokens,
+        )
 
 
 def checkpoint_folder(folder: Path | None) -> Path:
@@ -148,7 +159,6 @@ def open_model(
     place = checkpoint_folder(folder)
     filler = open_filler(place, device, threads, dtype=dtype, quantize=quantize)
     try:
-        measure = TokenizerMeasure(filler.tokenizer)
-        yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler, measure)
+        yield OpenModel(place, weights_hash(place), filler.engine, filler.tokenizer, filler)
     finally:
         filler.close()

@@ -18,14 +18,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, Protocol
 
-from calomel.bench.holes import TokenMeasure, rests_going_down
-from calomel.bench.model import LEFT_TO_RIGHT, OpenModel, open_model
+from calomel.bench.holes import Measure, rests_going_down
+from calomel.bench.model import LEFT_TO_RIGHT, OpenModel, in_turns, open_model
 from calomel.bench.peer_engines import Offer, Peer, open_peers
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.replay.events import common
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
-from calomel.report.result import Report, Table, Value, describe_run, number_cell, put_interval, value_of
+from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval, value_of
 from calomel.report.running import LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, ratio_of_ratios, ratio_of_sums, wilson
 from calomel.suggest.fill import FillRequest
@@ -73,7 +73,7 @@ NOTES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PeersOptions:
-    """What to measure and where the results go.
+    """What to measure.
 
     Attributes:
         model: checkpoint folder in our own layout; None is the one that ships.
@@ -89,9 +89,6 @@ class PeersOptions:
     quick: bool = False
     threads: tuple[int, ...] = ()
     heldout: Path | None = None
-    json: Path | None = None
-    results: Path | None = None
-    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +209,13 @@ class Case:
 
 
 def run_peers(options: PeersOptions) -> Report:
-    """Measure, write what `options` asks for, and return the report. A peer that is absent is left out, and said so.
+    """Measure. A peer that is absent is left out, and said so.
 
     Raises:
         BenchDataError: the held-out files are absent or damaged.
         CheckpointError: there is no checkpoint to measure.
     """
     progress = Progress()
-    provenance = describe_run(options.command)
     load = LoadWatch()
     context = options.context or (QUICK_CONTEXT if options.quick else CONTEXT)
     count = options.holes or (QUICK_HOLES if options.quick else HOLES)
@@ -247,20 +243,17 @@ def run_peers(options: PeersOptions) -> Report:
     names = [contender.name for contender in contenders]
     flat: dict[str, Value] = {"quick": options.quick, "seed": options.seed, "context": context, "weights": weights}
     flat |= {f"settings_{peer.name}": peer.settings for peer in peers}
-    flat |= {**flat_keys(cases, names), **load.keys([load.others()])}
-    report = Report(
+    flat |= {**flat_keys(cases, names), **load.keys()}
+    return Report(
         "bench peers quick" if options.quick else "bench peers",
         flat,
         (table(cases, names), ratio_table(flat, names)),
         (*(f"{peer.name}: {peer.settings}." for peer in peers), *NOTES, *(f"Left out: {why}." for why in missing)),
-        provenance,
     )
-    report.write(json_path=options.json, results=options.results)
-    return report
 
 
 def moments_going_down(
-    files: Sequence[HeldoutFile], measure: TokenMeasure, *, context: int, places: int, moments: int, seed: int
+    files: Sequence[HeldoutFile], tokens: Measure, *, context: int, places: int, moments: int, seed: int
 ) -> list[Moment]:
     """`moments` of each of `places`, every language alike; a place's last prompt has nearly `context` tokens.
 
@@ -269,7 +262,7 @@ def moments_going_down(
     languages = sorted({file.language for file in files})
     share = -(-places // max(1, len(languages)))
     columns = [
-        _places([file for file in files if file.language == language], measure, context, share, moments, seed)
+        _places([file for file in files if file.language == language], tokens, context, share, moments, seed)
         for language in languages
     ]
     return [moment for row in range(share) for column in columns if row < len(column) for moment in column[row]][
@@ -278,7 +271,7 @@ def moments_going_down(
 
 
 def _places(
-    own: list[HeldoutFile], measure: TokenMeasure, context: int, count: int, moments: int, seed: int
+    own: list[HeldoutFile], tokens: Measure, context: int, count: int, moments: int, seed: int
 ) -> list[list[Moment]]:
     """The places of one language."""
     random.Random(f"{seed}:places").shuffle(own)  # noqa: S311 - seeded, not secret
@@ -293,24 +286,24 @@ def _places(
         if len(found) == count:
             break
         fits = SHORTEST <= len(file.text) <= LONGEST
-        holes = rests_going_down(file, measure, count=moments, seed=seed) if fits else ()
+        holes = rests_going_down(file, tokens, count=moments, seed=seed) if fits else ()
         if len(holes) == moments:
-            room = context - measure.count(file.text) - SPARE_TOKENS
-            related = _related(file, own, room, measure)
+            room = context - tokens(file.text) - SPARE_TOKENS
+            related = _related(file, own, room, tokens)
             found.append([Moment(f"{file.package}:{file.path}", related, hole) for hole in holes])
     return found
 
 
-def _related(file: HeldoutFile, own: Sequence[HeldoutFile], room: int, measure: TokenMeasure) -> tuple[Excerpt, ...]:
+def _related(file: HeldoutFile, own: Sequence[HeldoutFile], room: int, tokens: Measure) -> tuple[Excerpt, ...]:
     """Excerpts of other files that `room` tokens hold, those of the file's own package nearest to it."""
     others = sorted((other for other in own if other is not file), key=lambda other: other.package != file.package)
     nearest_first: list[Excerpt] = []
     for other in others:
-        room -= measure.count(other.path) + 2
+        room -= tokens(other.path) + 2
         lines = other.text.splitlines(keepends=True)
         for start in reversed(range(0, len(lines), EXCERPT_LINES)):
             text = "".join(lines[start : start + EXCERPT_LINES])
-            room -= measure.count(text)
+            room -= tokens(text)
             if room < 0:
                 return tuple(reversed(nearest_first))
             nearest_first.append(Excerpt(other.path, start, text))
@@ -331,8 +324,7 @@ def measure(
     cases = []
     for turn, moment in enumerate(moments):
         case, truth = Case(), moment.hole.answer
-        shift = turn % len(contenders)
-        for contender in (*contenders[shift:], *contenders[:shift]):
+        for contender in in_turns(contenders, turn):
             name = contender.name
             contender.fill(moment.earlier, context)
             began, busy = clock(), processor()
@@ -405,17 +397,17 @@ def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
     return Table("The same weights, the same holes", columns, tuple(rows))
 
 
-def ratio_table(flat: dict[str, Value], names: Sequence[str]) -> Table:
+def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
     """Ours over each other one: milliseconds for an accepted character, and milliseconds alone."""
     kinds = ("vs", "processor_vs", "time_vs")
-    rows = [(name.replace("_", " "), *(_bounded(flat, f"{kind}_{name}") for kind in kinds)) for name in names[1:]]
+    rows = [(name.replace("_", " "), *(flat_cell(flat, f"{kind}_{name}") for kind in kinds)) for name in names[1:]]
     rows += [
-        (f"{name.replace('_', ' ')}, model alone", *(_bounded(flat, f"alone_{kind}_{name}") for kind in kinds))
+        (f"{name.replace('_', ' ')}, model alone", *(flat_cell(flat, f"alone_{kind}_{name}") for kind in kinds))
         for name in names
         if f"alone_vs_{name}" in flat
     ]
     rows += [
-        (key.removeprefix("vs_").replace("_", " "), _bounded(flat, key), _bounded(flat, f"processor_{key}"), "-")
+        (key.removeprefix("vs_").replace("_", " "), flat_cell(flat, key), flat_cell(flat, f"processor_{key}"), "-")
         for key in flat
         if key.startswith("vs_") and "_as_right_as_" in key
     ]
@@ -440,9 +432,3 @@ def _per_character(cases: Sequence[Case], name: str, *, processor: bool = False)
 
 def _mean(values: Sequence[int]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _bounded(flat: dict[str, Value], key: str) -> str:
-    value, low, high = flat[key], flat.get(f"{key}_low"), flat.get(f"{key}_high")
-    bounds = f" [{low:.2f}, {high:.2f}]" if isinstance(low, float) and isinstance(high, float) else ""
-    return number_cell(value if isinstance(value, float) else None) + bounds

@@ -4,59 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from calomel.bench.suite import SuiteError
 from calomel.context.budget import EstimateCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.parts import Hunk
-from calomel.replay.events import Changed, Closed, Edit, Event, Focused, Opened
-from calomel.replay.watching import Decision
-from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
-from calomel.suggest.gate import Gate, Signals, ThresholdGate, Verdict
-from calomel.suggest.silence import SilenceReason
+from calomel.replay.editor import Editor
+from calomel.replay.events import Event
+from calomel.replay.watching import WatchedGate
+from calomel.suggest.completer import Completer
+from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
+from calomel.suggest.suggestion import Answer
 from calomel.suggest.trigger import Trigger
-from calomel.workspace.documents import Document, Encoding, RangeChange
+from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
-from calomel.workspace.syntax import SyntaxTrees
-from calomel.workspace.workspace import Workspace
 
-# Reasons that say that there was no answer, which is no silence of a model's own.
+# Reasons that say that there was no answer, which is no silence of a model's own. Whoever waits for an answer that
+# does not come in time sees nothing.
 BROKEN: Final = frozenset(
-    {
-        SilenceReason.FAILED,
-        SilenceReason.NO_MODEL,
-        SilenceReason.LOADING,
-        SilenceReason.OVERLOADED,
-        SilenceReason.TIMEOUT,
-    }
+    {SilenceReason.FAILED, SilenceReason.NO_MODEL, SilenceReason.LOADING, SilenceReason.OVERLOADED}
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Selective:
-    """The same threshold for those who ask by a key: the suite asks so, and scores who stays silent all the same.
-
-    Attributes:
-        inner: decides.
-        seen: what it was asked, and what it said.
-    """
-
-    inner: Gate
-    seen: list[Decision]
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """As for a question that nobody asked."""
-        signals = replace(signals, trigger=Trigger.EDIT)
-        verdict = self.inner.decide(candidate, signals)
-        self.seen.append(Decision(candidate, signals, verdict))
-        return verdict
-
-
 class Room:
-    """One editor; its clock is the log's, and goes on from there as time passes."""
+    """One editor; its clock is the log's, and goes on from there as time passes.
+
+    The same threshold holds for those who ask by a key: the suite asks so, and scores who stays silent all the same.
+    """
 
     def __init__(
         self,
@@ -66,20 +45,16 @@ class Room:
         gate: Gate | None = None,
     ) -> None:
         self._now, self._since = 0.0, time.monotonic()
-        self._version = 1
         settings = settings or SuggestSettings(debounce_seconds=0.0)
-        syntax = SyntaxTrees()
-        self.workspace = Workspace((), self.clock, encoding=Encoding.UTF32, syntax=syntax)
-        self.workspace.listeners.append(syntax)
-        # What the gate was asked, and what it said, in order.
-        self.seen: list[Decision] = []
+        self._editor = Editor(self.clock)
+        self.gate = WatchedGate(gate or ThresholdGate(settings.aggressiveness), Trigger.EDIT)
         self.suggester = Suggester(
-            self.workspace,
+            self._editor.workspace,
             ContextBuilder(counter or EstimateCounter()),
             completer,
             settings,
             clock=self.clock,
-            gate=Selective(gate or ThresholdGate(settings.aggressiveness), self.seen),
+            gate=self.gate,
             sleep=asyncio.sleep,
         )
 
@@ -91,106 +66,39 @@ class Room:
         """Do what a log says."""
         for event in events:
             self._now, self._since = max(self._now, event.time), time.monotonic()
-            uri = uri_of(getattr(event, "document", ""))
-            if isinstance(event, Opened):
-                document = self.workspace.open(uri, event.language_id, self._version, event.text)
-                document.path = event.document
-            elif isinstance(event, Changed):
-                # One message for each event: changes of one message at several places are several cursors.
-                self._version += 1
-                self.workspace.change(uri, self._version, self._changes(uri, event.edits))
-            elif isinstance(event, Closed):
-                self.workspace.close(uri)
-            elif isinstance(event, Focused):
-                self.workspace.focus(uri)
+            self._editor.send(event)
 
     def settle(self) -> None:
         """The last edit is finished; an editor would say so by a save or by the next edit."""
-        self.workspace.history.settle()
+        self._editor.workspace.history.settle()
 
-    def document(self, path: str) -> Document | None:
+    def document(self, path: str) -> Document:
         """An open document."""
-        return self.workspace.documents.get(uri_of(path))
+        found = self._editor.document(path)
+        if found is None:
+            raise ValueError(f"{path} is not open")
+        return found
 
     def hunks(self, path: str) -> tuple[Hunk, ...]:
         """The last edits of one document, oldest first, the one that is being made included."""
-        history = self.workspace.history
+        history = self._editor.workspace.history
         return tuple(hunk for hunk in (*history.settled(), *history.open_edit()) if hunk.path == path)
 
-    def _changes(self, uri: str, edits: Sequence[Edit]) -> list[RangeChange]:
-        """The edits from the last to the first, so that none moves another."""
-        document = self.workspace.documents.get(uri)
-        if document is None:
-            raise ValueError(f"{uri} is not open")
-        return [
-            RangeChange(document.position_at(edit.start), document.position_at(edit.end), edit.text)
-            for edit in reversed(edits)
-        ]
+    async def ask(self, name: str, path: str, cursor: int, trigger: Trigger = Trigger.EDIT) -> tuple[Answer, float]:
+        """Which edit comes next, and the milliseconds that this took; `name` is of the question.
+
+        Raises:
+            SuiteError: the model was not there, or broke.
+        """
+        began = time.perf_counter()
+        found = await self.suggester.next_edit(self.document(path).uri, None, cursor, trigger=trigger)
+        milliseconds = (time.perf_counter() - began) * 1e3
+        if isinstance(found, Silence) and found.reason in BROKEN:
+            raise SuiteError(f"{name}: the model did not answer: {found.reason}. {found.message}")
+        return found, milliseconds
 
 
-def uri_of(path: str) -> str:
-    """A URI for a document that need not be a file."""
-    return f"untitled:{path}"
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """A candidate as an edit of the document.
-
-    Attributes:
-        maker: of the candidate.
-        start: where its region begins.
-        end: where it ends.
-        text: what the region would become.
-    """
-
-    maker: str
-    start: int
-    end: int
-    text: str
-
-    def apply(self, document: str) -> str:
-        """The document with it."""
-        return document[: self.start] + self.text + document[self.end :]
-
-
-class WatchedCompleter:
-    """Answers as another one does, and remembers."""
-
-    def __init__(self, inner: Completer) -> None:
-        self.seen: list[tuple[CompleteRequest, CompleteAnswer]] = []
-        self._inner = inner
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question. Raises CompleterError."""
-        answer = await self._inner.complete(request)
-        self.seen.append((request, answer))
-        return answer
-
-    async def info(self) -> ModelInfo:
-        """What the model can do."""
-        return await self._inner.info()
-
-    async def aclose(self) -> None:
-        """Nothing: the model belongs to who made it."""
-
-    def proposals(self, document: str) -> tuple[Proposal, ...]:
-        """What was proposed for edits of a document, question by question, best first; leaving all as it is is none."""
-        found: list[Proposal] = []
-        for request, answer in self.seen:
-            region = request.parts.region
-            if region is None:
-                continue
-            window = request.parts.prefix + region.text + request.parts.suffix
-            at = document.find(window)
-            if at < 0:
-                continue
-            start = at + len(request.parts.prefix)
-            end = start + len(region.text)
-            for candidate in answer.candidates:
-                text = candidate.text
-                if region.text.endswith("\n") and text and not text.endswith("\n"):
-                    text += "\n"
-                if text != region.text and candidate.finish_reason == "stop":
-                    found.append(Proposal(candidate.maker, start, end, text))
-        return tuple(found)
+def silences(reasons: Iterable[str | None]) -> tuple[str, ...]:
+    """A note on why nothing was shown; none where something always was."""
+    counts = sorted(Counter(filter(None, reasons)).items())
+    return (f"Silences: {', '.join(f'{reason} {count}' for reason, count in counts)}.",) if counts else ()

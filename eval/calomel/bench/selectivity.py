@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from calomel.replay.figures import ranking
-from calomel.report.result import Report, Table, Value, describe_run, number_cell, percent_cell, put_interval
+from calomel.report.result import Report, Table, Value, interval_cell, percent_cell, put_interval
 from calomel.report.stats import Interval, Resampling, percentile, wilson
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.sample import Sample, read_samples
@@ -183,18 +183,15 @@ class SelectivityOptions:
         samples: files of `calomel replay --samples`; each is reported apart.
         model: checkpoint folder whose calibrator is judged; None for the shipped one.
         seed: of the bootstrap.
-        json, results: where to write.
     """
 
     samples: tuple[Path, ...]
     model: Path | None = None
     seed: int = 0
-    json: Path | None = None
-    results: Path | None = None
 
 
 def run_selectivity(options: SelectivityOptions) -> Report:
-    """Judge, and write what was asked for. Raises SampleError, CalibratorError, OSError."""
+    """Judge. Raises SampleError, CalibratorError, OSError."""
     from calomel.weights import nano_path
 
     calibrator = Calibrator.of_folder(options.model or nano_path())
@@ -205,9 +202,7 @@ def run_selectivity(options: SelectivityOptions) -> Report:
         samples = list(read_samples([path]))
         figures = SelectivityFigures(samples, calibrator, options.seed)
         tables += _tables(name, figures, calibrator, flat)
-    report = Report("bench selectivity", flat, tuple(tables), NOTES, describe_run())
-    report.write(json_path=options.json, results=options.results)
-    return report
+    return Report("bench selectivity", flat, tuple(tables), NOTES)
 
 
 def _tables(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat: dict[str, Value]) -> list[Table]:
@@ -243,7 +238,7 @@ def _ranking(title: str, name: str, figures: SelectivityFigures, flat: dict[str,
         for figure, interval in found.items():
             put_interval(flat, f"{name}.{label.replace(', ', '_')}.{figure}", interval)
         size = next((str(each.n) for each in found.values() if each is not None), "0")
-        rows.append((label, size, *(_plain(each) for each in found.values())))
+        rows.append((label, size, *(interval_cell(each, 3) for each in found.values())))
     return Table(title, ("probabilities of", "n", "AUROC", "ECE", "Brier", "AURC"), tuple(rows))
 
 
@@ -280,9 +275,3 @@ def _filters(name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> 
         rows.append((each.name, str(each.dropped), str(each.accepted), percent_cell(each.of)))
     columns = ("filter", "dropped", "of these would be accepted", "share of all accepted")
     return Table(f"{name}: hard filters", columns, tuple(rows))
-
-
-def _plain(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    return f"{number_cell(interval.value, 3)} [{interval.low:.3f}, {interval.high:.3f}]"

@@ -14,17 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from calomel.replay.events import LogError, ReplayLog
 from calomel.replay.scenario import Scenario, parse_scenario, scenario_log, split
-from calomel.replay.text_metrics import delta_chrf, is_exact, line_f1, suite_delta_chrf
+from calomel.replay.text_metrics import is_exact, suite_delta_chrf
 from calomel.report.result import Value, put_interval
 from calomel.report.stats import ROUNDS, Floats, percentile, wilson
-
-_NO_FIGURES: Final[dict[str, Any]] = dict.fromkeys(("delta_chrf", "delta_chrf_trimmed", "delta_chrf_grams", "line_f1"))
 
 
 class SuiteError(Exception):
@@ -60,12 +58,6 @@ class Case:
         """The right text; None when silence is right."""
         return self.scenario.expected
 
-    @property
-    def fill_offset(self) -> int:
-        """Where a model that only fills is asked: the scenario says so where that is another place."""
-        place = self.scenario.fill_place
-        return self.offset if place is None else self.scenario.offset(place)
-
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -95,8 +87,6 @@ class CaseScore:
         right: the expected text, or the expected silence.
         delta_chrf: as the suite computes it; None where silence is expected.
         delta_chrf_trimmed: without empty lines at the ends; None there, too.
-        delta_chrf_grams: the stricter one, of n-grams that came and went; None there, too.
-        line_f1: of removed and added lines; None there, too.
         reason: of silence.
         latency_ms: of the answer.
         harms: of the answer.
@@ -106,17 +96,11 @@ class CaseScore:
     expects: str
     shown: bool
     right: bool
-    delta_chrf: float | None
-    delta_chrf_trimmed: float | None
-    delta_chrf_grams: float | None
-    line_f1: float | None
     reason: str | None
     latency_ms: float | None
+    delta_chrf: float | None = None
+    delta_chrf_trimmed: float | None = None
     harms: tuple[str, ...] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """By name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +111,9 @@ class SuiteScore:
     score_trimmed: float | None
     delta_chrf: float | None
     delta_chrf_trimmed: float | None
-    delta_chrf_grams: float | None
     show_rate: float | None
     quiet_rate: float | None
     exact_match: float | None
-    line_f1: float | None
     edit_cases: int
     quiet_positions: int
 
@@ -180,15 +162,13 @@ def score_case(case: Case, reply: Reply) -> CaseScore:
         "harms": reply.harms,
     }
     if case.expected is None:
-        return CaseScore(expects="silence", right=not shown, **_NO_FIGURES, **common)
+        return CaseScore(expects="silence", right=not shown, **common)
     expected = case.expected.rstrip("\n")
     return CaseScore(
         expects="edit",
         right=is_exact(after, expected),
         delta_chrf=suite_delta_chrf(before, after, expected + "\n" * case.blank_end),
         delta_chrf_trimmed=suite_delta_chrf(before, after, expected),
-        delta_chrf_grams=delta_chrf(before, after, expected),
-        line_f1=line_f1(before, after, expected),
         **common,
     )
 
@@ -205,11 +185,9 @@ def score_suite(rows: Sequence[CaseScore]) -> SuiteScore:
         score_trimmed=suite_score(trimmed, show_rate, quiet_rate),
         delta_chrf=quality,
         delta_chrf_trimmed=trimmed,
-        delta_chrf_grams=_mean([row.delta_chrf_grams or 0.0 for row in edits]),
         show_rate=show_rate,
         quiet_rate=quiet_rate,
         exact_match=_mean([row.right for row in edits]),
-        line_f1=_mean([row.line_f1 or 0.0 for row in edits]),
         edit_cases=len(edits),
         quiet_positions=len(quiet),
     )
@@ -223,19 +201,11 @@ def suite_score(quality: float | None, show_rate: float | None, quiet_rate: floa
     return quality * (2 * show_rate * quiet_rate / total) / 100 if total else 0.0
 
 
-def figures(rows: Sequence[CaseScore], whole: SuiteScore, seed: int) -> dict[str, Value]:
+def figures(rows: Sequence[CaseScore], seed: int) -> dict[str, Value]:
     """The flat keys of a suite, with intervals."""
     edits, quiet = _apart(rows)
-    flat: dict[str, Value] = {
-        "score": whole.score,
-        "score_trimmed": whole.score_trimmed,
-        "delta_chrf": whole.delta_chrf,
-        "delta_chrf_trimmed": whole.delta_chrf_trimmed,
-        "delta_chrf_grams": whole.delta_chrf_grams,
-        "line_f1": whole.line_f1,
-    }
-    rounds = _rounds(rows, seed)
-    for key, values in zip(("score", "delta_chrf"), rounds or (), strict=False):
+    flat: dict[str, Value] = asdict(score_suite(rows))
+    for key, values in zip(("score", "delta_chrf"), _rounds(rows, seed) or (), strict=False):
         low, high = _bounds(values)
         # All rounds alike: so few cases cannot tell how sure that is.
         known = low < high
@@ -244,12 +214,7 @@ def figures(rows: Sequence[CaseScore], whole: SuiteScore, seed: int) -> dict[str
     put_interval(flat, "quiet_rate", wilson(sum(not row.shown for row in quiet), len(quiet)))
     put_interval(flat, "exact_match", wilson(sum(row.right for row in edits), len(edits)))
     latencies = [row.latency_ms for row in rows if row.latency_ms is not None]
-    return flat | {
-        "edit_cases": len(edits),
-        "quiet_positions": len(quiet),
-        "latency_p50_ms": percentile(latencies, 50),
-        "latency_p90_ms": percentile(latencies, 90),
-    }
+    return flat | {"latency_p50_ms": percentile(latencies, 50), "latency_p90_ms": percentile(latencies, 90)}
 
 
 def score_above(rows: Sequence[CaseScore], theirs: Sequence[CaseScore], other: str, seed: int) -> dict[str, Value]:

@@ -14,20 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
-Cause: TypeAlias = Literal["typed", "paste", "accept", "undo", "redo", "format", "snippet", "other"]
+from calomel.suggest.suggestion import TextEdit
+
+# By hand, by taking a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
+Cause: TypeAlias = Literal["typed", "accept", "other"]
 LogKind: TypeAlias = Literal["recording", "keystrokes", "git", "story", "scenario"]
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """The range [start, end) is replaced by `text`. Both are code points of the text before the whole change.
-
-    The edits of one change do not overlap and are sorted by `start`.
-    """
-
-    start: int
-    end: int
-    text: str
+# The range [start, end) is replaced by `text`. Both are code points of the text before the whole change; the edits of
+# one change do not overlap and are sorted by `start`.
+Edit = TextEdit
 
 
 @dataclass(frozen=True, slots=True)

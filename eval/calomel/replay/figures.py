@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
-from calomel.replay.text_metrics import delta_chrf, is_exact, line_f1, position_error
+from calomel.replay.text_metrics import delta_chrf, is_exact
 from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
 
 Of = Callable[[Opportunity], float | None]
@@ -74,11 +73,6 @@ def right(shown: Shown) -> tuple[str, ...]:
     return named or (() if shown.expected is None else (shown.expected,))
 
 
-def _position(shown: Shown) -> float | None:
-    errors = [position_error(shown.before, shown.after, each) for each in right(shown)]
-    return min((float(each) for each in errors if each is not None), default=None)
-
-
 def _tokens(shown: Shown) -> float:
     """Of what was accepted; of a part of a suggestion, its share of the tokens."""
     if not shown.accepted_characters:
@@ -122,10 +116,6 @@ FIGURES: Final[dict[str, Figure]] = {
         _best(lambda _, after, expected: float(is_exact(after, expected))), None, "exact match", share=True
     ),
     "delta_chrf": Figure(_best(delta_chrf), None, "delta-chrF", 1),
-    "line_f1": Figure(_best(line_f1), None, "line F1", 3),
-    "reversal_ratio": Figure(of_seen(lambda shown: shown.signals.get("reversal_ratio")), None, "reversal ratio", 3),
-    "position_error": Figure(of_seen(_position), None, "position error, lines", 2),
-    "no_op_rate": Figure(of_seen(lambda shown: float(shown.before == shown.after)), None, "no-ops", share=True),
     "parse_error_delta": Figure(
         of_seen(lambda shown: shown.signals.get("parse_error_delta")), None, "parse errors added", 3
     ),
@@ -194,7 +184,7 @@ def measure(offers: Offers, resampling: Resampling) -> dict[str, Interval | None
         found[name] = ratio(offers.column(figure.of), offers.column(over)) if known else None
     found["saved_share"] = resampling.rate(offers.column(_saved), offers.typed)
     found["wasted_per_minute"] = resampling.rate(offers.column(has_outcome("rejected")), offers.minutes)
-    found |= _confidence(offers, resampling)
+    found |= ranking(resampling, *confidences(offers.ours))
     values = np.asarray([item.latency_ms for item in offers.ours])
     asked = [number for number, item in enumerate(offers.ours) if was_asked(item)]
     for percent in PERCENTILES:
@@ -212,16 +202,10 @@ def confidences(items: Sequence[Opportunity]) -> tuple[list[int], Floats, Floats
     Those that the gate held back count, too: otherwise it would judge itself.
     """
     found = [(number, shown) for number, item in enumerate(items) if (shown := judged(item)) is not None]
-    known = [(number, shown) for number, shown in found if isfinite(shown.confidence)]
     scores, taken = np.zeros(len(items)), np.zeros(len(items))
-    for number, shown in known:
-        scores[number], taken[number] = shown.confidence, shown.outcome == "accepted"
-    return [number for number, _ in known], scores, taken
-
-
-def _confidence(offers: Offers, resampling: Resampling) -> dict[str, Interval | None]:
-    decided, scores, taken = confidences(offers.ours)
-    return ranking(resampling, decided, scores, taken)
+    for number, shown in found:
+        scores[number], taken[number] = shown.confidence or 0.0, shown.outcome == "accepted"
+    return [number for number, shown in found if shown.confidence is not None], scores, taken
 
 
 def ranking(resampling: Resampling, items: Sequence[int], scores: Floats, taken: Floats) -> dict[str, Interval | None]:
@@ -392,9 +376,7 @@ def _surest(items: Sequence[Opportunity], count: int) -> list[bool]:
     less sure of two such is left out, so that no character is saved twice.
     """
     ranked = sorted(
-        (-shown.confidence if isfinite(shown.confidence) else 0.0, number)
-        for number, item in enumerate(items)
-        if (shown := judged(item)) is not None
+        (-(shown.confidence or 0.0), number) for number, item in enumerate(items) if (shown := judged(item)) is not None
     )
     chosen: set[int] = set()
     spans: dict[tuple[str, str], list[tuple[float, float]]] = {}

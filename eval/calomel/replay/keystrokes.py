@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from calomel.replay.events import Changed, Checks, Edit, Event, Opened, Problem, ReplayLog, apply_edits, language_of
-from calomel.replay.reading import CauseFinder, LogClock
+from calomel.replay.reading import LogClock, cause_of
 
 _EPOCH: Final = 0.0
 # The traces do not say which file they are of; their names do.
@@ -42,7 +42,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
     checks = Checks()
     first, text = _loaded(start, transactions)
     events: list[Event] = [Opened(0, 0.0, document, language_of(document), text)]
-    clock, finder = LogClock(problems), CauseFinder()
+    clock = LogClock(problems)
     times = _times(transactions, first, clock, problems)
     whole = problem is None
     for entry in range(first, len(transactions)):
@@ -50,8 +50,7 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
             changes = _changes(transactions[entry]["patches"])
             for edits in changes:
                 after = apply_edits(text, edits)
-                cause = finder.cause(text, edits)
-                events.append(Changed(entry, times[entry - first], document, edits, cause))
+                events.append(Changed(entry, times[entry - first], document, edits, cause_of(text, edits)))
                 text = after
         except (KeyError, TypeError, ValueError) as error:
             what = f"it has no {error}" if isinstance(error, KeyError) else str(error)

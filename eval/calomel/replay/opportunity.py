@@ -1,14 +1,14 @@
 """What a replay writes down: each chance to suggest something, what was suggested, and what the person would have done.
 
-`to_json` and `from_json` are each other's inverse; a journal of a run and the reports live on them.
+A journal of a run and the reports have them as `calomel.report.result.CONVERTER` makes them JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from calomel.replay.events import Checks, Edit, LogKind, Problem
 from calomel.selectivity.sample import Sample
@@ -58,46 +58,62 @@ SuggestionKind: TypeAlias = Literal["fill", "edit"]
 Outcome: TypeAlias = Literal["accepted", "partly", "rejected", "superseded", "too_short"]
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A suggestion, ours or the recorded assistant's, and what became of it.
+Ending: TypeAlias = Literal["typed_on", "taken", "left", "end_of_log"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the simulated user would have done with a suggestion.
 
     Attributes:
-        edits: in code points of the document's text at that moment.
+        outcome: in a word.
         before: the lines that it changes, as they were.
         after: the same lines with it.
         expected: the same lines as the person left them, at the horizon of `person.py`; None when nobody knows, since
             the log ends or the document was closed before.
-        confidence: 0 to 1, how likely an edit is right, or `exp` of the mean log-probability of the revealed tokens;
-            NaN of an assistant that says none (None in JSON).
-        signals: numbers about it by name, from before it was decided about.
-        source: `calomel` or the recorded assistant's name.
-        outcome: what the simulated user did.
         accepted_characters: that the person was given: of all of it, or of the part that was taken.
-        saved_characters: of these, the ones that the person would have had to type; white space that editors put at the
-            beginning of a line by themselves does not count.
+        saved_characters: of these, the ones that the person would have had to type, less the key that accepts; white
+            space that editors put at the beginning of a line by themselves does not count.
         kept: whether what was accepted was still there after a minute; None when nothing was accepted or nobody knows.
-        visible_seconds: until the person typed on, moved away, or took it.
-        alternatives: what a scenario calls right in place of `before`; None among them: silence.
-        given: seconds of the log's clock at which the person's own text had what was accepted; nothing else would have
-            been seen in the document before. None when nothing was accepted.
-        maker: who proposed it, of the candidates that the model judged; empty where nobody says.
+        visible_seconds: until the person typed on, moved away, or took it; `ending` says which.
+        until: position in the events behind the change with which the person's own text had what was accepted; the
+            moment's own when nothing was.
+        given: seconds of the log's clock at that change; nothing else would have been seen in the document before.
+            None when nothing was accepted.
     """
 
-    edits: tuple[Edit, ...]
+    outcome: Outcome
     before: str
     after: str
     expected: str | None
-    confidence: float
-    signals: Mapping[str, float]
-    source: str
-    outcome: Outcome
     accepted_characters: int = 0
     saved_characters: int = 0
     kept: bool | None = None
     visible_seconds: float = 0.0
-    alternatives: tuple[str | None, ...] = ()
+    ending: Ending = "end_of_log"
+    until: int = 0
     given: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown(Verdict):
+    """A suggestion, ours or the recorded assistant's, and what became of it.
+
+    Attributes:
+        edits: in code points of the document's text at that moment.
+        source: `calomel` or the recorded assistant's name.
+        confidence: 0 to 1, how likely an edit is right, or `exp` of the mean log-probability of the revealed tokens;
+            None of an assistant that says none.
+        signals: numbers about it by name, from before it was decided about.
+        alternatives: what a scenario calls right in place of `before`; None among them: silence.
+        maker: who proposed it, of the candidates that the model judged; empty where nobody says.
+    """
+
+    edits: tuple[Edit, ...]
+    source: str
+    confidence: float | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    alternatives: tuple[str | None, ...] = ()
     maker: str = ""
 
 
@@ -145,16 +161,6 @@ class Opportunity:
     name: str = ""
     makers: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """For `json.dumps`."""
-        return _plain(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises KeyError or TypeError for something else."""
-        made = replace(cls(**value), makers=tuple(value.get("makers", ())))
-        return made if made.candidate is None else replace(made, candidate=_shown(value["candidate"]))
-
 
 @dataclass(slots=True)
 class LogResult:
@@ -198,39 +204,3 @@ class LogResult:
     samples: list[Sample] = field(default_factory=list)
     text_right: bool = True
     error: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """For `json.dumps`."""
-        lists = {"opportunities": self.opportunities, "recorded": self.recorded}
-        plain = {name: [each.to_json() for each in found] for name, found in lists.items()}
-        bare = asdict(replace(self, opportunities=[], recorded=[], samples=[]))
-        return bare | plain | {"samples": [each.to_line() for each in self.samples]}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises KeyError or TypeError for something else."""
-        made = cls(**value)
-        made.opportunities = [Opportunity.from_json(each) for each in value["opportunities"]]
-        made.recorded = [Opportunity.from_json(each) for each in value["recorded"]]
-        made.samples = [Sample.from_line(line) for line in value.get("samples", ())]
-        made.problems = [Problem(**each) for each in value["problems"]]
-        made.checks = Checks(**value["checks"])
-        return made
-
-
-def _plain(opportunity: Opportunity) -> dict[str, Any]:
-    plain = asdict(opportunity)
-    candidate = plain["candidate"]
-    if candidate is not None and candidate["confidence"] != candidate["confidence"]:
-        candidate["confidence"] = None  # JSON has no NaN
-    return plain
-
-
-def _shown(value: Mapping[str, Any]) -> Shown:
-    confidence = value["confidence"]
-    return replace(
-        Shown(**value),
-        edits=tuple(Edit(**edit) for edit in value["edits"]),
-        alternatives=tuple(value["alternatives"]),
-        confidence=float("nan") if confidence is None else confidence,
-    )

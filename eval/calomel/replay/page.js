@@ -19,7 +19,7 @@
     const select = form.elements.namedItem(name);
     for (const value of [...new Set(values)].sort()) select.append(new Option(value, value));
   };
-  const status = (row) => (row.shown ? "shown" : row.reason || "not shown");
+  const status = (row) => (row.shown ? "shown" : row.silence || "not shown");
   fill("outcome", rows.map((row) => row.outcome));
   fill("status", rows.map(status));
   fill("source", rows.map((row) => row.source));
@@ -30,8 +30,8 @@
     time: () => 0,
     confidence: (one, other) => (other.confidence ?? -1) - (one.confidence ?? -1),
     unsure: (one, other) => (one.confidence ?? 2) - (other.confidence ?? 2),
-    saved: (one, other) => other.saved - one.saved,
-    latency: (one, other) => other.latency - one.latency,
+    saved: (one, other) => other.saved_characters - one.saved_characters,
+    latency: (one, other) => other.latency_ms - one.latency_ms,
   };
 
   const chosen = () => {
@@ -89,21 +89,19 @@
     header.append(make("span", `badge outcome-${row.outcome}`, row.outcome.replace("_", " ")));
     header.append(make("b", "", row.path), make("span", "", `${row.log}, entry ${row.entry}, ${clock(row.time)}`));
     header.append(make("span", "", `${row.kind}, ${row.source}`));
-    header.append(make("span", "", row.confidence === undefined ? "no confidence" : `confidence ${row.confidence.toFixed(3)}`));
-    header.append(make("span", "", row.shown ? `shown ${row.visible} s` : `not shown: ${row.reason || "-"}`));
-    header.append(make("span", "", `${row.latency} ms`), make("span", "", `saved ${row.saved}`));
-    if (row.kept !== undefined) header.append(make("span", "", row.kept ? "kept" : "not kept"));
-    if (row.real) header.append(make("span", "", `really ${row.real}`));
+    header.append(make("span", "", row.confidence === null ? "no confidence" : `confidence ${row.confidence.toFixed(3)}`));
+    header.append(make("span", "", row.shown ? `shown ${row.visible_seconds.toFixed(2)} s` : `not shown: ${row.silence || "-"}`));
+    header.append(make("span", "", `${row.latency_ms.toFixed(1)} ms`), make("span", "", `saved ${row.saved_characters}`));
+    if (row.kept !== null) header.append(make("span", "", row.kept ? "kept" : "not kept"));
+    if (row.real_outcome) header.append(make("span", "", `really ${row.real_outcome}`));
     element.append(header, diff(row.before, row.after));
-    if (row.expected !== undefined && row.expected !== row.after) {
+    if (row.expected !== null && row.expected !== row.after) {
       const person = make("details");
       person.append(make("summary", "faint", "what the person made of it"), diff(row.before, row.expected));
       element.append(person);
     }
-    if (row.signals) {
-      const signals = Object.entries(row.signals).map(([name, value]) => `${name} ${value}`).join(", ");
-      element.append(make("div", "faint", signals));
-    }
+    const signals = Object.entries(row.signals).sort().map(([name, value]) => `${name} ${Number(value.toFixed(4))}`);
+    if (signals.length) element.append(make("div", "faint", signals.join(", ")));
     return element;
   };
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from calomel.replay.events import (
     Changed,
@@ -31,7 +31,7 @@ from calomel.replay.events import (
     common,
     shared_ends,
 )
-from calomel.replay.opportunity import Outcome
+from calomel.replay.opportunity import Ending, Outcome, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,6 @@ KEPT_SECONDS: Final = 60.0
 # The key that accepts.
 ACCEPT_COST: Final = 1
 
-Ending = Literal["typed_on", "taken", "left", "end_of_log"]
-
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -112,43 +110,13 @@ class Moment:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the person would have done.
-
-    Attributes:
-        before: the lines that the suggestion changes.
-        after: with it.
-        expected: as the person left them at the horizon; None when nothing of the document follows in the log.
-        accepted_characters: inserted by what was accepted.
-        saved_characters: of them, those that the person would have typed, less the key that accepts.
-        until: position in the events behind the change with which the person's own text had what was accepted; the
-            moment's own when nothing was.
-        given: seconds of the log's clock at that change; None when nothing was accepted.
-        ending: why the suggestion was not visible any longer.
-    """
-
-    outcome: Outcome
-    before: str
-    after: str
-    expected: str | None
-    accepted_characters: int
-    saved_characters: int
-    kept: bool | None
-    visible_seconds: float
-    until: int
-    given: float | None
-    ending: Ending
-
-
-def judge(moment: Moment, edits: Sequence[Edit], events: Sequence[Event], *, late: bool = False) -> Verdict:
+def judge(moment: Moment, edits: Sequence[Edit], events: Sequence[Event]) -> Verdict:
     """What the person would have done with `edits` of the moment's text.
 
     Args:
         moment: when they came.
         edits: as suggested.
         events: of the whole log.
-        late: the person typed on before they came, so that nobody saw them.
     """
     watch = _Watch(moment, trimmed(moment.text, edits))
     for position in range(moment.position, len(events)):
@@ -156,7 +124,7 @@ def judge(moment: Moment, edits: Sequence[Edit], events: Sequence[Event], *, lat
             break
     else:
         watch.ended = True
-    return watch.verdict(late=late)
+    return watch.verdict()
 
 
 def visible(text: str) -> str:
@@ -338,13 +306,11 @@ class _Watch:
         if self._gone is None:
             self._gone = (now, why)
 
-    def verdict(self, *, late: bool) -> Verdict:
+    def verdict(self) -> Verdict:
         best = self._best
         outcome: Outcome = "accepted" if best.whole else "partly" if best.score else "rejected"
         if self._size < LEAST_CHARACTERS:
             outcome = "too_short"
-        if late:
-            outcome = "superseded"
         took = outcome in {"accepted", "partly"}
         gone, ending = self._gone or (self._last_time, "end_of_log")
         return Verdict(
@@ -355,7 +321,7 @@ class _Watch:
             accepted_characters=sum(map(len, best.taken)) if took else 0,
             saved_characters=self._saved() if took else 0,
             kept=self._kept if took and self._kept_known else None,
-            visible_seconds=0.0 if late else max(0.0, gone - self._moment.time),
+            visible_seconds=max(0.0, gone - self._moment.time),
             until=best.until if took else self._moment.position,
             given=best.time if took else None,
             ending=ending,

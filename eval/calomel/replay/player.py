@@ -17,19 +17,20 @@ from typing import Final
 from calomel.context.budget import EstimateCounter, ExactCounter, TokenCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.replay.editor import Editor, LastEdits, cursor_after
+from calomel.replay.editor import Editor, cursor_after
 from calomel.replay.events import Changed, Closed, Edit, Event, Expected, Focused, ReplayLog, Selected, apply_edits
 from calomel.replay.log_time import LogTime
 from calomel.replay.opportunity import LogResult, Opportunity, ReplayOptions, Shown
-from calomel.replay.person import Moment, Verdict, judge
+from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import recorded_offers
-from calomel.replay.samples import SampleBook, by_alternatives, consequences, numbers, raw_confidence, shown
+from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_confidence, shown
+from calomel.replay.text_metrics import parse_error_delta
 from calomel.replay.watching import Decision, HideAll, TimedCompleter, WatchedGate
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Answer, Suggestion, TextEdit
+from calomel.suggest.suggestion import Answer, Suggestion
 from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
@@ -54,6 +55,7 @@ class _Question:
     revision: int
     asked: int
     answered: int
+    decided: int
 
 
 class Player:
@@ -90,7 +92,6 @@ class Player:
         if self._book is not None:
             self.suggester.watch(self._book.see)
         self._position = 0
-        self._last_edits = LastEdits()
         self._shown: set[str] = set()
         # By document, up to which event the person writes what was accepted.
         self._given: dict[str, int] = {}
@@ -116,8 +117,6 @@ class Player:
         self._position = position
         await self.time.run_to(event.time)
         self._position = position + 1
-        if isinstance(event, Changed) and event.document in self.editor.texts:
-            self._last_edits.changing(event, self.editor.texts[event.document])
         self.editor.send(event)
         match event:
             case Changed():
@@ -184,12 +183,11 @@ class Player:
     def _question(self, kind: Kind, entry: int, name: str, document: Document, offset: int) -> _Question:
         if document.text != self.editor.texts[name]:
             self.result.text_right = False
-        self._gate.best = None
         if self._book is not None:
             self._book.forget()
         return _Question(
             kind, document, name, offset, entry, self.time.now, document.revision, self.model.asked,
-            len(self.model.answered),
+            len(self.model.answered), len(self._gate.decisions),
         )  # fmt: skip
 
     async def _answer(self, question: _Question, trigger: Trigger) -> Answer:
@@ -208,9 +206,9 @@ class Player:
             self._shown.add(answer.id)
             self.suggester.shown(answer.id)
             decision = self._gate.about(answer.candidate)
-            verdict, candidate = self._judged(question, answer.edits, decision)
-            if verdict.outcome in {"accepted", "partly"}:
-                self._given[question.name] = verdict.until
+            candidate = self._judged(question, answer.edits, decision)
+            if candidate.outcome in {"accepted", "partly"}:
+                self._given[question.name] = candidate.until
             self._add(question, None, candidate)
             return
         if answer.reason is SilenceReason.SUPERSEDED:
@@ -246,10 +244,10 @@ class Player:
 
     def _held_back(self, question: _Question) -> Shown | None:
         """The surest suggestion that the gate saw, if it is about the text as it is. The book has all of them."""
-        decision = None if self._book is not None else self._gate.best
+        decision = None if self._book is not None else self._gate.surest(question.decided)
         if decision is None or question.document.revision != question.revision:
             return None
-        return self._judged(question, decision.signals.edits, decision)[1]
+        return self._judged(question, decision.signals.edits, decision)
 
     def _goes_on(self, question: _Question) -> bool:
         """Whether the person changes the document before a silence could be noticed."""
@@ -261,20 +259,20 @@ class Player:
                 return True
         return False
 
-    def _judged(
-        self, question: _Question, edits: Sequence[TextEdit], decision: Decision | None
-    ) -> tuple[Verdict, Shown]:
-        moment = self._moment(question)
-        text = moment.text
-        suggested = tuple(Edit(*edit) for edit in edits)
-        verdict = judge(moment, suggested, self._log.events)
-        before = self._last_edits.before(question.name)
-        signals = {
-            **numbers(text, edits, decision),
-            **consequences(text, suggested, before, question.document.language_id),
-        }
-        maker = "" if decision is None else decision.candidate.maker
-        return verdict, shown(suggested, verdict, OURS, raw_confidence(decision), signals, maker)
+    def _judged(self, question: _Question, edits: Sequence[Edit], decision: Decision | None) -> Shown:
+        moment, edits = self._moment(question), tuple(edits)
+        errors = parse_error_delta(moment.text, apply_edits(moment.text, edits), question.document.language_id)
+        return shown(
+            judge(moment, edits, self._log.events),
+            edits,
+            OURS,
+            confidence=raw_confidence(decision),
+            signals={
+                **numbers(moment.text, edits, decision),
+                **({} if errors is None else {"parse_error_delta": float(errors)}),
+            },
+            maker="" if decision is None else decision.candidate.maker,
+        )
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:
         self.result.opportunities.append(self._opportunity(question, silence, candidate))

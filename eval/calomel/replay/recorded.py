@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from calomel.replay.events import Accepted, Changed, Event, Offered, Opened, ReplayLog, apply_edits
-from calomel.replay.opportunity import Opportunity
-from calomel.replay.person import Moment, Verdict, judge
+from calomel.replay.opportunity import Opportunity, Verdict
+from calomel.replay.person import Moment, judge
 from calomel.replay.samples import shown
 
 
@@ -169,7 +169,7 @@ def _opportunity(log: str, suggested: Suggested, verdict: Verdict, language_id: 
         language_id=language_id,
         kind="edit" if offer.inline_edit else "fill",
         silence=None,
-        candidate=shown(offer.edits, verdict, offer.source),
+        candidate=shown(verdict, offer.edits, offer.source),
         shown=True,
         latency_ms=max(0.0, offer.time - offer.asked) * 1e3,
         real_outcome="accepted" if suggested.accepted else "partly" if suggested.partly else "",

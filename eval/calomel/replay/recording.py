@@ -12,7 +12,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from calomel.replay.events import (
@@ -34,7 +34,7 @@ from calomel.replay.events import (
     common,
     language_of,
 )
-from calomel.replay.reading import REASONS, CauseFinder, LogClock, code_point_edits, code_point_offset, joined
+from calomel.replay.reading import REASONS, LogClock, cause_of, code_point_edits, code_point_offset, joined
 
 # Enough of a hash to tell the texts of a session apart; the recorder keeps no more.
 CONTENT_ID_LENGTH: Final = 24
@@ -55,14 +55,12 @@ class RecordedDocument:
         text: None as long as it is not known, or not for sure.
         version: of the text, None when the log counts none.
         opened: the replay was told of it.
-        finder: of the causes of its changes.
     """
 
     path: str
     text: str | None = None
     version: int | None = None
     opened: bool = False
-    finder: CauseFinder = field(default_factory=CauseFinder)
     _aside: Problem | None = None
     _left_out: int = 0
 
@@ -83,7 +81,6 @@ class RecordedDocument:
         """The log says the whole text."""
         self.settle(problems, entry)
         self.text, self.version = text, version
-        self.finder = CauseFinder()
 
     def settle(self, problems: list[Problem], entry: int | None = None) -> None:
         """Say what was left out since the text became uncertain, until `entry`; None: until the end."""
@@ -377,7 +374,7 @@ class _Reader:
         if not edits:
             return
         self._open(entry, document, text)
-        cause: Cause = document.finder.cause(text, edits, self._causes.get(entry))
+        cause = self._causes.get(entry) or cause_of(text, edits)
         if cause == "accept":
             self.checks.accepts += 1
             self.events.append(Accepted(entry, self._clock.now, document.path, edits))

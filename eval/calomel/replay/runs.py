@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,8 +16,8 @@ from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import StuckError, run
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.player import Player
-from calomel.report.result import source_hash, weights_hash
-from calomel.report.running import Journal, cache_folder
+from calomel.report.result import weights_hash
+from calomel.report.running import Journal
 from calomel.suggest.completer import Completer
 
 # A progress bar need not know more often.
@@ -90,17 +89,16 @@ def replay_logs(
         "options": asdict(options),
         "model": f"{open_model.__module__}.{open_model.__qualname__}",
         "weights": _weights(options),
-        "sources": source_hash(),
         "logs": digests,
     }
-    with Journal(folder or cache_folder(), "replay", depends_on, resume=resume) as journal:
-        known = {digest: record for digest in digests if (record := journal.get(digest)) is not None}
-        results = {at: LogResult.from_json(known[digest]) for at, digest in enumerate(digests) if digest in known}
+    with Journal("replay", depends_on, resume=resume, folder=folder) as journal:
+        known = {at: journal.get(digest, LogResult) for at, digest in enumerate(digests)}
+        results = {at: result for at, result in known.items() if result is not None}
         for number in results:
             report(number, len(logs[number].events), len(logs[number].events))
         todo = [(number, log) for number, log in enumerate(logs) if number not in results]
         for number, result in _computed(todo, options, jobs, report, open_model, ray=ray):
-            journal.put(digests[number], result.to_json())
+            journal.put(digests[number], result)
             results[number] = result
     journal.path.unlink(missing_ok=True)
     return [results[number] for number in range(len(logs))]
@@ -154,24 +152,7 @@ def _told(report: Report, number: int, log: ReplayLog) -> Callable[[int], None]:
     return lambda done: report(number, done, len(log.events))
 
 
-class Replayer:
-    """A process with its own model; on Ray, an actor."""
-
-    def __init__(
-        self, options: ReplayOptions, open_model: OpenModel, logs: Mapping[int, Any], fetch: Callable[[Any], ReplayLog]
-    ) -> None:
-        """`logs` are references by number, which `fetch` follows."""
-        self._options, self._logs, self._fetch = options, logs, fetch
-        self._completer = open_model(options)
-
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Replay the log of a row."""
-        number = int(row["number"])
-        result = replay_log(self._fetch(self._logs[number]), self._completer, self._options)
-        return {"number": number, "result": json.dumps(result.to_json())}
-
-
-# What a process of the pool keeps between two logs.
+# What a process of a pool keeps between two logs.
 _OF_PROCESS: dict[str, tuple[ReplayOptions, Completer]] = {}
 
 
@@ -179,9 +160,9 @@ def _begin(options: ReplayOptions, open_model: OpenModel) -> None:
     _OF_PROCESS["model"] = options, open_model(options)
 
 
-def _play(log: ReplayLog) -> LogResult:
+def _play(task: Task) -> tuple[int, LogResult]:
     options, completer = _OF_PROCESS["model"]
-    return replay_log(log, completer, options)
+    return task[0], replay_log(task[1], completer, options)
 
 
 def _in_processes(
@@ -190,10 +171,10 @@ def _in_processes(
     # A forked process would share the parent's threads' locks.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, _begin, (options, open_model)) as pool:
-        waiting = {pool.submit(_play, log): number for number, log in todo}
+        waiting = [pool.submit(_play, task) for task in todo]
         try:
             for future in as_completed(waiting):
-                yield waiting[future], future.result()
+                yield future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -203,19 +184,16 @@ def _on_ray(
 ) -> Iterator[tuple[int, LogResult]]:
     try:
         ray: Any = importlib.import_module("ray")
-        importlib.import_module("ray.data")
+        pools: Any = importlib.import_module("ray.util.multiprocessing")
     except ImportError as error:
         raise ReplayError("--ray needs Ray, which is not installed here: pip install 'calomel[cluster]'") from error
     began = not ray.is_initialized()
     if began:
         ray.init(log_to_driver=False, include_dashboard=False)
     try:
-        # One row a block: a log is a long piece of work. The logs themselves lie in the cluster's object store.
-        rows = ray.data.from_items([{"number": number} for number, _ in todo], override_num_blocks=len(todo))
-        logs = {number: ray.put(log) for number, log in todo}
-        arguments = (options, open_model, logs, ray.get)
-        for row in rows.map(Replayer, fn_constructor_args=arguments, concurrency=jobs).iter_rows():
-            yield int(row["number"]), LogResult.from_json(json.loads(row["result"]))
+        with pools.Pool(jobs, _begin, (options, open_model)) as pool:
+            # A log is a long piece of work.
+            yield from pool.imap_unordered(_play, todo, chunksize=1)
     finally:
         if began:
             ray.shutdown()

@@ -8,86 +8,49 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from calomel.replay.events import Changed, Edit, Event, Expected, ReplayLog, apply_edits
-from calomel.replay.opportunity import Opportunity, Shown
-from calomel.replay.person import Moment, Verdict, difference, judge
-from calomel.replay.text_metrics import parse_error_delta, reversal_ratio
+from calomel.replay.opportunity import Opportunity, Shown, Verdict
+from calomel.replay.person import Moment, difference, judge
 from calomel.replay.watching import Decision
 from calomel.selectivity.sample import Sample
 from calomel.suggest.found import Found, Held
 from calomel.suggest.judging import known_signals
 from calomel.suggest.outcome_signals import signals_of
 from calomel.suggest.planned import plan
-from calomel.suggest.suggestion import TextEdit
 from calomel.suggest.wire import encode_request
 
 # What somebody does within half an hour is alike: samples of it stay together.
 _SITTING: Final = 1800.0
 
 
-def shown(
-    edits: tuple[Edit, ...],
-    verdict: Verdict,
-    source: str,
-    confidence: float = math.nan,
-    signals: Mapping[str, float] | None = None,
-    maker: str = "",
-) -> Shown:
-    """A suggestion with its verdict."""
-    return Shown(
-        edits=edits,
-        before=verdict.before,
-        after=verdict.after,
-        expected=verdict.expected,
-        confidence=confidence,
-        signals=signals or {},
-        source=source,
-        outcome=verdict.outcome,
-        accepted_characters=verdict.accepted_characters,
-        saved_characters=verdict.saved_characters,
-        kept=verdict.kept,
-        visible_seconds=verdict.visible_seconds,
-        given=verdict.given,
-        maker=maker,
-    )
+def shown(verdict: Verdict, edits: tuple[Edit, ...], source: str, **more: Any) -> Shown:
+    """A suggestion with its verdict, and what else is known of it."""
+    told = {each.name: getattr(verdict, each.name) for each in fields(Verdict)}
+    return Shown(**told, edits=edits, source=source, **more)
 
 
-def raw_confidence(decision: Decision | None) -> float:
-    """How likely an edit is right, or `exp` of the mean log-probability of the revealed tokens; NaN where not known."""
+def raw_confidence(decision: Decision | None) -> float | None:
+    """How likely an edit is right, or `exp` of the mean log-probability of the revealed tokens; None if not known."""
     if decision is None:
-        return math.nan
+        return None
     likely = decision.signals.likely
-    return math.exp(min(0.0, decision.candidate.mean_log_prob)) if likely is None else likely
+    found = math.exp(min(0.0, decision.candidate.mean_log_prob)) if likely is None else likely
+    return found if math.isfinite(found) else None
 
 
-def consequences(text: str, edits: Sequence[Edit], before: str | None, language_id: str) -> dict[str, float]:
-    """What the whole document would be like: how much of the last edit is undone, and how many errors come.
-
-    Args:
-        text: as it is.
-        edits: suggested.
-        before: the text before the person's last edit; None when there was none.
-        language_id: of the document.
-    """
-    predicted = apply_edits(text, edits)
-    found: dict[str, float] = {}
-    if before is not None:
-        found["reversal_ratio"] = reversal_ratio(before, text, predicted)
-    errors = parse_error_delta(text, predicted, language_id)
-    return found if errors is None else {**found, "parse_error_delta": float(errors)}
-
-
-def numbers(text: str, edits: Sequence[TextEdit], decision: Decision | None) -> dict[str, float]:
+def numbers(text: str, edits: Sequence[Edit], decision: Decision | None) -> dict[str, float]:
     """What was known before, by name; what is not known, or is no number, is left out."""
     if decision is None:
         return {}
     known = signals_of(decision.candidate, plan(text, edits), decision.signals)
     values = {each.name: getattr(known, each.name) for each in fields(known)}
-    return {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
+    return {
+        name: float(value) for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)
+    }
 
 
 @dataclass(slots=True)
@@ -126,7 +89,7 @@ class SampleBook:
         goals: set[int] = set()
         before = self._goals.get((moment.document, opportunity.kind), set())
         for found in (each.found if isinstance(each, Held) else each for each in self._seen):
-            edits = tuple(Edit(edit.start, edit.end, edit.text) for edit in found.edits)
+            edits = tuple(each.edit for each in found.edits)
             goal = hash((apply_edits(moment.text, edits), found.maker))
             if goal not in goals | before:
                 verdict = judge(moment, edits, self.log.events)
@@ -186,10 +149,6 @@ def by_alternatives(event: Expected, text: str, opportunity: Opportunity) -> Opp
         verdicts.append(judge(Moment(event.document, text, event.time, 0), candidate.edits, after))
         lines.append(None if alternative is None else verdicts[-1].expected)
     best = max(verdicts, key=lambda each: (each.outcome == "accepted", each.accepted_characters))
-    judged = shown(candidate.edits, best, candidate.source, candidate.confidence, candidate.signals)
-    return replace(opportunity, name=event.name, candidate=replace(judged, alternatives=tuple(lines), kept=None))
-
-
-def to_lines(samples: Iterable[Sample]) -> str:
-    """As a file of samples."""
-    return "".join(sample.to_line() for sample in samples)
+    known = {name: getattr(candidate, name) for name in ("edits", "source", "confidence", "signals")}
+    judged = shown(replace(best, kept=None), **known, alternatives=tuple(lines))
+    return replace(opportunity, name=event.name, candidate=judged)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-from rich.table import Table
+from cattrs import BaseValidationError
 
 from calomel.replay.figures import (
     FIGURES,
@@ -27,7 +26,8 @@ from calomel.replay.figures import (
     was_asked,
 )
 from calomel.replay.opportunity import LogResult, Opportunity
-from calomel.report.stats import Interval, Resampling
+from calomel.report.result import CONVERTER, Flat, Table, flat_cell, interval_cell, put_interval
+from calomel.report.stats import Resampling
 
 _OUTCOMES: Final = ("accepted", "partly", "rejected", "superseded", "too_short")
 # Rows of the table: name, words, and how it is written: a share in percent, or digits behind the point.
@@ -65,7 +65,7 @@ _BESIDE: Final[tuple[tuple[str, str, str, str, int | None], ...]] = (
 
 
 def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
-    """Every figure as `name`, `name_low`, `name_high`, and counts by name; null where nothing was observed.
+    """Every figure as `name`, `name_low`, `name_high`, `name_n`, counts by name; null where nothing was observed.
 
     `silences` counts the reasons for showing nothing, `makers` what became of each maker's proposals, `reliability` has
     the share accepted by confidence.
@@ -99,9 +99,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
         "seed": seed,
     }
     for name, interval in figures.items():
-        summary[name] = None if interval is None else interval.value
-        summary[f"{name}_low"] = None if interval is None else interval.low
-        summary[f"{name}_high"] = None if interval is None else interval.high
+        put_interval(summary, name, interval)
     silences = Counter(item.silence for item in offers.ours if item.silence is not None)
     summary["silences"] = dict(sorted(silences.items(), key=lambda item: (-item[1], item[0])))
     summary["makers"] = makers(offers.ours)
@@ -113,33 +111,13 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
 
 def document(results: Sequence[LogResult], seed: int = 0, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What `--json` writes: the options, the figures, and every opportunity, so that runs can be compared pairwise."""
-    return {**(options or {}), **summarize(results, seed), "results": [result.to_json() for result in results]}
+    return {**(options or {}), **summarize(results, seed), "results": CONVERTER.unstructure(results)}
 
 
-Rows: TypeAlias = Sequence[tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A table of ready-made cells, for a terminal or a page."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: Rows
-    caption: str | None = None
-
-    def to_table(self) -> Table:
-        """For a terminal."""
-        table = Table(*self.columns, title=self.title, title_justify="left", caption=self.caption)
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-
-def listings(summary: Mapping[str, Any]) -> list[Listing]:
+def listings(summary: Flat) -> list[Table]:
     """The figures; beside a recorded assistant, where one was; whose suggestions; why nothing was shown."""
-    rows = [(words, cell(summary, name, digits)) for name, words, digits in _ROWS if summary.get(name) is not None]
-    found = [Listing("Replay", ("figure", "value [95 % interval]"), rows, counts_line(summary))]
+    rows = [(words, flat_cell(summary, name, digits)) for name, words, digits in _ROWS if summary[name] is not None]
+    found = [Table("Replay", ("figure", "value [95 % interval]"), rows, counts_line(summary))]
     if summary.get("recorded_shown"):
         columns = (
             "",
@@ -148,31 +126,20 @@ def listings(summary: Mapping[str, Any]) -> list[Listing]:
             "difference",
         )
         beside = [
-            (words, *(cell(summary, name, digits) for name in (ours, theirs, difference)))
+            (words, *(flat_cell(summary, name, digits) for name in (ours, theirs, difference)))
             for words, ours, theirs, difference, digits in _BESIDE
         ]
-        clicks = cell(summary, "real_acceptance_rate", None)
+        clicks = flat_cell(summary, "real_acceptance_rate", None)
         caption = f"its real clicks: {summary['real_accepts']:,} of {summary['real_offers']:,}, {clicks}"
         title = "At the recorded assistant's shown rate, under the same simulated user"
-        found.append(Listing(title, columns, beside, caption))
-    if summary.get("makers"):
-        counted = [
-            (maker, *(f"{counts[name]:,}" for name in MAKER_COUNTS)) for maker, counts in summary["makers"].items()
-        ]
-        found.append(Listing("Makers of suggestions", ("maker", *MAKER_COUNTS), counted))
-    if summary.get("silences"):
-        silences = [(reason, f"{count:,}") for reason, count in summary["silences"].items()]
-        found.append(Listing("Why nothing was shown", ("silence", "times"), silences))
-    return found
-
-
-def cell(summary: Mapping[str, Any], name: str, digits: int | None) -> str:
-    """A figure with its bounds, or a dash."""
-    value, low, high = (summary.get(f"{name}{end}") for end in ("", "_low", "_high"))
-    if value is None:
-        return "-"
-    text = _number(value, digits)
-    return text if low is None or high is None else f"{text} [{_number(low, digits)}, {_number(high, digits)}]"
+        found.append(Table(title, columns, beside, caption))
+    counted = [(maker, *(f"{counts[name]:,}" for name in MAKER_COUNTS)) for maker, counts in summary["makers"].items()]
+    silences = [(reason, f"{count:,}") for reason, count in summary["silences"].items()]
+    more = (
+        Table("Makers of suggestions", ("maker", *MAKER_COUNTS), counted),
+        Table("Why nothing was shown", ("silence", "times"), silences),
+    )
+    return [*found, *(each for each in more if each.rows)]
 
 
 def counts_line(summary: Mapping[str, Any]) -> str:
@@ -181,12 +148,7 @@ def counts_line(summary: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {summary.get(name, 0):,}" for name in names)
 
 
-def _number(value: float, digits: int | None) -> str:
-    return f"{value:.1%}" if digits is None else f"{value:,.{digits}f}"
-
-
-# Two runs.
-
+# Two runs: over opportunities of both, then of each run by itself, with digits.
 _PAIRED: Final[dict[str, Of]] = {
     "characters_per_opportunity": FIGURES["characters_per_opportunity"].of,
     "shown_rate": FIGURES["shown_rate"].of,
@@ -201,65 +163,33 @@ class ComparisonError(Exception):
     """Two files cannot be compared; the message is a sentence for their user."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What changed from one run to the other.
+def compare(first: Flat, second: Flat, seed: int = 0) -> Table:
+    """What changed from one of `document` to another, opportunity by opportunity where both had the same one.
 
-    Attributes:
-        matched: opportunities that both runs had.
-        only_first, only_second: those that one had alone.
-        differences: second less first, over the matched ones; an interval that contains 0 shows no change.
-        first, second: the figures of each.
+    An interval that contains 0 shows no change. Raises ComparisonError.
     """
-
-    matched: int
-    only_first: int
-    only_second: int
-    differences: Mapping[str, Interval]
-    first: Mapping[str, Any]
-    second: Mapping[str, Any]
-
-    def to_json(self) -> dict[str, Any]:
-        """Counts and differences by name."""
-        return {
-            "matched": self.matched,
-            "only_first": self.only_first,
-            "only_second": self.only_second,
-            "differences": {name: asdict(interval) for name, interval in self.differences.items()},
-        }
-
-    def to_table(self) -> Table:
-        """For a terminal."""
-        runs = (self.first, self.second)
-        rows: list[tuple[str, ...]] = []
-        for name, interval in self.differences.items():
-            change = f"{interval.value:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
-            rows.append((name, *(cell(run, name, 3) for run in runs), change))
-        rows += [(name, *(cell(run, name, digits) for run in runs), "-") for name, digits in _UNPAIRED.items()]
-        caption = (
-            f"{self.matched:,} opportunities in both, {self.only_first:,} in the first alone, "
-            f"{self.only_second:,} in the second alone"
-        )
-        return Listing("Two runs", ("figure", "first", "second", "second less first, paired"), rows, caption).to_table()
-
-
-def compare(first: Mapping[str, Any], second: Mapping[str, Any], seed: int = 0) -> Comparison:
-    """Two of `document`, opportunity by opportunity where both had the same one. Raises ComparisonError."""
     ours, theirs = _opportunities(first, "first"), _opportunities(second, "second")
     both = [key for key in ours if key in theirs]
     resampling = Resampling([(ours[key].log, int(ours[key].time // 60)) for key in both], seed)
-    differences = {}
+    rows: list[tuple[str, ...]] = []
     for name, of in _PAIRED.items():
         changes = [(of(theirs[key]) or 0.0) - (of(ours[key]) or 0.0) for key in both]
-        interval = resampling.ratio(changes, [1.0] * len(both))
-        if interval is not None:
-            differences[name] = interval
-    return Comparison(len(both), len(ours) - len(both), len(theirs) - len(both), differences, first, second)
+        change = interval_cell(resampling.ratio(changes, [1.0] * len(both)), 3)
+        rows.append((name, *(flat_cell(run, name, 3) for run in (first, second)), change))
+    rows += [
+        (name, *(flat_cell(run, name, digits) for run in (first, second)), "-") for name, digits in _UNPAIRED.items()
+    ]
+    caption = (
+        f"{len(both):,} opportunities in both, {len(ours) - len(both):,} in the first alone, "
+        f"{len(theirs) - len(both):,} in the second alone"
+    )
+    return Table("Two runs", ("figure", "first", "second", "second less first, paired"), rows, caption)
 
 
-def _opportunities(run: Mapping[str, Any], which: str) -> dict[tuple[str, int, str, str], Opportunity]:
+def _opportunities(run: Flat, which: str) -> dict[tuple[str, int, str, str], Opportunity]:
     try:
-        items = [item for result in run["results"] for item in LogResult.from_json(result).opportunities]
-    except (KeyError, TypeError, AttributeError) as error:
+        results = CONVERTER.structure(run["results"], list[LogResult])
+    except (KeyError, TypeError, BaseValidationError) as error:
         raise ComparisonError(f"the {which} file is no result of `calomel replay --json`: {error!r}") from error
+    items = [item for result in results for item in result.opportunities]
     return {(item.log, item.entry, item.kind, item.name): item for item in items}

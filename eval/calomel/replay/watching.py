@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, replace
-from typing import Final
 
 from calomel.replay.log_time import LogTime
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
 from calomel.suggest.gate import Gate, Hide, Signals, ThresholdGate, Verdict
 from calomel.suggest.silence import SilenceReason
-
-# As many as answers are cached: any of them may be offered later.
-_REMEMBERED: Final = 64
+from calomel.suggest.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +31,33 @@ class HideAll:
 
 
 class WatchedGate:
-    """Decides as another gate does."""
+    """Decides as another gate does, and remembers what it was asked.
 
-    def __init__(self, gate: Gate) -> None:
-        # Of what was decided since somebody set it to None, the surest: one question may have several candidates.
-        self.best: Decision | None = None
-        self._gate = gate
-        self._decisions: deque[Decision] = deque(maxlen=_REMEMBERED)
+    Args:
+        inner: decides.
+        trigger: what every question counts as; None for what it is.
+    """
+
+    def __init__(self, inner: Gate, trigger: Trigger | None = None) -> None:
+        self.decisions: list[Decision] = []
+        self._inner = inner
+        self._trigger = trigger
 
     def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
         """Show or hide."""
-        made = Decision(candidate, signals, self._gate.decide(candidate, signals))
-        self._decisions.append(made)
-        if self.best is None or made.verdict.probability > self.best.verdict.probability:
-            self.best = made
-        return made.verdict
+        if self._trigger is not None:
+            signals = replace(signals, trigger=self._trigger)
+        verdict = self._inner.decide(candidate, signals)
+        self.decisions.append(Decision(candidate, signals, verdict))
+        return verdict
+
+    def surest(self, since: int = 0) -> Decision | None:
+        """Of what was decided since so many decisions: one question may have several candidates."""
+        return max(self.decisions[since:], key=lambda each: each.verdict.probability, default=None)
 
     def about(self, candidate: Candidate) -> Decision | None:
         """What was decided about a candidate."""
-        return next((each for each in reversed(self._decisions) if each.candidate is candidate), None)
+        return next((each for each in reversed(self.decisions) if each.candidate is candidate), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,9 @@
-"""What benches are asked about: files of packages that no training corpus contains, and HumanEval-Infilling."""
+"""What benches are asked about: files of packages that no training corpus contains, and holes in them."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
-import os
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +22,6 @@ LANGUAGES: Final = {
     "jsx": "typescript",
     "go": "go",
     "rust": "rust",
-}
-SINGLE_LINE, RANDOM_SPAN = "humaneval_single_line", "humaneval_random_span"
-FILES: Final = {
-    SINGLE_LINE: "HumanEval-SingleLineInfilling.jsonl.gz",
-    RANDOM_SPAN: "HumanEval-RandomSpanInfillingLight.jsonl.gz",
 }
 
 
@@ -54,7 +46,6 @@ class Hole:
     Attributes:
         key: names the hole within a run, and in the journal.
         row: the row of the report that it counts in.
-        first_line_only: the answer is cut behind its first line before it is judged, whatever decoded it.
     """
 
     key: str
@@ -65,7 +56,6 @@ class Hole:
     suffix: str
     answer: str
     max_tokens: int = 64
-    first_line_only: bool = False
 
 
 def packed_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -101,43 +91,3 @@ def read_heldout(path: Path | None = None) -> tuple[HeldoutFile, ...]:
     except (KeyError, AttributeError) as error:
         raise BenchDataError(f"{source} is damaged: {error!r}") from error
     return tuple(sorted(files, key=lambda file: (file.language, file.package, file.path)))
-
-
-def data_folder() -> Path:
-    """Where public data files lie: `CALOMEL_DATA`, by default `../shared/data`."""
-    return Path(os.environ.get("CALOMEL_DATA") or "../shared/data")
-
-
-def read_humaneval(row: str, data: Path, *, seed: int, limit: int | None = None) -> list[Hole]:
-    """HumanEval-Infilling (Bavarian et al. 2022), its single lines or its random spans, in a seeded order.
-
-    Of a single line its line end was taken out, too, so the answer is cut behind its first line.
-
-    Raises:
-        BenchDataError: a file is absent or damaged.
-    """
-    path = data / "human-eval-infilling" / FILES[row]
-    single = row == SINGLE_LINE
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            entries = [json.loads(line) for line in file]
-        holes = [
-            Hole(
-                key=f"{row}:{entry['task_id']}",
-                row=row,
-                language="python",
-                path=None,
-                prefix=entry["prompt"],
-                suffix=entry["suffix"],
-                answer=entry["canonical_solution"],
-                max_tokens=64 if single else 128,
-                first_line_only=single,
-            )
-            for entry in entries
-        ]
-    except FileNotFoundError as error:
-        raise BenchDataError(f"{path} does not exist; CALOMEL_DATA names the folder above it") from error
-    except (OSError, json.JSONDecodeError, KeyError) as error:
-        raise BenchDataError(f"{path} is damaged: {error}") from error
-    random.Random(f"{seed}:{row}").shuffle(holes)  # noqa: S311 - seeded, not secret
-    return holes[:limit]

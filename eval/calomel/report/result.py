@@ -1,4 +1,4 @@
-"""A bench's result: flat keys for machines, tables for people, and what it was measured with."""
+"""A result: flat keys for machines, tables for people, and what it was measured with."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ import resource
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
+
+from cattrs import Converter
 
 import calomel
 from calomel.report.stats import Interval
+from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
+from calomel.suggest.suggestion import TextEdit
+
+if TYPE_CHECKING:
+    import rich.table
 
 # The packages whose code decides a bench's result; a change in any of them makes earlier results another measurement.
 MEASURED_PACKAGES = (
@@ -125,15 +132,24 @@ def peak_memory(device: str) -> dict[str, Value]:
 
 
 Value = float | int | str | bool | None
+Flat = Mapping[str, Any]
+
+# Records as plain values for JSON, and back; a sample has a line of its own, an edit its names.
+CONVERTER: Final = Converter()
+CONVERTER.register_unstructure_hook(Sample, Sample.to_line)
+CONVERTER.register_structure_hook(Sample, lambda line, _: Sample.from_line(line))
+CONVERTER.register_unstructure_hook(TextEdit, TextEdit._asdict)
+CONVERTER.register_structure_hook(TextEdit, lambda values, _: TextEdit(**values))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of ready-made cells under a title."""
+    """Rows of ready-made cells under a title; below them, for a terminal or a page, a caption."""
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
 
     def to_markdown(self) -> str:
         """A GitHub-flavoured table; the first column is text, the others are numbers."""
@@ -146,6 +162,15 @@ class Table:
         ]
         return "\n".join(lines)
 
+    def to_rich(self) -> rich.table.Table:
+        """For a terminal."""
+        from rich.table import Table as RichTable
+
+        table = RichTable(*self.columns, title=self.title, title_justify="left", caption=self.caption or None)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -156,16 +181,16 @@ class Report:
         flat: figures by name.
         tables: the same for people.
         notes: sentences: definitions, what was skipped and why.
-        provenance: what it was measured with.
         details: what is written beside the figures, such as a row for each case.
+        provenance: what it was measured with.
     """
 
     bench: str
     flat: Mapping[str, Value]
     tables: tuple[Table, ...]
     notes: tuple[str, ...]
-    provenance: Provenance
     details: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Provenance = field(default_factory=describe_run)
 
     def to_json(self) -> str:
         """The flat keys, with the provenance among them, and the details."""
@@ -234,9 +259,24 @@ def figures_table(title: str, flat: Mapping[str, Value]) -> Table:
 
 def percent_cell(interval: Interval | None) -> str:
     """A share in percent with its bounds."""
-    if interval is None:
+    return interval_cell(interval, None)
+
+
+def interval_cell(interval: Interval | None, digits: int | None = 2) -> str:
+    """An estimate with its bounds; without `digits` in percent."""
+    return "-" if interval is None else _bounded(interval.value, interval.low, interval.high, digits)
+
+
+def flat_cell(flat: Flat, key: str, digits: int | None = 2) -> str:
+    """The same of flat keys, where a figure may have no bounds."""
+    return _bounded(flat.get(key), flat.get(f"{key}_low"), flat.get(f"{key}_high"), digits)
+
+
+def _bounded(value: float | None, low: float | None, high: float | None, digits: int | None) -> str:
+    if value is None:
         return "-"
-    return f"{interval.value:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+    form = ".1%" if digits is None else f",.{digits}f"
+    return f"{value:{form}}" if low is None or high is None else f"{value:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def number_cell(value: float | None, digits: int = 2) -> str:

@@ -7,13 +7,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import fmean
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, Self, TextIO, TypeVar
 
+from calomel.report.result import CONVERTER, Value, source_hash
 from calomel.storage import write_whole
+
+_T = TypeVar("_T")
 
 
 def cache_folder() -> Path:
@@ -23,14 +25,23 @@ def cache_folder() -> Path:
 
 
 class Journal:
-    """A JSON-lines file of `{"key": ..., "record": {...}}`, named after everything that its results depend on."""
+    """A JSON-lines file of `{"key": ..., "record": {...}}`, named after everything that its results depend on.
 
-    def __init__(self, folder: Path, bench: str, depends_on: Mapping[str, Any], *, resume: bool = True) -> None:
-        """Open, or with `resume` False start again, the journal of exactly these dependencies."""
-        text = json.dumps(depends_on, sort_keys=True, default=str)
+    Args:
+        bench: whose results they are.
+        depends_on: all that decides them beside the code.
+        resume: go on with what is there, else begin anew.
+        folder: where it lies; None for the user's cache folder.
+    """
+
+    def __init__(
+        self, bench: str, depends_on: Mapping[str, Any], *, resume: bool = True, folder: Path | None = None
+    ) -> None:
+        text = json.dumps({**depends_on, "sources": source_hash()}, sort_keys=True, default=str)
+        folder = folder or cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{bench}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsonl"
-        self._records: dict[str, dict[str, Any]] = {}
+        self._records: dict[str, Any] = {}
         if resume and self.path.exists():
             self._read()
         else:
@@ -38,14 +49,14 @@ class Journal:
         self.resumed = len(self._records)
         self._file = self.path.open("a", encoding="utf-8")
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """The record under `key`, if it was measured before."""
-        return self._records.get(key)
+    def get(self, key: str, kind: type[_T]) -> _T | None:
+        """The record of this class under `key`, if it was measured before."""
+        return CONVERTER.structure(self._records[key], kind) if key in self._records else None
 
-    def put(self, key: str, record: dict[str, Any]) -> None:
+    def put(self, key: str, record: object) -> None:
         """Remember `record`, on disk at once."""
-        self._records[key] = record
-        self._file.write(json.dumps({"key": key, "record": record}) + "\n")
+        self._records[key] = CONVERTER.unstructure(record)
+        self._file.write(json.dumps({"key": key, "record": self._records[key]}) + "\n")
         self._file.flush()
 
     def close(self) -> None:
@@ -132,7 +143,7 @@ def own_seconds() -> float:
 
 
 class LoadWatch:
-    """Samples the load of other processes whenever it is asked and a window has passed."""
+    """Looks at the load of other processes from when it is made; the readers are parameters for tests."""
 
     def __init__(
         self,
@@ -142,36 +153,25 @@ class LoadWatch:
         clock: Callable[[], float] = time.monotonic,
         loadavg: Callable[[], float] = lambda: os.getloadavg()[0],
     ) -> None:
-        """Start the first window; the readers are parameters so that a test can supply its own."""
         self._busy, self._own, self._clock, self._loadavg = busy, own, clock, loadavg
-        self._mark = (clock(), busy(), own())
-        self._latest: float | None = None
+        self._began = (clock(), busy(), own())
 
     def others(self) -> float:
-        """Cores that other processes used in the newest full window (the running one before the first is full)."""
-        now, busy, own = self._clock(), self._busy(), self._own()
-        started, busy_then, own_then = self._mark
-        if now - started >= WINDOW_SECONDS or self._latest is None:
-            latest = self._between(now - started, busy, busy_then, own - own_then)
-            if now - started >= WINDOW_SECONDS:
-                self._mark = (now, busy, own)
-                self._latest = latest
-            return latest
-        return self._latest
-
-    def keys(self, samples: Sequence[float]) -> dict[str, float | bool]:
-        """What the samples of a whole run say, as keys of a report; the load average is that at the end."""
-        mean = fmean(samples) if samples else 0.0
-        return {
-            "loaded": mean > LOADED_CORES,
-            "load_other_cores": mean,
-            "load_other_cores_max": max(samples, default=0.0),
-            "loadavg": self._loadavg(),
-        }
-
-    def _between(self, seconds: float, busy: float | None, busy_then: float | None, own: float) -> float:
+        """Cores that other processes used since then, on average."""
+        (began, busy_then, own_then), busy = self._began, self._busy()
         if busy is None or busy_then is None:
             return max(0.0, self._loadavg() - 1.0)
-        if seconds < WINDOW_SECONDS / 10:
-            return 0.0
-        return max(0.0, (busy - busy_then - own) / seconds)
+        others = busy - busy_then - (self._own() - own_then)
+        return max(0.0, others / max(WINDOW_SECONDS, self._clock() - began))
+
+    def keys(self) -> dict[str, Value]:
+        """The same as keys of a report."""
+        others = self.others()
+        return {"loaded": others > LOADED_CORES, "load_other_cores": others}
+
+
+def load_before() -> dict[str, Value]:
+    """The same of the next second, for benches whose servers are no children that have ended: to be asked first."""
+    watch = LoadWatch()
+    time.sleep(WINDOW_SECONDS)
+    return watch.keys()

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-import zstandard
-
-from calomel.report.heldout import BenchDataError
+from calomel.report.heldout import BenchDataError, packed_rows
+from calomel.suggest.suggestion import TextEdit, apply
 
 HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.zst"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """Replace the characters from `start` to `end` by `text`."""
+class Change(TextEdit):
+    """Replace the characters from `start` to `end` by `text`, in offsets of the text that earlier changes leave."""
 
-    start: int
-    end: int
-    text: str
+    __slots__ = ()
 
     def apply(self, text: str) -> str:
         """The text behind it."""
-        return text[: self.start] + self.text + text[self.end :]
+        return apply(text, [self])
+
+
+def applied(text: str, changes: Iterable[Change]) -> str:
+    """The text behind all of them, one after the other."""
+    for change in changes:
+        text = change.apply(text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,7 @@ class Story:
 
     def after(self, count: int) -> str:
         """The text behind the first `count` changes."""
-        text = self.text
-        for change in self.changes[:count]:
-            text = change.apply(text)
-        return text
+        return applied(self.text, self.changes[:count])
 
 
 def read_stories(path: Path | None = None) -> tuple[Story, ...]:
@@ -74,11 +74,8 @@ def read_stories(path: Path | None = None) -> tuple[Story, ...]:
     """
     source = path if path is not None else HELDOUT_EDITS
     try:
-        with source.open("rb") as raw, zstandard.ZstdDecompressor().stream_reader(raw) as plain:
-            return tuple(_story(line, source) for line in io.TextIOWrapper(plain, encoding="utf-8", newline="\n"))
-    except FileNotFoundError as error:
-        raise BenchDataError(f"{source} does not exist; it holds stories of edits") from error
-    except (zstandard.ZstdError, UnicodeDecodeError, ValueError, KeyError, TypeError) as error:
+        return tuple(_story(row, source) for row in packed_rows(source))
+    except (ValueError, KeyError, TypeError) as error:
         raise BenchDataError(f"{source} is damaged: {error!r}") from error
 
 
@@ -103,8 +100,7 @@ def composed(length: int, changes: Sequence[Change]) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def _story(line: str, source: Path) -> Story:
-    row = json.loads(line)
+def _story(row: Mapping[str, Any], source: Path) -> Story:
     changes = tuple(Change(int(start), int(end), str(text)) for start, end, text in row["changes"])
     story = Story(str(row["kind"]), str(row["language"]), str(row["path"]), str(row["text"]), changes)
     length = len(story.text)
@@ -149,10 +145,7 @@ class Moment:
     @cached_property
     def text(self) -> str:
         """The document now."""
-        text = self.story.text
-        for change in self.done:
-            text = change.apply(text)
-        return text
+        return applied(self.story.text, self.done)
 
     @property
     def cursor(self) -> int:
@@ -192,8 +185,8 @@ def moments(story: Story) -> tuple[Moment, ...]:
     if len(story.changes) > 1:
         count = rng.randrange(1, len(story.changes))
         found.append(_moment(story, story.changes[:count], story.changes[count:]))
-    else:
-        found += _interrupted(story, rng)
+    for change in story.changes if len(story.changes) == 1 else ():
+        found += _interrupted(story, change, rng)
     if story.changes:
         found.append(_moment(story, story.changes, ()))
     # A change that another one takes back leaves nothing to do, and was no story.
@@ -213,32 +206,24 @@ def chosen(stories: Iterable[Story], kinds: Sequence[str] = (), limit: int | Non
             cells[moment.story.kind, moment.story.language, moment.silent].append(moment)
     # Ids are hashes, so that their order is a draw.
     rows = [sorted(cells[key], key=lambda moment: moment.id) for key in sorted(cells)]
-    turns = [
-        moment for turn in range(max(map(len, rows), default=0)) for row in rows for moment in row[turn : turn + 1]
-    ]
+    turns = [moment for turn in zip_longest(*rows) for moment in turn if moment is not None]
     return tuple(turns if limit is None else turns[:limit])
 
 
 def _moment(story: Story, done: Sequence[Change], coming: Sequence[Change], *, half: bool = False) -> Moment:
-    text = story.text
-    for change in done:
-        text = change.apply(text)
-    return Moment(story, tuple(done), composed(len(text), coming), half)
+    return Moment(story, tuple(done), composed(len(applied(story.text, done)), coming), half)
 
 
-def _interrupted(story: Story, rng: random.Random) -> list[Moment]:
+def _interrupted(story: Story, change: Change, rng: random.Random) -> list[Moment]:
     """The only change of a story, cut where people pause."""
-    for change in story.changes:
-        text = change.text
-        # Something visible is left to write.
-        cuts = range(1, len(text.rstrip()))
-        if not cuts:
-            return []
-        cut = rng.choices(cuts, [_pause(text, at) for at in cuts])[0]
-        half = Change(change.start, change.end, text[:cut])
-        at = change.start + cut
-        return [_moment(story, [half], [Change(at, at, text[cut:])], half=True)]
-    return []
+    # Something visible is left to write.
+    cuts = range(1, len(change.text.rstrip()))
+    if not cuts:
+        return []
+    cut = rng.choices(cuts, [_pause(change.text, at) for at in cuts])[0]
+    at = change.start + cut
+    half = Change(change.start, change.end, change.text[:cut])
+    return [_moment(story, [half], [Change(at, at, change.text[cut:])], half=True)]
 
 
 def _pause(text: str, at: int) -> int:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
 from calomel.cli.errors import CommandError, InputError, check_device, engine_errors_reported
+
+if TYPE_CHECKING:
+    from calomel.report.result import Report
 
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -17,7 +20,6 @@ Model = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: th
 Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the shipped one.")]
-MaxSteps = Annotated[int | None, typer.Option(min=1, help="Denoising steps a canvas, at most.")]
 Seed = Annotated[int, typer.Option(help="Decides which holes are cut.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
 Resume = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
@@ -31,15 +33,9 @@ def infill(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    max_steps: MaxSteps = None,
-    policies: Annotated[
-        str | None, typer.Option(metavar="POLICY,POLICY…", help="Compare these policies instead of one.")
-    ] = None,
     holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
-    human_eval: Annotated[bool, typer.Option(help="Include HumanEval-Infilling where its files are.")] = True,
-    data: Annotated[Path | None, typer.Option(help="Folder of public data. Default: CALOMEL_DATA.")] = None,
     quantize: Annotated[
         str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")
     ] = None,
@@ -58,19 +54,13 @@ def infill(
             device=device,
             threads=threads,
             policy=policy,
-            max_steps=max_steps,
-            policies=_listed(policies),
             holes_per_kind=holes_per_kind,
             seed=seed,
             quick=quick,
-            human_eval=human_eval,
-            data=data,
             resume=resume,
-            json=json,
-            results=results,
             quantize=cast("Literal['int8', 'fp8'] | None", quantize),
         )
-        print(run_infill(options).to_markdown())
+        _told(run_infill(options), json, results)
 
 
 @bench.command()
@@ -79,7 +69,6 @@ def speed(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    max_steps: MaxSteps = None,
     contexts: Annotated[
         list[int] | None, typer.Option("--context", min=1, help="Tokens of context; repeatable.")
     ] = None,
@@ -87,7 +76,6 @@ def speed(
     cases: Annotated[int | None, typer.Option(min=1, help="Repetitions of each.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
-    resume: Resume = True,
     json: Json = None,
     results: Results = None,
 ) -> None:
@@ -100,17 +88,13 @@ def speed(
             device=device,
             threads=threads,
             policy=policy,
-            max_steps=max_steps,
             contexts=tuple(contexts or CONTEXTS),
             answers=tuple(answers or ANSWERS),
             cases=cases,
             seed=seed,
             quick=quick,
-            resume=resume,
-            json=json,
-            results=results,
         )
-        print(run_speed(options).to_markdown())
+        _told(run_speed(options), json, results)
 
 
 @bench.command()
@@ -121,10 +105,10 @@ def keystrokes(
     results: Results = None,
 ) -> None:
     """The editor's side: from a keystroke to its suggestion, through the real language server."""
-    from calomel.bench.keystrokes import KeystrokesOptions, SessionError, run_keystrokes
+    from calomel.bench.keystrokes import SessionError, run_keystrokes
 
     try:
-        print(run_keystrokes(KeystrokesOptions(model=model, quick=quick, json=json, results=results)).to_markdown())
+        _told(run_keystrokes(model, quick=quick), json, results)
     except SessionError as error:
         raise CommandError(str(error)) from error
 
@@ -159,11 +143,9 @@ def load(
             max_requests=max_requests,
             seed=seed,
             quick=quick,
-            json=json,
-            results=results,
         )
         try:
-            print(run_load(options).to_markdown())
+            _told(run_load(options), json, results)
         except ServedError as error:
             raise CommandError(str(error)) from error
 
@@ -184,10 +166,8 @@ def peers(
     with _errors_reported("cpu"):
         from calomel.bench.peers import PeersOptions, run_peers
 
-        options = PeersOptions(
-            model=model, context=context, holes=holes, seed=seed, quick=quick, json=json, results=results
-        )
-        print(run_peers(options).to_markdown())
+        options = PeersOptions(model=model, context=context, holes=holes, seed=seed, quick=quick)
+        _told(run_peers(options), json, results)
 
 
 @bench.command()
@@ -208,7 +188,6 @@ def edits(
         Path | None, typer.Option(help="Show nothing, and write every candidate, for `calomel calibrate`.")
     ] = None,
     aggressiveness: Annotated[str, typer.Option(help="quiet, balanced, eager, or a probability.")] = "balanced",
-    kind: Annotated[str, typer.Option(help="edit asks for the next edit, fill for text at the cursor.")] = "edit",
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
@@ -220,8 +199,6 @@ def edits(
     """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
     from calomel.cli.replay import aggressiveness_of
 
-    if kind not in {"edit", "fill"}:
-        raise InputError(f"--kind {kind!r} is neither edit nor fill")
     if held_out and suite is not None:
         raise InputError("--held-out brings its own edits: leave the folder out")
     if suite is None and not held_out:
@@ -246,27 +223,22 @@ def edits(
                     seed=seed,
                     resume=resume,
                     samples=samples,
-                    json=json,
-                    results=results,
                 )
                 report = run_held_edits(held)
             else:
                 asked = EditsOptions(
                     suite=suite,
-                    kind="fill" if kind == "fill" else "edit",
                     model=model,
                     device=device,
                     threads=threads,
                     baselines=bool(baselines),
                     aggressiveness=threshold,
                     seed=seed,
-                    json=json,
-                    results=results,
                 )
                 report = run_edits(asked)
         except SuiteError as error:
             raise CommandError(str(error)) from error
-        print(report.to_markdown())
+        _told(report, json, results)
 
 
 @bench.command()
@@ -283,12 +255,17 @@ def selectivity(
     from calomel.selectivity.sample import SampleError
 
     try:
-        options = SelectivityOptions(tuple(samples), model, seed, json, results)
-        print(run_selectivity(options).to_markdown())
+        _told(run_selectivity(SelectivityOptions(tuple(samples), model, seed)), json, results)
     except (SampleError, CalibratorError) as error:
         raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+
+def _told(report: Report, json: Path | None, results: Path | None) -> None:
+    """Write the report where that is asked for, and print it."""
+    report.write(json_path=json, results=results)
+    print(report.to_markdown())
 
 
 @contextmanager

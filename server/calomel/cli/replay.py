@@ -59,7 +59,7 @@ def replay(
 ) -> None:
     """Replay logs of real editing, and judge each suggestion by what the person wrote."""
     if compare is not None:
-        _compare(*compare, seed=seed, json=json)
+        _compare(*compare, seed=seed)
         return
     if not logs and git is None:
         raise InputError("name a LOG, or a repository with --git")
@@ -101,15 +101,13 @@ def _replay(
     with _progress(logs) as report:
         results = replay_logs(logs, options, jobs=jobs, report=report, resume=resume, ray=ray)
     if samples is not None:
-        from calomel.replay.samples import to_lines
-
-        write_whole(samples, to_lines(each for result in results for each in result.samples))
+        write_whole(samples, "".join(each.to_line() for result in results for each in result.samples))
     from calomel.replay.summary import document, listings
 
     whole = document(results, options.seed, {"options": _plain(options)})
     out = _console(stderr=False)
     for listing in listings(whole):
-        out.print(listing.to_table())
+        out.print(listing.to_rich())
     if json is not None:
         import json as encoder
 
@@ -180,7 +178,7 @@ def _tell_problems(log: ReplayLog) -> None:
         typer.echo(f"{log.name}: {more} more problems; --json has all", err=True)
 
 
-def _compare(first: Path, second: Path, *, seed: int, json: Path | None) -> None:
+def _compare(first: Path, second: Path, *, seed: int) -> None:
     import json as encoder
 
     from calomel.replay.summary import ComparisonError, compare
@@ -194,12 +192,9 @@ def _compare(first: Path, second: Path, *, seed: int, json: Path | None) -> None
         except ValueError as error:
             raise InputError(f"{path} is no JSON: {error}") from error
     try:
-        found = compare(runs[0], runs[1], seed)
+        _console(stderr=False).print(compare(runs[0], runs[1], seed).to_rich())
     except ComparisonError as error:
         raise InputError(str(error)) from error
-    _console(stderr=False).print(found.to_table())
-    if json is not None:
-        write_whole(json, encoder.dumps(found.to_json()) + "\n")
 
 
 def _latency(text: str) -> Latency:

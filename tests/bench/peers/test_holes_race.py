@@ -98,11 +98,9 @@ def test_the_report_has_every_contenders_figures(tiny: Path, heldout: Path, tmp_
             quick=True,
             threads=(1,),
             heldout=heldout,
-            json=tmp_path / "peers.json",
-            results=tmp_path / "results",
-            command="calomel bench peers",
         )
     )
+    report.write(json_path=tmp_path / "peers.json", results=None)
     flat = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
     for name in ("ours", "transformers", "llamacpp"):
         assert {f"ms_per_character_{name}", f"exact_match_{name}", f"p50_ms_{name}"} <= set(flat)
@@ -110,4 +108,4 @@ def test_the_report_has_every_contenders_figures(tiny: Path, heldout: Path, tmp_
     for name in ("transformers", "llamacpp"):
         assert flat[f"prompt_tokens_{name}"] == flat["prompt_tokens_ours_model_alone"]
     assert {"vs_transformers", "vs_llamacpp", "vs_llamacpp_as_right_as_transformers"} <= set(flat)
-    assert (tmp_path / "results" / "bench-peers-quick.md").read_text(encoding="utf-8") == report.to_markdown()
+    assert report.bench == "bench peers quick"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.bench.measure import PlainMeasure
+from tests.bench.measure import count
 
 from calomel.bench.peers import Moment, moments_going_down
 from calomel.report.heldout import HeldoutFile
@@ -34,7 +34,7 @@ def text(number: int) -> str:
 
 
 def moments(sources: tuple[HeldoutFile, ...], seed: int = 1) -> list[Moment]:
-    return moments_going_down(sources, PlainMeasure(), context=CONTEXT, places=4, moments=5, seed=seed)
+    return moments_going_down(sources, count, context=CONTEXT, places=4, moments=5, seed=seed)
 
 
 def test_holes_go_down_files_of_every_language_alike(sources: tuple[HeldoutFile, ...]) -> None:
@@ -55,14 +55,13 @@ def test_holes_go_down_files_of_every_language_alike(sources: tuple[HeldoutFile,
 
 
 def test_what_stands_in_front_is_the_same_all_the_way_down_and_fits(sources: tuple[HeldoutFile, ...]) -> None:
-    measure = PlainMeasure()
     found = moments(sources)
     for first in range(0, 20, 5):
         place = found[first : first + 5]
         related = place[0].related
         assert all(moment.related == related for moment in place)
         assert place[0].hole.path not in {excerpt.path for excerpt in related}
-        whole = sum(measure.count(excerpt.text) for excerpt in related) + measure.count(place[0].hole.prefix)
+        whole = sum(count(excerpt.text) for excerpt in related) + count(place[0].hole.prefix)
         assert CONTEXT / 2 < whole < CONTEXT
 
 
