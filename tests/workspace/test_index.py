@@ -64,8 +64,13 @@ def test_the_best_chunks_are_those_of_the_formula(texts: list[list[str]], asked:
 SECONDS = 30.0
 
 
-def indexer(index: Index, messages: list[str], **options: int) -> Indexer:
-    return Indexer(index, None, messages.append, **options)  # type: ignore[arg-type]
+def indexer(index: Index, messages: list[str]) -> Indexer:
+    return Indexer(index, None, messages.append)
+
+
+def worker_of(reader: Indexer) -> int:
+    assert reader._process is not None
+    return reader._process.process.pid
 
 
 def write(root: Path, count: int) -> None:
@@ -97,8 +102,7 @@ def test_a_worker_that_dies_is_started_again(tmp_path: Path) -> None:
     reader.start([tmp_path])
     try:
         assert reader.wait(SECONDS)
-        assert reader.worker_pid is not None
-        os.kill(reader.worker_pid, signal.SIGKILL)
+        os.kill(worker_of(reader), signal.SIGKILL)
         (tmp_path / "new.py").write_text("def after_death():\n    pass\n")
         reader.refresh([tmp_path / "new.py"])
         assert reader.wait(SECONDS)
@@ -149,8 +153,8 @@ def test_a_worker_that_cannot_run_is_given_up_and_said(tmp_path: Path) -> None:
 def test_a_workspace_beyond_the_limit_is_read_in_part_and_said(tmp_path: Path) -> None:
     write(tmp_path, 12)
     index, messages = Index(), list[str]()
-    reader = indexer(index, messages, most_files=5)
-    reader.start([tmp_path])
+    reader = indexer(index, messages)
+    reader.start([tmp_path], most_files=5)
     try:
         assert reader.wait(SECONDS)
         assert len(index) == 5
@@ -164,8 +168,7 @@ def test_the_worker_ends_with_the_reader(tmp_path: Path) -> None:
     reader = indexer(Index(), [])
     reader.start([tmp_path])
     assert reader.wait(SECONDS)
-    pid = reader.worker_pid
-    assert pid is not None
+    pid = worker_of(reader)
     reader.stop()
     assert not Path(f"/proc/{pid}").exists()
 

@@ -85,7 +85,7 @@ class IndexProcess:
         self._worker, theirs = Pipe()
         try:
             # A new process, not a fork: this one has threads.
-            self._process = subprocess.Popen(  # noqa: S603 (our own module)
+            self.process = subprocess.Popen(  # noqa: S603 (our own module)
                 command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -98,11 +98,6 @@ class IndexProcess:
         finally:
             theirs.close()
 
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
     def read(self, files: Sequence[SourceFile]) -> tuple[Segment, dict[str, str]]:
         """Let the worker read files: what it made of them, and path → reason of those that it left out."""
         try:
@@ -114,13 +109,13 @@ class IndexProcess:
 
     def kill(self) -> None:
         """End the process now."""
-        self._process.kill()
+        self.process.kill()
 
     def close(self) -> str:
         """End the process, let go of the socket to it, and say how it ended."""
         self.kill()
         self._worker.close()
-        code = self._process.wait()
+        code = self.process.wait()
         return f"signal {-code}" if code < 0 else f"exit status {code}"
 
 

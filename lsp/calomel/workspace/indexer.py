@@ -50,62 +50,47 @@ class Indexer:
         message: Message | None = None,
         *,
         command: Sequence[str] = COMMAND,
-        most_files: int = MOST_FILES,
     ) -> None:
         self._index = index
         self._permission = permission
         self._say = message or (lambda _text: None)
         self._command = command
-        self._most_files = most_files
+        self._most_files = MOST_FILES
         self._folders: tuple[Path, ...] = ()
         self._progress: Progress | None = None
         self._wake = threading.Condition()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
         self._process: IndexProcess | None = None
-        # Under the lock of `_wake`: what to look at again, and texts that count instead of the disk.
+        # Under the lock of `_wake`: what to look at again, all of it where the paths are the folders.
         self._paths: dict[Path, None] = {}
         self._rescan = False
+        # Texts that count instead of the disk.
         self._texts: dict[str, str] = {}
-        # Of the thread alone.
-        self._batches: deque[list[SourceFile]] = deque()
-        self._stamps: dict[str, tuple[int, int]] = {}
+        # Of the thread alone. A file that is read has the stamp of its version on the disk, a held text none.
+        self._batches: deque[list[Seen]] = deque()
+        self._stamps: dict[str, tuple[int, int] | None] = {}
         self._deaths = 0
         self._read = 0
         self._found = 0
-        self._ready = False
+        # Whether everything has been read once; what changes later makes no difference.
+        self.ready = False
         self._complete = threading.Event()
-        self._restarts = self._failures = 0
+        # How often the reading began anew because of a mistake; the log says which.
+        self.restarts = 0
+        self._failures = 0
 
-    @property
-    def restarts(self) -> int:
-        """How often the reading began anew because of a mistake; the log says which."""
-        return self._restarts
-
-    @property
-    def ready(self) -> bool:
-        """Whether everything has been read once; what changes later makes no difference."""
-        return self._ready
-
-    @property
-    def worker_pid(self) -> int | None:
-        """The worker's process, for those who measure it."""
-        process = self._process
-        return None if process is None else process.pid
-
-    def start(
-        self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int | None = None
-    ) -> None:
+    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
         """Read the folders, or other folders than before, of which none is known any more.
 
-        `progress` is called from the background, once more when all is read. `most_files` replaces the limit.
+        `progress` is called from the background, once more when all is read.
         """
         with self._wake:
             self._folders = tuple(folders)
-            self._most_files = self._most_files if most_files is None else most_files
+            self._most_files = most_files
             self._progress = progress
             self._rescan = True
-            self._ready = False
+            self.ready = False
             self._complete.clear()
             self._wake.notify()
         if self._thread is None:
@@ -170,14 +155,14 @@ class Indexer:
 
     def _after_mistake(self, error: Exception) -> None:
         """Begin anew with another worker, and with all files."""
-        self._restarts += 1
+        self.restarts += 1
         self._failures += 1
         frame = traceback.extract_tb(error.__traceback__)[-1]
         # An error's own words may quote the user's text.
         LOG.error(
             "the index begins anew after %s at %s:%s", type(error).__name__, Path(frame.filename).name, frame.lineno
         )
-        if self._restarts == 1:
+        if self.restarts == 1:
             self._say("Reading the workspace failed and begins anew; the log says where.")
         self._let_go()
         self._batches.clear()
@@ -190,7 +175,7 @@ class Indexer:
         with self._wake:
             while not (self._paths or self._rescan or self._batches or self._stopped.is_set()):
                 if not self._complete.is_set():
-                    self._ready = True
+                    self.ready = True
                     self._failures = 0
                     self._complete.set()
                     self._tell()
@@ -198,7 +183,7 @@ class Indexer:
             paths, self._paths = tuple(self._paths), {}
             rescan, self._rescan = self._rescan, False
         if rescan:
-            self._walk_all()
+            self._look_at(self._folders, everything=True)
         elif paths:
             self._look_at(paths)
         elif self._batches:
@@ -206,98 +191,58 @@ class Indexer:
         if not self._batches:
             self._gather_scattered()
 
-    def _walk_all(self) -> None:
-        """Find what is new, changed or gone."""
+    def _look_at(self, paths: Sequence[Path], *, everything: bool = False) -> None:
+        """Read what is new or changed of these files, and of those below these folders; forget those that are gone."""
         found: dict[str, Seen] = {}
-        characters = 0
         breathe = self._breathing()
-        for folder in self._folders:
-            for seen in walk(folder, self._folders, self._permission, breathe):
-                characters += seen.size
-                if len(found) >= self._most_files or characters > MOST_CHARACTERS:
+        room, characters = self._most_files - (0 if everything else len(self._index)), 0
+        for path in paths:
+            is_folder = path.is_dir() and not path.is_symlink()
+            one = None if is_folder else see(path, self._folders, self._permission)
+            for seen in walk(path, self._folders, self._permission, breathe) if is_folder else filter(None, [one]):
+                characters += seen.stamp[1]
+                is_new = everything or seen.file.path not in self._index
+                if not is_new or (room > 0 and characters <= MOST_CHARACTERS):
+                    found[seen.file.path] = seen
+                    room -= is_new
+                elif everything:
                     self._say(
                         f"Only the first {len(found)} files of the workspace are used for suggestions: it has more "
                         f"than {self._most_files} files or {MOST_CHARACTERS // 1_000_000} MB of source code."
                     )
                     break
-                found[seen.file.path] = seen
         if self._stopped.is_set():
             return
-        self._index.remove(path for path in self._index.paths() if path not in found)
-        self._stamps = {path: stamp for path, stamp in self._stamps.items() if path in found}
-        changed = [seen for path, seen in found.items() if self._stamps.get(path) != (seen.modified, seen.size)]
-        self._batches.clear()
-        self._read, self._found = 0, len(changed)
-        self._plan(changed)
-
-    def _look_at(self, paths: Sequence[Path]) -> None:
-        """Read these files, and those below these folders; forget those that are gone."""
-        breathe = self._breathing()
-        changed: list[Seen] = []
-        gone: list[str] = []
-        for path in paths:
-            if path.is_dir() and not path.is_symlink():
-                changed += walk(path, self._folders, self._permission, breathe)
-                continue
-            seen = see(path, self._folders, self._permission)
-            if seen is not None:
-                changed.append(seen)
-            elif str(path) in self._index:
-                gone.append(str(path))
-            elif not path.exists():
-                # It may have been a folder.
-                gone += [each for each in self._index.paths() if each.startswith(f"{path}/")]
+        below = tuple(f"{path}/" for path in paths if str(path) not in found)
+        looked_at = self._index.paths() if everything or below else ()
+        gone = [each for each in looked_at if each not in found and (everything or f"{each}/".startswith(below))]
         self._index.remove(gone)
         for each in gone:
             self._stamps.pop(each, None)
-        changed = [seen for seen in changed if self._is_news(seen)]
-        room = max(0, self._most_files - len(self._index))
-        changed = [seen for seen in changed if seen.file.path in self._index or (room := room - 1) >= 0]
+        if everything:
+            self._batches.clear()
+            self._read = self._found = 0
+        changed = [each for path, each in found.items() if path in self._texts or self._stamps.get(path) != each.stamp]
         self._found += len(changed)
         # What the user has just saved comes before the files that nobody has looked at yet.
-        for at in range(0, len(changed), _LARGEST_BATCH):
-            self._batches.appendleft([self._take(seen) for seen in changed[at : at + _LARGEST_BATCH]])
-
-    def _is_news(self, seen: Seen) -> bool:
-        path = seen.file.path
-        return path in self._texts or self._stamps.get(path) != (seen.modified, seen.size)
-
-    def _take(self, seen: Seen) -> SourceFile:
-        path = seen.file.path
-        # A held text is no version of the disk: the stamp must not say that the disk is known.
-        text = self._texts.get(path)
-        self._stamps[path] = (-1, -1) if text is not None else (seen.modified, seen.size)
-        return seen.file._replace(text=text)
-
-    def _plan(self, changed: Sequence[Seen]) -> None:
-        """Make batches that grow."""
-        batch: list[SourceFile] = []
-        size, limit = 0, _FIRST_BATCH
-        for seen in changed:
-            if batch and (len(batch) >= limit or size + seen.size > _BATCH_BYTES):
-                self._batches.append(batch)
-                batch, size, limit = [], 0, min(2 * limit, _LARGEST_BATCH)
-            batch.append(self._take(seen))
-            size += seen.size
-        if batch:
-            self._batches.append(batch)
+        self._batches.extendleft(reversed(_batches(changed, _FIRST_BATCH if everything else _LARGEST_BATCH)))
 
     def _gather_scattered(self) -> None:
         """Have the files of many small segments read again, into one."""
-        files = []
-        for path in self._index.scattered():
-            place = self._index.place(path)
-            if place is not None:
-                files.append(SourceFile(path, place.file.name, self._texts.get(path)))
+        files = [(path, place) for path in self._index.scattered() if (place := self._index.place(path)) is not None]
         if files:
             self._found += len(files)
-            self._batches.append(files)
+            known = [(SourceFile(path, place.file.name), self._stamps.get(path)) for path, place in files]
+            self._batches.append([Seen(file, stamp or (-1, -1)) for file, stamp in known])
 
-    def _read_batch(self, batch: list[SourceFile]) -> None:
+    def _read_batch(self, batch: list[Seen]) -> None:
+        files = [seen.file._replace(text=self._texts.get(seen.file.path)) for seen in batch]
+        for seen, file in zip(batch, files, strict=True):
+            self._stamps[file.path] = seen.stamp if file.text is None else None
         try:
             if self._process is None:
                 self._process = IndexProcess(self._command)
-            segment, skipped = self._process.read(batch)
+            segment, skipped = self._process.read(files)
         except WorkerDied as error:
             self._after_death(batch, str(error))
             return
@@ -305,9 +250,9 @@ class Indexer:
         self._index.remove(skipped)
         if segment.files:
             self._index.add(segment)
-        self._count(len(batch))
+        self._tell(len(batch))
 
-    def _after_death(self, batch: list[SourceFile], why: str) -> None:
+    def _after_death(self, batch: list[Seen], why: str) -> None:
         """Try again with half of what it died of; a file that kills alone is left out."""
         ended = self._let_go()
         if self._stopped.is_set():
@@ -316,24 +261,24 @@ class Indexer:
         if self._deaths > _DEATHS:
             self._say(f"Suggestions use no other files: the indexing process does not stay alive ({ended or why}).")
             self._batches.clear()
-            self._count(self._found - self._read)
+            self._tell(self._found - self._read)
             return
         # Once is no proof against a file: somebody may have ended the process.
         if len(batch) == 1 and self._deaths > 1:
-            self._say(f"{batch[0].name} is not used for suggestions: reading it ends the indexing process ({ended}).")
+            self._say(
+                f"{batch[0].file.name} is not used for suggestions: reading it ends the indexing process ({ended})."
+            )
             self._deaths = 0
-            self._count(1)
+            self._tell(1)
             return
         if self._deaths == 1:
             self._say(f"The indexing process ended ({ended or why}) and is started again.")
         middle = (len(batch) + 1) // 2
         self._batches.extendleft(part for part in (batch[middle:], batch[:middle]) if part)
 
-    def _count(self, files: int) -> None:
+    def _tell(self, files: int = 0) -> None:
+        """So many more files have been read."""
         self._read += files
-        self._tell()
-
-    def _tell(self) -> None:
         if self._progress is not None:
             with contextlib.suppress(RuntimeError):
                 # The one who is told may be gone already.
@@ -351,3 +296,17 @@ class Indexer:
             return not self._stopped.is_set()
 
         return breathe
+
+
+def _batches(changed: Sequence[Seen], limit: int) -> list[list[Seen]]:
+    """Batches that grow, from `limit` files on."""
+    found: list[list[Seen]] = []
+    size = 0
+    for seen in changed:
+        if not found or len(found[-1]) >= limit or size + seen.stamp[1] > _BATCH_BYTES:
+            limit = min(2 * limit, _LARGEST_BATCH) if found else limit
+            found.append([])
+            size = 0
+        found[-1].append(seen)
+        size += seen.stamp[1]
+    return found

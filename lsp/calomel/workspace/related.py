@@ -29,7 +29,7 @@ from calomel.workspace.definitions import Definition
 from calomel.workspace.documents import Document, TextChange, file_of
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.index import Index
-from calomel.workspace.indexer import Indexer
+from calomel.workspace.indexer import MOST_FILES, Indexer, Message, Progress
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.segment import family_of
@@ -214,7 +214,7 @@ class Related(Listener):
         privacy: Privacy | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
-        message: Callable[[str], None] | None = None,
+        message: Message | None = None,
         watch: bool = True,
     ) -> None:
         """`message` is called from other threads, with sentences for the user."""
@@ -232,13 +232,7 @@ class Related(Listener):
         self._held: set[str] = set()
         self._answers: dict[str, Answer] = {}
 
-    def start(
-        self,
-        folders: Sequence[Path],
-        progress: Callable[[int, int], None] | None = None,
-        *,
-        most_files: int | None = None,
-    ) -> None:
+    def start(self, folders: Sequence[Path], progress: Progress | None = None, *, most_files: int = MOST_FILES) -> None:
         """Read the folders in the background, and watch them; again for other folders, none included.
 
         `progress` gets the files read and the files found, once more when all is read. It is called from another

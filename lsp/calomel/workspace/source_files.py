@@ -25,21 +25,17 @@ _SUFFIXES: Final = frozenset(_FILES["suffixes"].split()).union(
 )
 _NAMES: Final = frozenset(_FILES["names"].split())
 # Folders that hold nothing of the user's own; asking the rules about each of their files would take minutes.
-PASSED_BY: Final = frozenset({
-    ".git", ".hg", ".svn", ".jj", "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox", ".mypy_cache",
-    ".ruff_cache", ".pytest_cache", ".cache", ".idea", ".vscode-test", "site-packages", "bower_components",
-})  # fmt: skip
+PASSED_BY: Final = frozenset(_FILES["passed_by"].split())
 # What a folder that is ignored as a whole would be asked for.
 _PROBES: Final = ("_.py", "_.ts", "_.c", "_")
 _DEEPEST: Final = 40
 
 
 class Seen(NamedTuple):
-    """A file of the walk, with what tells whether it has changed since."""
+    """A file of the walk; its stamp, the time of its change in ns and its size, tells whether it has changed since."""
 
     file: SourceFile
-    modified: int
-    size: int
+    stamp: tuple[int, int]
 
 
 def is_source(path: Path) -> bool:
@@ -68,7 +64,7 @@ def see(path: Path, folders: Sequence[Path], permission: Privacy | None) -> Seen
         return None
     folder = max(inside, key=lambda each: len(each.parts))
     name = path.relative_to(folder).as_posix()
-    return Seen(SourceFile(str(path), name), state.st_mtime_ns, state.st_size)
+    return Seen(SourceFile(str(path), name), (state.st_mtime_ns, state.st_size))
 
 
 def walk(top: Path, folders: Sequence[Path], permission: Privacy | None, breathe: Callable[[], bool]) -> Iterator[Seen]:
