@@ -9,6 +9,9 @@ import pytest
 from tests.loop_watch import watched_loops
 from tests.lsp.editor import Editor, Script
 
+# As the program does, before its loop begins.
+import calomel.lsp.running  # noqa: F401
+
 
 @pytest.fixture(autouse=True)
 def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -93,6 +93,7 @@ class FakeFiller:
                 if self.error is not None and done >= self.error_after:
                     raise self.error
                 yield delta
+                await asyncio.sleep(0)  # others have their turn while a real one makes the next
         except GeneratorExit:
             self.cancelled.set()
             raise

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.loop_watch import watched_loops
 
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.filler import Filler
 from calomel.training.documents import train_tokenizer
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever a test asks, the event loop goes on with the others meanwhile."""
+    with watched_loops(monkeypatch) as long_turns:
+        yield
+    assert long_turns == []
 
 
 @pytest.fixture(scope="session")

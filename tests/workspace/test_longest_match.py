@@ -188,3 +188,14 @@ def test_a_question_and_a_keystroke_cost_less_than_a_millisecond() -> None:
             keys.append(time.process_time() - began)
     assert sorted(questions)[len(questions) // 2] < 0.001
     assert sum(keys) / len(keys) < 0.001
+
+
+def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:
+    room = Room()
+    lines = [f"value_{row} = compute(value_{row}, {row})\n" for row in range(30_000)]
+    document = room.open("".join(lines) + "value_29000 = compute(")
+    answers = [room.matches.find(document, len(document)) for _ in range(20)]
+    assert answers[0] is not None
+    assert answers[0].tokens == 3
+    assert answers[-1] is not None
+    assert answers[-1].text == "value_29000, 29000)"

@@ -101,7 +101,8 @@ def harm_table(offers: Sequence[Collection[str]]) -> Table:
 def _breaks(offered: Offered, grammar: Grammar) -> bool:
     """Whether there are more syntax errors behind it."""
     before, after = _parsed(offered.text, grammar), _parsed(offered.after, grammar)
-    return before is not None and after is not None and errors(after) > errors(before)
+    had, has = (None if tree is None else errors(tree) for tree in (before, after))
+    return had is not None and has is not None and has > had
 
 
 def unknown_names(offered: Offered, grammar: Grammar) -> tuple[str, ...]:

@@ -141,5 +141,5 @@ class Rooms:
     async def aclose(self) -> None:
         """Settle outcomes, end threads."""
         await self.suggester.aclose()
-        self._outcomes.close()
-        self._related.stop()
+        # These wait for threads to end.
+        await asyncio.gather(asyncio.to_thread(self._outcomes.close), asyncio.to_thread(self._related.stop))

@@ -15,6 +15,7 @@ from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
 from calomel.suggest.process import dead_threads_logged
 
 if TYPE_CHECKING:
+    from calomel.lsp.running import Running
     from calomel.lsp.session import CompleterFactory
 
 
@@ -48,16 +49,16 @@ class Server:
             door.feed(data)
         import asyncio
 
-        return asyncio.run(self._serve(door, transport))
+        return asyncio.run(self._running(door).serve(transport))
 
     async def serve(self, transport: Transport) -> int:
         """As `run`, inside of a running event loop."""
-        return await self._serve(Door(transport.write), transport)
+        return await self._running(Door(transport.write)).serve(transport)
 
-    async def _serve(self, door: Door, transport: Transport) -> int:
+    def _running(self, door: Door) -> Running:
         from calomel.lsp.running import Running
 
-        return await Running(door, self._completer_factory, self._clock, self._log).serve(transport)
+        return Running(door, self._completer_factory, self._clock, self._log)
 
 
 def create_server(

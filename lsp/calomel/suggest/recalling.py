@@ -59,8 +59,7 @@ class RecallingFiller(Filler):
             return super().fill(request)
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
-        prompt = self._prompt(request)
-        asked, owed = self._asked(request, draft, prompt)
+        prompt, asked, owed = self._asked(request, draft)
         judging, *handles = self.engine.submit_all(asked)
         own = [self._finish(request, prompt, handle.result(), began) for handle in handles]
         try:
@@ -74,13 +73,12 @@ class RecallingFiller(Filler):
     async def afill(self, request: FillRequest) -> Fill:
         """Fill the hole; cancelling the task cancels the engine's requests."""
         began = time.monotonic()
-        draft = await self._recalled(request)
+        draft = await asyncio.to_thread(self._draft, request)
         if draft is None:
             return await super().afill(request)
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
-        prompt = self._prompt(request)
-        asked, owed = self._asked(request, draft, prompt)
+        prompt, asked, owed = await asyncio.to_thread(self._asked, request, draft)
         async with Errands(self.engine) as errands:
             judging, *handles = errands.send(asked)
             own = [await self._finished(request, prompt, await handle.wait(), began) for handle in handles]
@@ -94,7 +92,7 @@ class RecallingFiller(Filler):
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
         """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
-        if await self._recalled(request) is None:
+        if await asyncio.to_thread(self._draft, request) is None:
             async for piece in super().stream(request):
                 yield piece
             return
@@ -105,24 +103,23 @@ class RecallingFiller(Filler):
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
         """Yield the model's own answer behind every step, then the `Fill`, which may have a recalled text instead."""
-        draft = await self._recalled(request)
+        draft = await asyncio.to_thread(self._draft, request)
         async with aclosing(super().canvases(request)) as items:
             async for item in items:
                 if isinstance(item, CanvasText) or draft is None:
                     yield item
                     continue
-                prompt = self._prompt(request)
-                asked, owed = self.judging(request, draft.found.text, prompt)
+                prompt = await asyncio.to_thread(self._prompt, request)
+                asked, owed = await asyncio.to_thread(self.judging, request, draft.found.text, prompt)
                 judged = _behind(await self.engine.submit(asked).wait(), owed)
                 own = None if draft.sure else item
                 yield self._better(draft, judged, own, prompt, time.monotonic() - item.seconds)
 
-    async def _recalled(self, request: FillRequest) -> _Draft | None:
-        """The same as `_draft`; what looks at the text around the hole does so in a thread of its own."""
-        return self._draft(request) if request.hole is None else await asyncio.to_thread(self._draft, request)
-
     def _draft(self, request: FillRequest) -> _Draft | None:
-        """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it."""
+        """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it.
+
+        Of a long context that takes longer than an event loop has, as `_asked` does.
+        """
         told = request.policy is not None or _drawn(request.sampling) or request.constraint is not None
         if told or not request.recall:
             return None
@@ -138,13 +135,14 @@ class RecallingFiller(Filler):
             return None
         return _Draft(found, tokens, self._worth.is_sure(found, tokens))
 
-    def _asked(self, request: FillRequest, draft: _Draft, prompt: FimTokens) -> tuple[tuple[Request, ...], int]:
-        """The model's judgement of the draft, and where that may matter its own answer to `prompt`.
+    def _asked(self, request: FillRequest, draft: _Draft) -> tuple[FimTokens, tuple[Request, ...], int]:
+        """The prompt, then the model's judgement of the draft, and where that may matter its own answer to the prompt.
 
         So many leading tokens of what is judged are there already.
         """
+        prompt = self._prompt(request)
         judged, owed = self.judging(request, draft.found.text, prompt)
-        return ((judged,) if draft.sure else (judged, self._request(request, prompt))), owed
+        return prompt, ((judged,) if draft.sure else (judged, self._request(request, prompt))), owed
 
     def _better(self, draft: _Draft, judged: Result, own: Fill | None, prompt: FimTokens, began: float) -> Fill:
         """The likelier one of both as the answer."""

@@ -107,15 +107,14 @@ class HttpCompleter:
             await client.aclose()
 
     async def _send(self, method: str, path: str, body: bytes | None, patience: float) -> bytes:
-        import httpx  # 60 ms, which the answer to `initialize` does not wait for
-
-        endpoint = await self._where()
-        client = self._open()
+        endpoint, client = await self._where()
         headers = {"content-type": "application/json"}
         if endpoint.token is not None:
             headers["authorization"] = f"Bearer {endpoint.token}"
         if self._session:
             headers["x-session-id"] = self._session
+        import httpx  # came with the client
+
         timeout = httpx.Timeout(patience, connect=CONNECT_SECONDS)
         try:
             response = await client.request(method, endpoint.url + path, content=body, headers=headers, timeout=timeout)
@@ -129,22 +128,24 @@ class HttpCompleter:
             return response.content
         raise _refusal(response)
 
-    async def _where(self) -> Endpoint:
-        if self._endpoint is None:
-            async with self._resolving:
-                if self._endpoint is None:
-                    self._endpoint = await self._resolve()
-        return self._endpoint
+    async def _where(self) -> tuple[Endpoint, AsyncClient]:
+        if self._endpoint is not None and self._client is not None:
+            return self._endpoint, self._client
+        async with self._resolving:
+            self._endpoint = endpoint = self._endpoint or await self._resolve()
+            # The import takes 60 ms, and the certificates 20: nobody else waits for them.
+            client = await asyncio.to_thread(_open) if self._client is None else self._client
+            self._client = client
+            return endpoint, client
 
-    def _open(self) -> AsyncClient:
-        import httpx
 
-        if self._client is None:
-            _find_sniffio_once()
-            limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
-            # Nothing of the environment: a proxy must not see what is meant for this machine.
-            self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
-        return self._client
+def _open() -> AsyncClient:
+    import httpx
+
+    _find_sniffio_once()
+    limits = httpx.Limits(max_keepalive_connections=_IDLE_CONNECTIONS)
+    # Nothing of the environment: a proxy must not see what is meant for this machine.
+    return httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=limits)
 
 
 def _find_sniffio_once() -> None:

@@ -16,6 +16,7 @@ are judged.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Sequence
@@ -94,8 +95,7 @@ class Rewriter:
         """
         began = time.monotonic()
         region = request.parts.region or EditRegion("", 0)
-        drafts = [Proposed(draft.maker, draft.text, self._encode(draft.text)) for draft in request.drafts]
-        base = self._base(request, drafts, began)
+        drafts, base = await asyncio.to_thread(self._base, request, began)
         async with Errands(self._engine) as errands:
             if not self._engine.config.diffusion.verifiable:
                 made = await errands.need(self._canvas(base))
@@ -137,16 +137,17 @@ class Rewriter:
     def _encode(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text))
 
-    def _base(self, request: CompleteRequest, drafts: Sequence[Proposed], began: float) -> Request:
-        """What all requests of one question have in common."""
+    def _base(self, request: CompleteRequest, began: float) -> tuple[list[Proposed], Request]:
+        """The drafts, and what all requests of one question have in common; takes longer than an event loop has."""
         from calomel.engine import Priority, Request, SamplingParams  # imports torch, which came with the engine
 
+        drafts = [Proposed(draft.maker, draft.text, self._encode(draft.text)) for draft in request.drafts]
         region = request.parts.region
         texts = (self._encode("" if region is None else region.text), *(draft.ids for draft in drafts))
         room = max(request.max_tokens, *(len(ids) + 1 for ids in texts))
         positions = self._engine.config.max_position_embeddings
         prompt = self.manner.renderer.render(request.parts, min(request.max_context, positions - room))
-        return Request(
+        return drafts, Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens,
             sampling=self.manner.sampling or SamplingParams(),

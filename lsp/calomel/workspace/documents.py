@@ -160,7 +160,7 @@ class Document:
         return self._text
 
     def __len__(self) -> int:
-        return self._line_starts()[-1]
+        return self._line_starts()[-1] if self._text is None else len(self._text)
 
     @property
     def line_count(self) -> int:
@@ -232,6 +232,11 @@ class Document:
         suffix = common_prefix(before[prefix:][::-1], text[prefix:][::-1])
         start, end = prefix, len(before) - suffix
         return self._replace(self._place(start), self._place(end), text[prefix : len(text) - suffix])
+
+    def replacing(self, start: int, end: int, text: str) -> TextChange:
+        """What it would be to replace the characters from `start` to `end` by `text`."""
+        (first, head), (last, tail) = self._place(start), self._place(end)
+        return TextChange(start, end, text, self.text[start:end], first, last, head, tail)
 
     def _place(self, offset: int) -> tuple[int, int]:
         line = self.line_of(offset)

@@ -106,7 +106,7 @@ class LazyTree:
         return made
 
     def edit(self, document: Document, change: TextChange) -> None:
-        """Take note of a change that the document has seen. Costs microseconds; nothing is parsed."""
+        """Take note of a change that the document has seen, or would. Costs microseconds; nothing is parsed."""
         self._fresh = False
         if self._tree is None and self._unfinished is None:
             return

@@ -28,6 +28,8 @@ _PLACES: Final = 16
 # Of all documents together: about half a megabyte of code.
 TOKENS: Final = 120_000
 _LONGEST_LINE: Final = 400
+# Lines that are read at once, in a few milliseconds.
+_BIT: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +69,40 @@ class _Lines:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.tokens: list[str] = []
+        # None of a line that is not read yet.
+        self.tokens: list[str | None] = []
         # All tokens, and where those of each line begin.
         self.stream = ""
         self.starts: list[int] = []
 
     def put(self, first: int, end: int, texts: Sequence[str], words: _Words) -> None:
         """Replace some lines."""
-        self.texts[first:end] = bare = [text.rstrip("\r\n") for text in texts]
-        self.tokens[first:end] = map(words.read, bare)
-        self.stream = ""
+        self.texts[first:end] = [text.rstrip("\r\n") for text in texts]
+        self.tokens[first:end] = [None] * len(texts)
+        self.read(first, first + min(len(texts), _BIT), words)
+
+    def read(self, first: int, end: int, words: _Words) -> None:
+        """Read those of some lines that are not read yet."""
+        for row in range(max(0, first), min(end, len(self.texts))):
+            if self.tokens[row] is None:
+                self.tokens[row] = words.read(self.texts[row])
+                self.stream = ""
+
+    def read_on(self, words: _Words) -> bool:
+        """Read some more lines of a long text, all of which takes a tenth of a second; whether there were any."""
+        if None not in self.tokens:
+            return False
+        first = self.tokens.index(None)
+        self.read(first, first + _BIT, words)
+        self.join()
+        return True
 
     def join(self) -> None:
         """Make the stream anew after a change."""
         if not self.stream:
-            self.stream = "".join(self.tokens)
-            self.starts = list(accumulate(map(len, self.tokens), initial=0))
+            tokens = [each or "" for each in self.tokens]
+            self.stream = "".join(tokens)
+            self.starts = list(accumulate(map(len, tokens), initial=0))
 
     def places(self, wanted: str, start: int, end: int) -> Iterator[int]:
         """The places in a part of the stream that have these tokens before them, the last one first."""
@@ -131,6 +151,8 @@ class LongestMatch(Listener):
         row = document.line_of(offset)
         if own is None or row >= len(own.texts):
             return None
+        own.read(row - LONGEST, row + 1, self._words)
+        any(lines.read_on(self._words) for lines in (own, *reversed(self._documents.values())))
         self._use(document.uri)
         head = own.texts[row][: offset - document.line_start(row)]
         starts = _starts(own.texts[row]) if own.tokens[row] else []

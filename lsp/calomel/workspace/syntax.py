@@ -18,7 +18,7 @@ from calomel.workspace.definitions import (
     enclosing,
     in_error,
 )
-from calomel.workspace.documents import Document, Encoding, RangeChange, TextChange
+from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.indentation import (
     comment_or_string_by_line,
@@ -159,6 +159,8 @@ def _is_name(tree: Tree | None, start: int, word: str) -> bool:
 _PARSE_SECONDS: Final = 0.010
 # What a question that needs a tree waits for one: a new file of some thousand lines.
 _PATIENCE: Final = 0.150
+# Nodes, of which ten thousand take some 5 ms.
+_WIDEST: Final = 10_000
 # For texts that are looked at once, such as a file with a suggestion in it.
 _LONGEST_ONCE: Final = 200_000
 
@@ -297,16 +299,14 @@ class SyntaxTrees(Listener):
         parser = None if tree is None or grammar is None else parser_for(grammar)
         if tree is None or parser is None:
             return None
-        trial = Document(document.uri, document.language_id, None, document.text, encoding=Encoding.UTF32)
-        at = (trial.position_at(start), trial.position_at(end))
-        change = trial.apply(RangeChange(*at, text))
-        before = errors(tree.root_node, grammar)
-        if change is None:
-            return before, before
+        before, whole = errors(tree.root_node, grammar), document.text
+        if before is None or whole[start:end] == text:
+            return None if before is None else (before, before)
         lazy = LazyTree.beginning_with(tree.copy(), parser, self._clock)
-        lazy.edit(trial, change)
-        after = lazy.get(trial.text, self._parse_seconds)
-        return None if after is None else (before, errors(after.root_node, grammar))
+        lazy.edit(document, document.replacing(start, end, text))
+        after = lazy.get(whole[:start] + text + whole[end:], self._parse_seconds)
+        counted = None if after is None else errors(after.root_node, grammar)
+        return None if counted is None else (before, counted)
 
     def _state(self, document: Document) -> _State:
         state = self._states.get(document.uri)
@@ -335,11 +335,13 @@ def _has_line_end(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def errors(root: Node, grammar: Grammar | None = None) -> int:
+def errors(root: Node, grammar: Grammar | None = None) -> int | None:
     """How many errors and missing pieces a tree has, and with a grammar statements where its language has none.
 
-    Only the parts with an error are visited.
+    Only the parts with an error are visited. None where there are too many: of ten thousand rows of data, say.
     """
+    if root.child_count > _WIDEST:
+        return None
     misplaced = frozenset() if grammar is None else grammar.misplaced
     count = sum(child.type in misplaced for child in root.children) if misplaced else 0
     left = [root]
@@ -348,5 +350,7 @@ def errors(root: Node, grammar: Grammar | None = None) -> int:
         if node.is_error or node.is_missing:
             count += 1
         if node.has_error:
+            if len(left) + node.child_count > _WIDEST:
+                return None
             left.extend(node.children)
     return count

@@ -7,17 +7,15 @@ them first. Hunks of whole lines are the diff stream that a model reads and is t
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from io import StringIO
 from typing import Final
 
 # Beyond so many characters on either side it is a paste, a formatter or another branch, and only counted.
 SIZE_LIMIT: Final = 6144
 # difflib is quadratic at worst; larger regions are shown as one replacement.
 _DIFF_LINES: Final = 200
-# A line ends at LF, CRLF or CR, as in the specification; not where `str.splitlines` also would.
-_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 # After an accepted edit there is more of the same to do (Copilot's autoExpandEditWindowLines).
 _EXTENDED_BELOW: Final = 10
 
@@ -199,8 +197,11 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their ends; the last one has none and may be empty, so there is always one."""
-    lines = _LINE.findall(text)
+    """Lines with their ends; the last one has none and may be empty, so there is always one.
+
+    A line ends at LF, CRLF or CR, as in the language server protocol; not where `str.splitlines` also would.
+    """
+    lines = list(StringIO(text, newline=""))
     if not lines or lines[-1][-1] in "\r\n":
         lines.append("")
     return lines

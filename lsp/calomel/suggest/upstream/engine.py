@@ -81,7 +81,8 @@ class UpstreamEngine:
         self._thread = threading.Thread(target=self._serve, name="calomel-upstream", daemon=True)
         self._thread.start()
         try:
-            self._line = self._run(self._open(transport, sleep))
+            self._line = Line(upstream, transport, sleep)
+            self._run(self._open())
         except BaseException:
             self._stop()
             raise
@@ -207,20 +208,17 @@ class UpstreamEngine:
             return True
         return answer.over and not answer.closed
 
-    async def _open(self, transport: httpx.AsyncBaseTransport | None, sleep: Sleep) -> Line:
-        line = Line(self._upstream, transport, sleep)
+    async def _open(self) -> None:
         try:
             async with asyncio.timeout(_PROBE_SECONDS):
-                self._model = self._model or await served_model(line, self._upstream)
-                self._line = line
+                self._model = self._model or await served_model(self._line, self._upstream)
                 await probe(self._probed, self._tokenizer)
         except TimeoutError:
-            await line.aclose()
+            await self._line.aclose()
             raise UpstreamError(f"the upstream at {self._upstream.host} did not answer in time") from None
         except BaseException:
-            await line.aclose()
+            await self._line.aclose()
             raise
-        return line
 
     async def _probed(self, request: Request) -> Answer:
         answer = Answer(self.config, self._tokenizer, self._ends)
