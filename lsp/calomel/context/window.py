@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.context.budget import HOP_TOKENS, TokenCounter
-from calomel.prompts.parts import Excerpt, common_prefix
+from calomel.prompts.parts import Excerpt, common_prefix, common_suffix
 
 # In a small window a hop is a quarter of it.
 _HOP_SHARE: Final = 1 / 4
@@ -85,7 +85,7 @@ def carry_over(window: Window, change: Change) -> Window | None:
 def changed(old: str, new: str) -> Change:
     """The span of `old` that became another one in `new`."""
     prefix = common_prefix(old, new)
-    suffix = common_prefix(old[prefix:][::-1], new[prefix:][::-1])
+    suffix = common_suffix(old[prefix:], new[prefix:])
     return prefix, len(old) - suffix, len(new) - suffix
 
 

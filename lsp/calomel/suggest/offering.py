@@ -99,8 +99,10 @@ def _against_past(
     session: Session, document: Document, cursor: int, kind: Kind, edits: tuple[Planned, ...]
 ) -> SilenceReason | None:
     """Why an answer from before the last edits is none any more: it undoes one, or goes on with an undone one."""
+    if kind != "edit":
+        return None
     past = past_of(document.text, last_edits(session, document.uri), prompt_path(document))
-    if kind != "edit" or not (past.edited or past.withdrawn):
+    if not (past.edited or past.withdrawn):
         return None
     proposal = Proposal(kind, document.text, edits_of(edits), cursor, edited=past.edited, withdrawn=past.withdrawn)
     refused = next(fired(proposal, OF_PAST), None)

@@ -91,12 +91,10 @@ def course(text: str, hunks: tuple[Hunk, ...], path: str | None) -> Course:
 
 def place_of(text: str, row: int, lines: str) -> int | None:
     """Where `lines` stand: of several places the one nearest to line `row`; None when they do not."""
-    wanted = 0
-    for _ in range(row):
-        wanted = text.find("\n", wanted) + 1
-        if not wanted:
-            wanted = len(text)
-            break
+    if lines and (only := text.find(lines)) == text.rfind(lines):
+        return None if only < 0 else only
+    *above, below = text.split("\n", row)
+    wanted = len(text) - len(below) if len(above) == row else len(text)
     if not lines:
         return wanted
     places = [at for at in (text.rfind(lines, 0, wanted + len(lines)), text.find(lines, wanted)) if at >= 0]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from calomel.prompts.parts import common_prefix, split_lines
+from calomel.prompts.parts import common_prefix, common_suffix, split_lines
 
 
 class Encoding(StrEnum):
@@ -229,7 +229,7 @@ class Document:
         """As the smallest single replacement, so that the diff stream sees what changed and not a new file."""
         before = self.text
         prefix = common_prefix(before, text)
-        suffix = common_prefix(before[prefix:][::-1], text[prefix:][::-1])
+        suffix = common_suffix(before[prefix:], text[prefix:])
         start, end = prefix, len(before) - suffix
         return self._replace(self._place(start), self._place(end), text[prefix : len(text) - suffix])
 

@@ -192,9 +192,9 @@ class SecretFinder:
         spans = self._texts.get(text)
         if spans is None:
             spans = self._find(text)
-            if len(text) <= _KEPT_CHARACTERS // _KEPT_TEXTS:
+            if len(text) <= _KEPT_CHARACTERS:
                 self._texts[text] = spans
-                while len(self._texts) > _KEPT_TEXTS:
+                while len(self._texts) > _KEPT_TEXTS or sum(map(len, list(self._texts))) > _KEPT_CHARACTERS:
                     try:
                         self._texts.popitem(last=False)
                     except KeyError:  # another thread was faster

@@ -184,7 +184,7 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
     # Between a CR and an LF there is no line to begin.
     if begin and old[begin - 1] == "\r" and "\n" in (old[begin : begin + 1], new[begin : begin + 1]):
         begin = max(old.rfind("\n", 0, begin - 1), old.rfind("\r", 0, begin - 1)) + 1
-    suffix = common_prefix(old[begin:][::-1], new[begin:][::-1])
+    suffix = common_suffix(old[begin:], new[begin:])
     # What both have in common behind the next line end is left out; a CR LF is kept whole.
     end = old.find("\n", len(old) - suffix) + 1
     rest = len(old) - end if end else 0
@@ -193,7 +193,8 @@ def _changed_lines(old: str, new: str) -> tuple[int, list[str], list[str]]:
     while old_lines and new_lines and old_lines[-1] == new_lines[-1]:
         old_lines.pop()
         new_lines.pop()
-    return len(split_lines(old[:begin])) - 1, old_lines, new_lines
+    row = old.count("\n", 0, begin) + old.count("\r", 0, begin) - old.count("\r\n", 0, begin)
+    return row, old_lines, new_lines
 
 
 def split_lines(text: str) -> list[str]:
@@ -213,6 +214,18 @@ def common_prefix(one: str, other: str) -> int:
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix(one: str, other: str) -> int:
+    """The length of the longest common end, in the same way."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
             low = middle
         else:
             high = middle - 1
