@@ -190,6 +190,15 @@ def test_a_text_of_many_chunks_is_looked_at_as_a_whole() -> None:
     assert masked.endswith(f"'{'*' * 40}'\r\n")
 
 
+def test_a_long_text_has_the_same_secrets_after_every_key_as_when_it_is_seen_first() -> None:
+    finder = SecretFinder()
+    text = "a = 1  # one\n" * 6_000 + f"{PEM}\n{BODY}\n" + "b = 2\n" * 6_000 + f"\n'{SECRETS['npm']}'\n"
+    for at in (7, 40_000, 78_000, len(text) - 20, 30):
+        text = f"{text[:at]}\n{text[at:]}"
+        assert finder.spans(text) == SecretFinder().spans(text)
+        assert finder.spans(text)
+
+
 def test_other_threads_have_their_turn_between_the_pieces_of_a_long_text() -> None:
     pauses: list[int] = []
     SecretFinder(lambda: pauses.append(1)).mask("x = 1 ; " * 50_000 + "\n".join(map(str, range(100_000))))

@@ -166,8 +166,9 @@ _KEPT_LINES: Final = 40_000
 _LONGEST_KEPT: Final = 2_000
 # Looked at in one go: a search in more would hold up the other threads for too long.
 _PIECE: Final = 24_576
-# Split into lines in one go, for the same reason.
-_CHUNK: Final = 262_144
+# Split into lines in one go, for the same reason. What is known of a part that no key changed is kept.
+_CHUNK: Final = 32_768
+_KEPT_CHUNKS: Final = 128
 # No secret is longer, with what announces it.
 _OVERLAP: Final = 6_144
 # The same text is asked for several times between two keystrokes.
@@ -185,6 +186,8 @@ class SecretFinder:
     def __init__(self, pause: Callable[[], None] | None = None) -> None:
         self._pause = pause or (lambda: None)
         self._lines: dict[str, _Known] = {}
+        # How many lines a part of a text has, and what is known about them.
+        self._parts: dict[str, tuple[int, list[tuple[int, _Known]]]] = {}
         self._texts: OrderedDict[str, tuple[Span, ...]] = OrderedDict()
 
     def spans(self, text: str) -> tuple[Span, ...]:
@@ -206,14 +209,22 @@ class SecretFinder:
         return masked(text, self.spans(text))
 
     def _find(self, text: str) -> tuple[Span, ...]:
-        lines: list[str] = []
+        text = text.replace("\r", "\n") if "\r" in text else text
+        rows = 0
         known: list[tuple[int, _Known]] = []
-        for chunk in _chunks(text.replace("\r", "\n") if "\r" in text else text):
-            part = chunk.split("\n")
-            known += [(len(lines) + number, each) for number, each in self._known(part)]
-            lines += part
+        for chunk in _chunks(text):
+            part = self._parts.get(chunk)
+            if part is None:
+                part = chunk.count("\n") + 1, self._known(chunk.split("\n"))
+                if len(self._parts) >= _KEPT_CHUNKS:
+                    self._parts.clear()
+                if len(chunk) <= _CHUNK:
+                    self._parts[chunk] = part
+            known += [(rows + number, each) for number, each in part[1]]
+            rows += part[0]
         if not known:
             return ()
+        lines = text.split("\n")
         starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
         found = [
             (starts[number] + start, starts[number] + end, kind)
