@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.edits.source import WHOLE_CHARACTERS, Source, window
 from calomel.training.edits.story import Change, Story, crop, read_stories, write_stories
 
 LINES = "".join(f"line {number}\n" for number in range(100))
@@ -67,28 +66,3 @@ def test_the_changed_lines_stand_anywhere_in_a_crop() -> None:
 def test_stories_that_are_not_there_are_asked_for_by_their_command(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="calomel edits"):
         list(read_stories(tmp_path / "none.jsonl.zst"))
-
-
-PIECES = [f"def step_{n}(value):\n    größe = value + {n}\n    return größe\n\n\n" for n in range(1_000)]
-LARGE = Source("a.py", "python", "".join(PIECES))
-
-
-def test_a_small_file_is_read_whole() -> None:
-    source = Source("a.py", "python", "".join(PIECES[:10]))
-    assert window(source, random.Random(0), 2_000) is source
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_of_a_large_file_some_whole_pieces_are_read(seed: int) -> None:
-    assert len(LARGE.text) > WHOLE_CHARACTERS
-    part = window(LARGE, random.Random(seed), 2_000)
-    assert part.text in LARGE.text
-    assert part.text.startswith("def step_")
-    assert not part.has_error
-    assert 1_900 <= len(part.text) <= 2_000
-
-
-def test_a_piece_larger_than_a_window_is_read_alone() -> None:
-    large = "def huge():\n" + "    call()\n" * 5_000
-    texts = {window(Source("a.py", "python", large + large), random.Random(seed), 2_000).text for seed in range(5)}
-    assert texts == {large}

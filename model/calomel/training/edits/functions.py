@@ -83,23 +83,6 @@ def listing(source: Source, node: Node) -> Listing | None:
     return Listing(source, source.offset(children[0].end_byte), source.offset(children[-1].start_byte), tuple(items))
 
 
-_SCRIPT: Final = (
-    "function_declaration",
-    "generator_function_declaration",
-    "method_definition",
-    "arrow_function",
-    "function_expression",
-    "method_signature",
-    "function_signature",
-    "abstract_method_signature",
-)
-_KINDS: Final = {
-    "python": ("function_definition",),
-    "typescript": _SCRIPT,
-    "javascript": _SCRIPT,
-    "go": ("function_declaration", "method_declaration", "method_elem", "func_literal"),
-    "rust": ("function_item", "function_signature_item", "closure_expression"),
-}
 _METHODS: Final = (
     "method_definition", "method_signature", "abstract_method_signature", "method_declaration", "method_elem",
 )  # fmt: skip
@@ -166,7 +149,7 @@ class Function:
 @lru_cache(maxsize=4)
 def functions(source: Source) -> tuple[Function, ...]:
     """All functions of a file, by position, outer before inner."""
-    return tuple(_function(source, node) for node in source.walk(*_KINDS[source.language]))
+    return tuple(_function(source, node) for node in source.captured("function"))
 
 
 def enclosing(source: Source, node: Node) -> Function | None:
@@ -248,7 +231,6 @@ def _parameters(source: Source, brackets: Node, *, method: bool) -> tuple[Parame
     return tuple(found)
 
 
-_CALLS: Final = ("call", "call_expression", "new_expression")
 _ITSELF: Final = frozenset({"self", "this", "cls", "Self", "super()", "super"})
 # Methods that many a type has: a call of one through some variable may well be another type's.
 COMMON: Final = frozenset(WORDS["common_methods"].split())
@@ -282,7 +264,7 @@ def spreads(call: Call) -> bool:
 def calls(source: Source) -> dict[str, tuple[Call, ...]]:
     """All calls of named functions, by name and position."""
     found: dict[str, list[Call]] = {}
-    for node in source.walk(*_CALLS):
+    for node in source.captured("call"):
         callee = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         brackets = node.child_by_field_name("arguments")
         if callee is None or brackets is None or brackets.type == "generator_expression":
@@ -312,7 +294,7 @@ def _parts(source: Source, callee: Node) -> tuple[Node | None, str]:
 
 def _in_macros(source: Source) -> list[Call]:
     found = []
-    for tree in source.walk("token_tree"):
+    for tree in source.captured("macro"):
         name = tree.prev_sibling
         if name is None or name.type != "identifier" or tree.parent is None or tree.parent.type != "token_tree":
             continue
@@ -397,7 +379,7 @@ def _is_type(receiver: str) -> bool:
 def _constructions(source: Source, function: Function) -> tuple[Call, ...] | None:
     classes = sum(
         source.slice(name) == function.owner
-        for node in source.walk("class_definition", "class_declaration")
+        for node in source.captured("class")
         if (name := node.child_by_field_name("name")) is not None
     )
     if classes != 1 or not function.owner:

@@ -25,32 +25,14 @@ from calomel.training.edits.source import Source
 from calomel.training.edits.story import REACH, Change, Story, story_of, taken_back
 
 Place = Literal["use", "member", "key", "keyword", "declared", "outside"]
-_OUTSIDE: Final = frozenset({
-    "import_specifier", "import_clause", "namespace_import", "aliased_import", "import_spec", "use_list",
-    "use_as_clause", "use_declaration", "global_statement", "nonlocal_statement", "export_specifier",
-})  # fmt: skip
-_PAIRS: Final = frozenset({"pair", "pair_pattern", "field_initializer", "field_pattern"})
-_DECLARED_IN: Final = frozenset({
-    "required_parameter", "optional_parameter", "typed_parameter", "default_parameter", "parameter",
-    "parameter_declaration", "parameters", "formal_parameters", "lambda_parameters",
-})  # fmt: skip
-_DECLARING: Final = frozenset({"variable_declarator", "let_declaration", "named_expression"})
+_PLACES: Final[tuple[Place, ...]] = ("keyword", "outside", "key", "declared")
 
 
-def role_of(node: Node) -> Place:
+def place_of(source: Source, node: Node) -> Place:
     """A use, behind a dot, a key of a literal, the keyword of an argument, declared anew, or from another file."""
-    parent = node.parent
-    if parent is None:
-        return "use"
     if is_member(node):
         return "member"
-    if parent.type == "keyword_argument" and parent.child_by_field_name("name") == node:
-        return "keyword"
-    if _is_outside(parent):
-        return "outside"
-    if _is_key(node, parent):
-        return "key"
-    return "declared" if _is_declared(node, parent) else "use"
+    return next((place for place in _PLACES if node in source.captured(place)), "use")
 
 
 def is_shorthand(node: Node) -> bool:
@@ -59,56 +41,12 @@ def is_shorthand(node: Node) -> bool:
     return node.type in short or (node.parent is not None and node.parent.type == "shorthand_field_initializer")
 
 
-def _is_outside(parent: Node) -> bool:
-    above = parent.parent
-    return parent.type in _OUTSIDE or (parent.type == "dotted_name" and above is not None and "import" in above.type)
-
-
-def _is_key(node: Node, parent: Node) -> bool:
-    if parent.type in _PAIRS:
-        return parent.children[0] == node
-    above = parent.parent
-    return (
-        parent.type == "literal_element"
-        and above is not None
-        and above.type == "keyed_element"
-        and above.children[0] == parent
-    )
-
-
-def _is_declared(node: Node, parent: Node) -> bool:
-    if node.type == "shorthand_property_identifier_pattern":
-        return True
-    if parent.type in _DECLARED_IN:
-        return node.type == "identifier" and parent.child_by_field_name("value") != node
-    return parent.type in _DECLARING and parent.children[0] == node
-
-
 # More places than this nobody renames by hand.
 _MOST_USES: Final = 24
 _TRIES: Final = 9
-_LOCAL: Final = {
-    "python": (("assignment", "left"), ("for_statement", "left"), ("named_expression", "name")),
-    "typescript": (("variable_declarator", "name"),),
-    "javascript": (("variable_declarator", "name"),),
-    "go": (("short_var_declaration", "left"), ("var_spec", "name"), ("range_clause", "left")),
-    "rust": (("let_declaration", "pattern"), ("for_expression", "pattern")),
-}
-_TYPES: Final = (
-    "class_definition", "class_declaration", "abstract_class_declaration", "interface_declaration",
-    "type_alias_declaration", "enum_declaration", "type_spec", "struct_item", "enum_item", "trait_item", "type_item",
-)  # fmt: skip
-_FIELDS: Final = {
-    "typescript": ("public_field_definition", "property_signature"),
-    "javascript": ("field_definition",),
-    "go": ("field_declaration",),
-    "rust": ("field_declaration",),
-}
 _SHORT_PATTERN: Final = "shorthand_property_identifier_pattern"
 _FIELD_NAMES: Final = ("property_identifier", "field_identifier")
 _UNCLEAR: Final = (_SHORT_PATTERN, *_FIELD_NAMES)
-_CONSTANTS: Final = ("const_item", "static_item", "const_spec", "assignment", "variable_declarator", "var_spec")
-_LISTS: Final = ("expression_list", "tuple_pattern", "pattern_list")
 # What tools call by its name.
 _FIXED: Final = ("__", "test_", "Test", "Benchmark", "Example")
 
@@ -154,13 +92,11 @@ def typo_fixed(source: Source, rng: random.Random) -> Story | None:
 
 def _targets(source: Source, rng: random.Random) -> Iterator[_Target]:
     """Names with few uses near each other, some of one sort, then of the next."""
-    sorts, weights = [_functions, _locals, _types, _fields], [4, 5, 2, 3]
-    while sorts:
-        sort = rng.choices(sorts, weights)[0]
-        place = sorts.index(sort)
-        del sorts[place], weights[place]
-        names = list(sort(source))
-        rng.shuffle(names)
+    sorts, weights = _defined(source), dict(_WEIGHTS)
+    while weights:
+        sort = rng.choices(list(weights), list(weights.values()))[0]
+        del weights[sort]
+        names = rng.sample(sorts[sort], len(sorts[sort]))
         targets = ((name, uses) for name in names if (uses := _uses(source, name)))
         for name, uses in islice(targets, _TRIES):
             nodes = (name.node, *uses)
@@ -190,6 +126,26 @@ def _edits(source: Source, target: _Target, new: str) -> list[Change]:
     return [changes[0], *sorted(changes[1:], key=lambda change: change.start)]
 
 
+_WEIGHTS: Final = {"function": 4, "value": 5, "type": 2, "field": 3}
+
+
+def _defined(source: Source) -> dict[str, list[_Name]]:
+    """The names that a file defines, by their sort: parameters and constants are values."""
+    parameters = [
+        _Name(each.name_node, "value", function)
+        for function in functions(source)
+        for each in function.plain
+        if each.name_node is not None
+    ]
+    fields = {source.slice(node): node for node in reversed(source.captured("field"))}
+    return {
+        "function": list(_functions(source)),
+        "value": parameters + [_Name(node, "value", enclosing(source, node)) for node in source.captured("value")],
+        "type": [_Name(node, "type") for node in source.captured("type")],
+        "field": [_Name(node, "value", member=True) for node in fields.values()],
+    }
+
+
 def _functions(source: Source) -> Iterator[_Name]:
     for function in functions(source):
         name, called = function.name, calls(source).get(function.name, ())
@@ -200,49 +156,11 @@ def _functions(source: Source) -> Iterator[_Name]:
             yield _Name(function.name_node, "function", member=function.method and source.language != "rust")
 
 
-def _locals(source: Source) -> Iterator[_Name]:
-    """Parameters, and names given inside of functions."""
-    for function in functions(source):
-        yield from (_Name(each.name_node, "value", function) for each in function.plain if each.name_node is not None)
-    for kind, field in _LOCAL[source.language]:
-        for node in source.walk(kind):
-            function_around = enclosing(source, node)
-            for left in node.children_by_field_name(field) if function_around is not None else ():
-                names = left.named_children if left.type in _LISTS else [left]
-                yield from (_Name(name, "value", function_around) for name in names if name.type == "identifier")
-
-
-def _types(source: Source) -> Iterator[_Name]:
-    """Types and constants of the file."""
-    for node in source.walk(*_TYPES):
-        named = node.child_by_field_name("name")
-        if named is not None:
-            yield _Name(named, "type")
-    for node in source.walk(*_CONSTANTS):
-        left = node.child_by_field_name("name") or node.child_by_field_name("left")
-        if left is not None and left.type == "identifier" and enclosing(source, node) is None:
-            yield _Name(left, "value")
-
-
-def _fields(source: Source) -> Iterator[_Name]:
-    for node in source.walk(*_FIELDS.get(source.language, ())):
-        names = node.children_by_field_name("name") or node.children_by_field_name("property")
-        yield from (_Name(name, "value", member=True) for name in names if name.type in _FIELD_NAMES)
-    seen: set[str] = set()
-    for node in source.walk("attribute") if source.language == "python" else ():
-        before, field = node.child_by_field_name("object"), node.child_by_field_name("attribute")
-        left = node.parent is not None and node.parent.type == "assignment"
-        if left and before is not None and field is not None and source.slice(before) == "self":
-            if source.slice(field) not in seen:
-                yield _Name(field, "value", member=True)
-            seen.add(source.slice(field))
-
-
 def _uses(source: Source, name: _Name) -> tuple[Node, ...]:
     """Every other place of a name; none where it may mean something else as well."""
     text = source.slice(name.node)
     functions_so_called = [each for each in functions(source) if each.name == text]
-    others = [(node, role_of(node)) for node in source.identifiers(text) if node != name.node]
+    others = [(node, place_of(source, node)) for node in source.identifiers(text) if node != name.node]
     if name.scope is not None:
         return () if functions_so_called else _uses_in(source, name, name.scope, others)
     if not name.member:
@@ -252,8 +170,8 @@ def _uses(source: Source, name: _Name) -> tuple[Node, ...]:
     if text in COMMON or len(functions_so_called) != (name.role == "function"):
         return ()
     keys = ("member",) if source.language == "python" else ("member", "key")
-    left = [node for node, role in others if role not in keys]
-    unclear = any(role_of(node) == "outside" or is_shorthand(node) or node.type in _UNCLEAR for node in left)
+    left = [(node, role) for node, role in others if role not in keys]
+    unclear = any(role == "outside" or is_shorthand(node) or node.type in _UNCLEAR for node, role in left)
     followed = tuple(node for node, role in others if role in keys)
     return () if unclear or (left and name.role == "function") else followed
 

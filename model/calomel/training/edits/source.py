@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
 from functools import cache, cached_property
 from importlib import import_module
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
@@ -20,21 +18,8 @@ _GRAMMARS: Final = {
     "go": ("tree_sitter_go", "language"),
     "rust": ("tree_sitter_rust", "language"),
 }
+_QUERIES: Final = Path(__file__).with_name("queries")
 LANGUAGES: Final = ("python", "typescript", "javascript", "go", "rust")
-# What grammars call a name, by its role.
-_NAMES: Final = (
-    "identifier",
-    "property_identifier",
-    "private_property_identifier",
-    "shorthand_property_identifier",
-    "shorthand_property_identifier_pattern",
-    "statement_identifier",
-    "field_identifier",
-    "type_identifier",
-    "package_identifier",
-    "label_name",
-    "shorthand_field_identifier",
-)
 
 
 class Source:
@@ -55,7 +40,6 @@ class Source:
         self.language = language
         self.text = text
         self._grammar = "tsx" if PurePosixPath(path).suffix.lower() == ".tsx" else language
-        self._walked: dict[tuple[str, ...], tuple[Node, ...]] = {}
 
     def with_text(self, text: str) -> Source:
         """The same file with another text."""
@@ -81,15 +65,17 @@ class Source:
         """Whether the parser had to guess anywhere."""
         return self.root.has_error
 
-    def walk(self, *kinds: str) -> Iterator[Node]:
-        """All nodes of these kinds, by position, outer before inner. Kinds that the grammar lacks are passed over."""
-        found = self._walked.get(kinds)
-        if found is None:
-            query = _query(self._grammar, kinds)
-            captured = QueryCursor(query).captures(self.root).get("node", []) if query is not None else []
-            found = tuple(sorted(captured, key=lambda node: (node.start_byte, -node.end_byte)))
-            self._walked[kinds] = found
-        return iter(found)
+    def captured(self, capture: str) -> tuple[Node, ...]:
+        """The nodes that `queries/LANGUAGE.scm` captures so, by position, outer before inner."""
+        return self._captures.get(capture, ())
+
+    @cached_property
+    def _captures(self) -> dict[str, tuple[Node, ...]]:
+        found = QueryCursor(_query(self._grammar)).captures(self.root)
+        return {
+            capture: tuple(sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)))
+            for capture, nodes in found.items()
+        }
 
     def span(self, node: Node) -> tuple[int, int]:
         """Start and end of a node, in characters."""
@@ -123,7 +109,7 @@ class Source:
 
     @cached_property
     def _all_names(self) -> tuple[Node, ...]:
-        return tuple(self.walk(*_NAMES))
+        return self.captured("name")
 
     @cached_property
     def _by_name(self) -> dict[str, tuple[Node, ...]]:
@@ -135,13 +121,6 @@ class Source:
     def line_start(self, offset: int) -> int:
         """Where the line of a character offset begins."""
         return self.text.rfind("\n", 0, offset) + 1
-
-    def indent(self, offset: int) -> str:
-        """The blanks at the front of the line of a character offset."""
-        start = end = self.line_start(offset)
-        while end < len(self.text) and self.text[end] in " \t":
-            end += 1
-        return self.text[start:end]
 
 
 @cache
@@ -156,28 +135,6 @@ def _parser(grammar: str) -> Parser:
 
 
 @cache
-def _query(grammar: str, kinds: tuple[str, ...]) -> Query | None:
-    language = _language(grammar)
-    known = [kind for kind in kinds if language.id_for_node_kind(kind, True) is not None]
-    return Query(language, "[" + " ".join(f"({kind})" for kind in known) + "] @node") if known else None
-
-
-# Share of the larger files that are read whole all the same, so that far-away uses are met too.
-WHOLE_SHARE = 0.3
-# Characters. Larger files take long to read, and their uses lie further apart than a story may reach.
-WHOLE_CHARACTERS = 40_000
-
-
-def window(source: Source, rng: random.Random, characters: int) -> Source:
-    """Return the source itself when it is small, else some of its top-level pieces, drawn, about `characters` long."""
-    size = len(source.text)
-    if size <= characters or (size <= WHOLE_CHARACTERS and rng.random() < WHOLE_SHARE):
-        return source
-    starts = [0, *(source.offset(child.start_byte) for child in source.root.children), size]
-    starts = sorted({source.line_start(start) if start < size else size for start in starts})
-    first = rng.randrange(len(starts) - 1)
-    last = max((i for i, start in enumerate(starts) if start - starts[first] <= characters), default=first)
-    # From the end of the file go back as far as fits, or the last window would be a short one.
-    if last == len(starts) - 1:
-        first = min(i for i, start in enumerate(starts) if size - start <= characters or i == first)
-    return source.with_text(source.text[starts[first] : starts[max(last, first + 1)]])
+def _query(grammar: str) -> Query:
+    name = grammar.replace("tsx", "typescript")
+    return Query(_language(grammar), (_QUERIES / f"{name}.scm").read_text(encoding="utf-8"))

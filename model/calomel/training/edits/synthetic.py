@@ -11,8 +11,8 @@ from typing import Any
 from calomel.training.corpus.cleaning import MeasuringData, SeenText
 from calomel.training.corpus.shards import SourceFile
 from calomel.training.edits.makers import Maker
-from calomel.training.edits.source import Source, window
-from calomel.training.edits.story import CROP_CHARACTERS, Story, crop
+from calomel.training.edits.source import Source
+from calomel.training.edits.story import Story, crop
 
 
 @dataclass(slots=True)
@@ -82,7 +82,9 @@ def tally(stories: Iterable[Story]) -> dict[str, Any]:
     }
 
 
-# Rounds over all files, each with other windows and other draws.
+# Larger files take long to read, and their uses lie further apart than a story may reach.
+MAX_CHARACTERS = 40_000
+# Rounds over all files, each with other draws.
 ROUNDS = 6
 
 
@@ -118,9 +120,9 @@ def tell(
 
 
 def _tell_of(file: SourceFile, makers: Mapping[str, Maker], kept: Kept, rng: random.Random, most: int) -> None:
-    source = window(Source(file.path, file.language, file.text), rng, CROP_CHARACTERS)
-    if source.has_error:
-        kept.dropped["does not parse"] += 1
+    source = Source(file.path, file.language, file.text)
+    if len(file.text) > MAX_CHARACTERS or source.has_error:
+        kept.dropped["too large, or does not parse"] += 1
         return
     # Those of which there are fewest are asked first.
     kinds = rng.sample(sorted(makers), len(makers))
