@@ -12,8 +12,7 @@ import pytest
 from tests.house.pages import ROOT, blocks, name, pages, spans, told
 
 from calomel.cli.config import reference_page
-from calomel.server.layers import TABLE
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import TABLE, ServerSettings
 from calomel.workspace.settings import Settings
 
 _SECTIONS = {

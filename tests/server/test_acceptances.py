@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from calomel.prompts.parts import Hunk
-from calomel.server.acceptances import Acceptances
-from calomel.server.deliveries import Delivered, Deliveries
+from calomel.server.deliveries import Acceptances, Delivered, Deliveries
 from calomel.suggest.outcome import Outcome
 
 BEFORE, AFTER = "    return w\n", "    return width\n"

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.server.idle import Idleness
+from calomel.server.lifetime import Idleness
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.suggest.drafted import Drafted, JudgedDraft
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request

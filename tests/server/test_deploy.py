@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.server.layers import load
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServerSettings, load
 
 DEPLOY = Path(__file__).parents[2] / "server" / "deploy"
 ANALYZE = shutil.which("systemd-analyze")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.server.layers import Layered, SettingsError, load, named_path, shown
+from calomel.server.settings import Layered, SettingsError, load, named_path, shown
 
 
 @pytest.fixture

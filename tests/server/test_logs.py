@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from calomel.server.boundary import log_failure
 from calomel.server.logs import escaped, log_to, say
+from calomel.server.middleware import log_failure
 
 _log = logging.getLogger("calomel.server")
 HOSTILE = "ok\n2026-01-01 INFO forged \x1b[31mred\x1b[0m\r\x00\u2028 é"

@@ -12,7 +12,7 @@ from tests.server.conftest import FakeFiller
 from tests.server.test_edit import ask
 from tests.server.test_edit import prompt as edit_prompt
 
-from calomel.server.fills import nearest
+from calomel.server.answers import nearest
 
 LONG = "x = 1  # a line\n" * 200
 ASKED: dict[str, dict[str, Any]] = {

@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import asyncio, os, socket
-from calomel.server.offline import OfflineError, refuse_connections, turn_off_libraries
+from calomel.server.run import OfflineError, refuse_connections, turn_off_libraries
 turn_off_libraries()
 refuse_connections()
 with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from calomel.server.rate import Rates
+from calomel.server.admission import Rates
 
 
 def test_a_client_gets_its_burst_then_its_rate_and_others_are_not_touched() -> None:

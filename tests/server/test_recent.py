@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from calomel.server.metrics import Spent
-from calomel.server.recent import Recent
+from calomel.server.metrics import Recent, Spent
 from calomel.suggest.canvas_text import CanvasText
 
 

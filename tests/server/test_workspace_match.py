@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.server.workspace_match import Around, around
+from calomel.server.known_workspace import Around, around
 
 FILE = "".join(f"line number {number} of the file\n" for number in range(40))
 LINES = FILE.splitlines(keepends=True)

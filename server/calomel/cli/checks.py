@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from calomel.server import tokens
 from calomel.server.errors import StartError
-from calomel.server.layers import Layered
 from calomel.server.model_folders import ModelNameError, folder_of, is_model
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import Layered, ServerSettings
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import Completer, CompleteRequest, CompleterError
 from calomel.suggest.loopback import is_loopback

@@ -29,7 +29,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:
     """Every setting of `calomel serve`, its value and where it came from; secrets are hidden."""
-    from calomel.server.layers import DEFAULT, SettingsError, load, shown
+    from calomel.server.settings import DEFAULT, SettingsError, load, shown
 
     try:
         layered = load({}, file)
@@ -47,7 +47,7 @@ def show(
 @config.command()
 def path(file: _File = None) -> None:
     """Where the settings file is, or would be."""
-    from calomel.server.layers import named_path
+    from calomel.server.settings import named_path
 
     print(file or named_path())
 

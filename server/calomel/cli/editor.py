@@ -80,7 +80,7 @@ def _here(config: Path | None, url: str | None) -> Here:
     from urllib.parse import urlsplit
 
     from calomel.cli.editor_plans import here
-    from calomel.server.layers import SettingsError, load
+    from calomel.server.settings import SettingsError, load
 
     try:
         found = here(load({}, config).settings)

@@ -105,9 +105,9 @@ def serve(
     # The options have the names of the settings.
     given = {name: value for name, value in locals().items() if value not in (None, []) and "config" not in name}
     from calomel.server.errors import StartError
-    from calomel.server.layers import SettingsError, load
     from calomel.server.model_folders import ModelNameError
     from calomel.server.run import serve as run
+    from calomel.server.settings import SettingsError, load
 
     try:
         run(load(given, config, use_config=not no_config).settings)
@@ -166,7 +166,7 @@ def doctor(
 def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     from calomel.cli.checks import check_model, check_server, check_speed, fail, writable
     from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
-    from calomel.server.layers import SettingsError, load
+    from calomel.server.settings import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
     from calomel.workspace.settings import user_settings_path
 

@@ -1,4 +1,4 @@
-"""How many requests the server takes at once, of all clients and of each.
+"""How many requests the server takes at once, of all clients and of each, and how often each may ask.
 
 Beyond the limits a request is refused at once, with a time to come back: a queue that is longer than its clients'
 patience computes answers that nobody reads. A full server says 503; to a client that takes more than its share it says
@@ -9,13 +9,48 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from calomel.server.errors import DoorError, DrainingError, OverloadedError, RateLimitError
 from calomel.server.metrics import Metrics
-from calomel.server.rate import Rates
+
+# Clients that are remembered; whoever has been away longest is forgotten, and begins with a full bucket.
+_CLIENTS: Final = 4096
+
+
+class Rates:
+    """Used from the event loop alone.
+
+    Args:
+        per_minute: how often, in the long run.
+        burst: how often at once.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, per_minute: float, burst: int, clock: Callable[[], float]) -> None:
+        self._per_second = per_minute / 60
+        self._burst = float(burst)
+        self._clock = clock
+        # Of each client: what was in its bucket, and when.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, client: str) -> float:
+        """Count one. Returns 0, or the seconds until the client may come back, and then counts nothing."""
+        level = self._level(client)
+        if level < 1:
+            return (1 - level) / self._per_second
+        self._buckets[client] = (level - 1, self._clock())
+        self._buckets.move_to_end(client)
+        if len(self._buckets) > _CLIENTS:
+            self._buckets.popitem(last=False)
+        return 0.0
+
+    def _level(self, client: str) -> float:
+        level, then = self._buckets.get(client, (self._burst, 0.0))
+        return min(self._burst, level + (self._clock() - then) * self._per_second)
 
 
 class Admission:

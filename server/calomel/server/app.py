@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, Final, cast
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -15,40 +15,18 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import Response
 
-from calomel.server.acceptances import Acceptances
-from calomel.server.access import public_paths
+from calomel.server.access import protected_router, public_paths
 from calomel.server.admission import Admission
-from calomel.server.auth import Authentication
-from calomel.server.boundary import ErrorBoundary
-from calomel.server.deliveries import Deliveries
+from calomel.server.deliveries import Acceptances, Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
-from calomel.server.gauges import Gauges
-from calomel.server.idle import CountRequests, Idleness, unload_when_idle
 from calomel.server.known_workspace import KnownWorkspace
-from calomel.server.layers import named_path
+from calomel.server.lifetime import CountRequests, Idleness, unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
-from calomel.server.measured import Measured
 from calomel.server.metrics import Metrics
-from calomel.server.origin import OriginCheck
-from calomel.server.routes import (
-    aliases,
-    apply,
-    chat,
-    complete,
-    completions,
-    edit,
-    feedback,
-    fim,
-    health,
-    llamacpp,
-    models,
-    ollama,
-    page,
-    status,
-)
-from calomel.server.routes.metrics import router as metrics_router
-from calomel.server.settings import ServerSettings
+from calomel.server.middleware import Authentication, ErrorBoundary, Measured, OriginCheck
+from calomel.server.routes import chat, complete, completions, edit, fim, llamacpp, models, ollama, status
+from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens
 from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.judging import Judging
@@ -56,23 +34,50 @@ from calomel.suggest.model_info import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.stateless.room import EditRoom
 
+# Clients join a base and a path as they see fit: a base without its last slash loses its last part, or grows together
+# with what follows it; one gateway has names of its own; some clients want their own maker's path, or none.
+_JOINED: Final[Mapping[str, Callable[..., Any]]] = {
+    "completions": completions.create_completion,
+    "fim/completions": fim.create_fim_completion,
+    "edit/completions": edit.create_edit_completion,
+    "chat/completions": chat.create_chat_completion,
+    "apply/completions": edit.create_apply_completion,
+}
+_ALIASES: Final[Mapping[str, Callable[..., Any]]] = {
+    **{f"{base}{path}": endpoint for path, endpoint in _JOINED.items() for base in ("/", "/v1")},
+    "/beta/completions": completions.create_completion,  # DeepSeek's
+    "/v1/beta/completions": completions.create_completion,
+    "/completion": llamacpp.infill,  # llama.cpp's, with the tokens of a model in its prompt
+}
+
+
+def _aliases() -> APIRouter:
+    """The routes under other names; those of the gateway are published, too."""
+    router = protected_router()
+    for path, endpoint, model in (
+        ("/api/fim/completions", fim.create_fim_completion, fim.FimCompletion),
+        ("/api/edit/completions", edit.create_edit_completion, edit.EditCompletion),
+    ):
+        router.add_api_route(path, endpoint, methods=["POST"], response_model=model)
+    for path, endpoint in _ALIASES.items():
+        router.add_api_route(path, endpoint, methods=["POST"], response_model=None, include_in_schema=False)
+    return router
+
+
 # Every family of routes; a route that does not say who may call it is refused below.
-ROUTERS = (
+ROUTERS: Final = (
     complete.router,
     fim.router,
     edit.router,
     models.router,
-    health.router,
+    status.health_router,
     completions.router,
     ollama.router,
     llamacpp.router,
-    aliases.router,
-    apply.router,
+    _aliases(),
     chat.router,
-    feedback.router,
-    metrics_router,
+    models.feedback_router,
     status.router,
-    page.router,
 )
 
 
@@ -160,7 +165,7 @@ def create_app(
         acceptances=Acceptances(deliveries),
         workspace=workspace,
     )
-    metrics.registry.register(Gauges(app.state.door))
+    metrics.registry.register(status.Gauges(app.state.door))
     for router in ROUTERS:
         app.include_router(router)
     app.state.public_paths = public_paths(app)

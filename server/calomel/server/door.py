@@ -14,23 +14,19 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from fastapi import Request
-from starlette.responses import Response
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from calomel.server.acceptances import Acceptances
 from calomel.server.admission import Admission
-from calomel.server.boundary import log_failure
-from calomel.server.deliveries import Deliveries
-from calomel.server.disconnect import until_disconnect
-from calomel.server.errors import DoorError, DrainingError, EngineStoppedError, from_engine
+from calomel.server.deliveries import Acceptances, Deliveries
+from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.loading import Filler, ModelLoader
-from calomel.server.metrics import Metrics, Spent
-from calomel.server.recent import Recent
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.models import ModelObject
-from calomel.server.sessions import asked_by, client_of
+from calomel.server.metrics import Metrics, Recent, Spent
+from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
-from calomel.server.sse import EventStream, event
+from calomel.server.wire import ErrorResponse, ModelObject
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.stateless.room import EditRoom
@@ -38,13 +34,42 @@ from calomel.suggest.stateless.room import EditRoom
 if TYPE_CHECKING:
     from calomel.suggest.fill import Fill, FillRequest
 
+
 _log = logging.getLogger("calomel.server")
 
+# A client names its workspace, or whatever else its questions have in common.
+SESSION_HEADER: Final = "x-session-id"
+_LONGEST_SESSION: Final = 128
 # Steps of a recording: an answer of thousands of tokens is no picture any more.
 _RECORDED: Final = 512
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
+
+# No comment lines are ever sent: a shipping client drops everything that arrives together with one.
+DONE = b"data: [DONE]\n\n"
+
+
+def event(data: BaseModel) -> bytes:
+    """One event."""
+    return b"data: " + data.model_dump_json().encode() + b"\n\n"
+
+
+class _EventStream(StreamingResponse):
+    """A stream of events that always runs `close` in the end, also when the client left before the first one."""
+
+    def __init__(self, events: AsyncIterator[bytes], close: Callable[[], Awaitable[Any]], media_type: str) -> None:
+        # Proxies (nginx) hold a stream back until it is complete unless they are told not to.
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(events, headers=headers, media_type=media_type)
+        self._close = close
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until they end or the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._close()
 
 
 @dataclass(slots=True)
@@ -118,16 +143,39 @@ class Visit:
     created: int = field(default_factory=lambda: int(time.time()))
     canvases: list[CanvasText] = field(default_factory=list)
 
+    @property
+    def client(self) -> str:
+        """Who asks, for fairness among clients."""
+        return client_of(self.request)
+
+    def head(self, model: str | None) -> dict[str, Any]:
+        """What every answer and every chunk begins with; `model` as the client calls it."""
+        return {"id": self.id, "created": self.created, "model": model or self.door.model.id}
+
     async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Await `work`; when the client goes away first, the work is cancelled and ClientGoneError raised."""
-        return await until_disconnect(self.request, work)
+        """Await `work`; when the client closes the connection first, the work is cancelled and ClientGoneError raised.
+
+        ASGI servers cancel a streaming answer then, but let a plain one run to its end; an editor that drops a request
+        at every keystroke would keep the engine busy with answers for nobody. The body must have been read.
+        """
+        task = asyncio.create_task(work)
+        watch = asyncio.create_task(_disconnected(self.request))
+        try:
+            await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            raise ClientGoneError
+        finally:
+            task.cancel()
+            watch.cancel()
+            await asyncio.gather(task, watch, return_exceptions=True)
 
     async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
         """Run `work` in a thread of `pool` (None: the usual one).
 
         Of each client one thing at a time, so that nobody's long texts keep others out of the pool.
         """
-        turn = self.door.turns.setdefault(client_of(self.request), asyncio.Lock())
+        turn = self.door.turns.setdefault(self.client, asyncio.Lock())
         async with turn:
             return await asyncio.get_running_loop().run_in_executor(pool, work, *of)
 
@@ -150,22 +198,27 @@ class Visit:
         if self.door.settings.record_denoising and len(self.canvases) < _RECORDED:
             self.canvases.append(canvas)
 
-    def on_leaving(self, close: Callable[[], Awaitable[Any]]) -> None:
-        """Await `close` when the visit ends, however it ends."""
-        self._stack.push_async_callback(close)
-
     async def begun(self, items: AsyncGenerator[Item]) -> AsyncIterator[Item]:
         """All of `items`; the first is waited for, so that a refused request still gets its status."""
-        self.on_leaving(items.aclose)
+        self._stack.push_async_callback(items.aclose)
 
         async def first() -> Item:
             return await anext(items)
 
         return _chained(await self.run(first()), items)
 
-    def stream(self, events: AsyncIterator[bytes]) -> Response:
+    def whole(self, answer: BaseModel) -> Response:
+        """An answer that is not streamed."""
+        return JSONResponse(answer.model_dump())
+
+    def stream(
+        self,
+        events: AsyncIterator[bytes],
+        frame: Callable[[BaseModel], bytes] = event,
+        media_type: str = "text/event-stream",
+    ) -> Response:
         """A stream of events, which keeps the place until it ends; an error in it becomes its last event."""
-        return EventStream(self._guarded(events), self._stack.pop_all().aclose)
+        return _EventStream(self._guarded(events, frame), self._stack.pop_all().aclose, media_type)
 
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers and never text."""
@@ -183,7 +236,7 @@ class Visit:
             spent.finish,
         )
 
-    async def _guarded(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def _guarded(self, events: AsyncIterator[bytes], frame: Callable[[BaseModel], bytes]) -> AsyncIterator[bytes]:
         try:
             async for each in events:
                 yield each
@@ -191,7 +244,12 @@ class Visit:
             refusal = self.door.refusal(error, self.opened)
             if refusal is None:
                 log_failure(error)
-            yield event(ErrorResponse.model_validate((refusal or DoorError()).body()))
+            yield frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _chained(first: Item, items: AsyncIterator[Item]) -> AsyncIterator[Item]:
@@ -210,6 +268,28 @@ def door_of(request: Request) -> Door:
     return door
 
 
+def client_of(request: Request) -> str:
+    """Who asks, for fairness among clients: the owner of the token, else the address of the other side."""
+    name: str | None = request.scope.get("state", {}).get(CLIENT_STATE)
+    if name is not None:
+        return f"token {name}"
+    return request.client.host if request.client is not None else ""
+
+
+def _session_of(request: Request) -> str:
+    """What belongs together: what a client says it does, else what one person asks, else what comes by one connection.
+
+    A name is the client's own business: the same one of two clients is two sessions.
+    """
+    client = client_of(request)
+    named = request.headers.get(SESSION_HEADER, "")
+    if named and len(named) <= _LONGEST_SESSION:
+        return f"{client} {named}"
+    if request.scope.get("state", {}).get(CLIENT_STATE):
+        return client
+    return client if request.client is None else f"{client} {request.client.host} {request.client.port}"
+
+
 @asynccontextmanager
 async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
     """Let one request in, for as long as the context is open or the stream that it made.
@@ -217,13 +297,14 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
     Raises:
         DoorError: there is no place, no model, or the engine refused.
     """
-    door = door_of(request)
+    door, client = door_of(request), client_of(request)
     async with AsyncExitStack() as stack:
-        stack.enter_context(door.admission.place(client_of(request)))
+        stack.enter_context(door.admission.place(client))
         filler = await door.loader.acquire()
         try:
-            asking = asked_by(filler, request)
-            yield Visit(door, route, request, asking, door.loader.info(), stack, filler)
+            in_session = getattr(filler, "in_session", None)
+            asked = filler if in_session is None else in_session(_session_of(request), client)
+            yield Visit(door, route, request, asked, door.loader.info(), stack, filler)
         except Exception as error:
             refusal = door.refusal(error, filler)
             if refusal is None or refusal is error:

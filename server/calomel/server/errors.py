@@ -48,14 +48,14 @@ class DoorError(Exception):
         if retry_after is not None:
             self.retry_after = retry_after
 
-    def response(self) -> JSONResponse:
-        """This error as an HTTP response."""
+    def response(self, **more: Any) -> JSONResponse:
+        """This error as an HTTP response; `more` are fields that its body has besides."""
         headers: dict[str, str] = {}
         if self.retry_after is not None:
             headers["retry-after"] = str(self.retry_after)
         if self.status == 401:  # noqa: PLR2004 (RFC 9110, section 11.6.1)
             headers["www-authenticate"] = self.challenge
-        return JSONResponse(self.body(), self.status, headers)
+        return JSONResponse({**more, **self.body()}, self.status, headers)
 
     def body(self) -> dict[str, Any]:
         """This error in the published shape."""

@@ -1,27 +1,97 @@
-"""How a server ends: told to, or because nobody uses it; what it has begun, it finishes."""
+"""The server as uvicorn runs it: how long a connection may take, and how the server ends."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
+import h11
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from calomel.server.admission import Admission
-from calomel.server.idle import Idleness
+from calomel.server.errors import RETRY_OVERLOAD, OverloadedError, shape
 from calomel.server.loading import ModelLoader
+
+_CHECK_SECONDS: Final = 1.0
+
+
+class Idleness:
+    """Counts requests in progress, and remembers when the last one ended. Used from the event loop alone."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._running = 0
+        self._since = clock()
+
+    def begin(self) -> None:
+        """A request came in."""
+        self._running += 1
+
+    def end(self) -> None:
+        """A request was answered, or its client went."""
+        self._running -= 1
+        self._since = self._clock()
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody has used the server for its time."""
+        return self._running == 0 and self._clock() - self._since >= self._seconds
+
+    async def wait(self) -> None:
+        """Return when it is over."""
+        while not self.over:  # noqa: ASYNC110 (time passes; no event tells of it)
+            await asyncio.sleep(min(_CHECK_SECONDS, self._seconds / 4))
+
+
+class CountRequests:
+    """ASGI middleware; goes around all others: a refused request shows that somebody is there, too."""
+
+    def __init__(self, app: ASGIApp, idleness: Idleness) -> None:
+        self._app = app
+        self._idleness = idleness
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        self._idleness.begin()
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._idleness.end()
+
+
+async def unload_when_idle(
+    loader: ModelLoader, admission: Admission, minutes: float | None, clock: Callable[[], float] = time.monotonic
+) -> None:
+    """Watch for as long as the task lives; None minutes: do nothing."""
+    if minutes is None:
+        return
+    seconds = minutes * 60
+    while True:
+        await asyncio.sleep(min(_CHECK_SECONDS, seconds / 4))
+        last = max(loader.ready_at, admission.last)
+        if loader.state == "ready" and not admission.taken and clock() - last >= seconds:
+            await loader.unload()
+
 
 _log = logging.getLogger("calomel.server")
 
-_CHECK_SECONDS: Final = 0.02
+_DRAIN_SECONDS: Final = 0.02
 
 
 class DrainingServer(uvicorn.Server):
@@ -56,7 +126,7 @@ class DrainingServer(uvicorn.Server):
             _log.info("the server ends when %d requests are answered", self._admission.taken)
         while self._admission.taken and not self.force_exit and time.monotonic() < until:  # noqa: ASYNC110
             # (The second signal and the time tell of themselves by no event.)
-            await asyncio.sleep(_CHECK_SECONDS)
+            await asyncio.sleep(_DRAIN_SECONDS)
         left = max(0.0, until - time.monotonic())
         # What remains is only written out, or cut.
         self.config.timeout_graceful_shutdown = int(left) if self._admission.taken else max(1, int(left))
@@ -108,3 +178,126 @@ def waiting_for_no_model(loader: ModelLoader) -> Iterator[None]:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+# In which a client may take the refusal before its connection is cut.
+_LINGER_SECONDS: Final = 1.0
+# Of a head, where the configuration names no bound.
+_MOST_BYTES: Final = 64 * 1024
+
+
+class _OneLength(h11.Connection):
+    """Refuses a request that is as long as it says and as long as its chunks: a proxy may have believed the other."""
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("content-length and transfer-encoding")
+        return event
+
+
+class TimedProtocol(H11Protocol):
+    """One connection.
+
+    Attributes:
+        receive_seconds: from the first byte of a request (or the opening of the connection) to its last.
+        most: connections at once; one more is told to come back.
+    """
+
+    receive_seconds: float = 20.0
+    most: int = 512
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.conn = _OneLength(h11.SERVER, self.config.h11_max_incomplete_event_size or _MOST_BYTES)
+        self._receiving: asyncio.TimerHandle | None = None
+        self._sending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client connected."""
+        full = len(self.connections) >= self.most
+        super().connection_made(transport)
+        if full:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, OverloadedError().body(), RETRY_OVERLOAD)
+        else:
+            self._receiving = self.loop.call_later(self.receive_seconds, self._receive_too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone."""
+        self._stop_receiving()
+        self._stop_sending()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Some of a request came."""
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._watch()
+
+    def on_response_complete(self) -> None:
+        """A request was answered; the next one may wait already."""
+        super().on_response_complete()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """The client does not take what it is sent."""
+        super().pause_writing()
+        if self._sending is None:
+            self._sending = self.loop.call_later(self.receive_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._stop_sending()
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP, or its head is too large."""
+        self._refuse(HTTPStatus.BAD_REQUEST, shape(msg, "invalid_request_error", "invalid_request", None))
+
+    def _watch(self) -> None:
+        theirs = self.conn.their_state
+        began = theirs is h11.SEND_BODY or (theirs is h11.IDLE and bool(self.conn.trailing_data[0]))
+        if not began:
+            self._stop_receiving()
+        elif self._receiving is None:
+            self._receiving = self.loop.call_later(self.receive_seconds, self._receive_too_slow)
+
+    def _stop_receiving(self) -> None:
+        if self._receiving is not None:
+            self._receiving.cancel()
+            self._receiving = None
+
+    def _stop_sending(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
+
+    def _receive_too_slow(self) -> None:
+        self._receiving = None
+        message = "The request did not arrive in time."
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, shape(message, "invalid_request_error", "request_timeout", None))
+
+    def _refuse(self, status: HTTPStatus, body: dict[str, Any], retry_after: int | None = None) -> None:
+        """Answer outside of the application, unless it has begun to answer, and close."""
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            content = json.dumps(body).encode()
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\nconnection: close\r\n"
+            if retry_after is not None:
+                head += f"retry-after: {retry_after}\r\n"
+            self.transport.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+        if self.cycle is not None:
+            # The handler must not write behind this.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.close()
+        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+
+def timed(receive_seconds: float, most: int) -> type[TimedProtocol]:
+    """The protocol with these limits, as uvicorn takes it."""
+    return type("TimedProtocol", (TimedProtocol,), {"receive_seconds": receive_seconds, "most": most})

@@ -12,24 +12,23 @@ import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import uvicorn
 from fastapi import FastAPI
 
-from calomel.server import offline, tokens
+from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
-from calomel.server.idle import Idleness
-from calomel.server.lifetime import DrainingServer, ended_by_signals, waiting_for_no_model
+from calomel.server.lifetime import DrainingServer, Idleness, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.loading import Filler
 from calomel.server.logs import log_to, say
 from calomel.server.model_folders import folder_of
-from calomel.server.receipt import timed
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION
+from calomel.suggest.loopback import is_loopback
 from calomel.suggest.model_info import version
 from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
@@ -53,7 +52,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     Raises:
         StartError: the address is taken, a file cannot be used, or the model cannot be loaded.
     """
-    offline.turn_off_libraries()
+    turn_off_libraries()
     log_to(sys.stderr, settings.log_level, settings.log_format)
     settings = settings.model_copy(update={"model": folder_of(settings.model)})
     if settings.workspace is not None and not settings.workspace.is_dir():
@@ -96,7 +95,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         path = settings.runtime_file or _runtime_path()
         with ended_by_signals(server), _published(path, _record(settings, url, editors)):
             if settings.offline:
-                offline.refuse_connections()
+                refuse_connections()
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
             if upstream is not None:
@@ -243,3 +242,51 @@ def _record(settings: ServerSettings, url: str, token: str | None) -> ServerReco
         weights = ""
     model = None if settings.model is None else str(settings.model.resolve())
     return ServerRecord(url, token, pid, started(pid), model, weights, settings.device, version(), PROTOCOL_VERSION)
+
+
+# Read when those libraries are imported, so they are set before.
+_SWITCHES: Final = {
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "DO_NOT_TRACK": "1",
+}
+
+
+class OfflineError(OSError):
+    """Something in this process tried to reach another machine."""
+
+
+def turn_off_libraries() -> None:
+    """Tell libraries that could reach out not to: the server never asks them to."""
+    os.environ.update(_SWITCHES)
+
+
+def refuse_connections() -> None:
+    """From now on, and for the rest of the process, refuse every connection beyond loopback."""
+    sys.addaudithook(_refuse)
+
+
+def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in {"socket.connect", "socket.sendto"}:
+        address = arguments[1]
+        # Sockets of the file system have a path for an address.
+        if isinstance(address, tuple) and not is_loopback(str(address[0])):
+            raise OfflineError("the server is offline: it connects to no other machine")
+    elif event in {"socket.getaddrinfo", "socket.gethostbyname"}:
+        host = arguments[0]
+        name = host.decode("latin-1") if isinstance(host, bytes) else str(host or "localhost")
+        if not _is_address(name) and not is_loopback(name):
+            raise OfflineError("the server is offline: it looks up no name")
+
+
+def _is_address(name: str) -> bool:
+    """Whether nobody has to be asked for it."""
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

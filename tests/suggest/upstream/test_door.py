@@ -150,7 +150,7 @@ def test_a_model_that_reads_in_both_directions_is_refused(tmp_path: Path) -> Non
 def start(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Serves until the model has failed to open; what was said on the way."""
     # What is set for the rest of a process would be set for the other tests, too.
-    monkeypatch.setattr("calomel.server.offline.turn_off_libraries", lambda: None)
+    monkeypatch.setattr("calomel.server.run.turn_off_libraries", lambda: None)
     monkeypatch.setattr("calomel.server.run.log_to", lambda *_: None)
 
     def run(**fields: object) -> str:

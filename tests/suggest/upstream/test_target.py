@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from calomel.server.layers import SettingsError, load
-from calomel.server.settings import ServerSettings
+from calomel.server.settings import ServerSettings, SettingsError, load
 from calomel.suggest.upstream.target import TargetError, Upstream, checked_url, read_token
 
 

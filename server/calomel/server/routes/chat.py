@@ -9,44 +9,243 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
-from fastapi import Depends, Request
-from starlette.responses import JSONResponse, Response
+from fastapi import Request
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from starlette.responses import Response
 
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, door_of, visit
+from calomel.server.door import DONE, Visit, door_of, event, visit
 from calomel.server.errors import DoorError, InvalidParameterError, ModelFailedError
-from calomel.server.media import require_json
 from calomel.server.metrics import Spent
-from calomel.server.sampling import sampling_of
-from calomel.server.schemas.base import CompletionTokensDetails, Usage
-from calomel.server.schemas.chat import (
-    ChatCall,
-    ChatChoice,
-    ChatChunk,
-    ChatChunkChoice,
-    ChatCompletion,
-    ChatDelta,
-    ChatFinishReason,
-    ChatFunction,
-    ChatMessage,
-    ChatRequestBody,
-    NamedTool,
-    ReasoningSummary,
+from calomel.server.wire import (
+    Canvas,
+    Chunk,
+    Completion,
+    CompletionTokensDetails,
+    Content,
+    Flag,
+    Integer,
+    ModelName,
+    Name,
+    Number,
+    PublishedBody,
+    ResponseFormat,
+    Text,
+    TopK,
+    Usage,
 )
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.fim import Canvas
-from calomel.server.sse import DONE, event
 from calomel.suggest.canvas_text import CanvasText
 from calomel.suggest.chat_request import ChatRequest
 from calomel.weights import nano_path
 
 if TYPE_CHECKING:
     from calomel.suggest.chat import Chat, Reply
+
+
+# Published.
+MAX_CHAT_TOKENS: Final = 50_000
+# Ours: far beyond what people write, small enough that a body of the largest size is read in no time.
+MAX_MESSAGES: Final = 4_096
+MAX_TOOLS: Final = 128
+MAX_CALLS: Final = 128
+
+FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+ChatFinishReason = Literal["stop", "length", "tool_calls"]
+
+# What clients of other APIs say for our words.
+_EFFORTS: Final = {"none": "instant", "minimal": "instant", "xhigh": "high", "max": "high"}
+_ROLES: Final = {"developer": "system", "function": "tool"}
+
+
+class CalledFunction(BaseModel):
+    """Published FunctionCall; `arguments` is JSON in a text."""
+
+    name: Name | None = None
+    arguments: Text
+
+
+class CallParam(BaseModel):
+    """Published ToolCall, in a message of the conversation."""
+
+    id: Name
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class ChatMessageParam(BaseModel):
+    """Published Message; `developer` is another word for `system`."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: Content | None = None
+    name: Name | None = None
+    tool_calls: Annotated[list[CallParam], Field(max_length=MAX_CALLS)] | None = None
+    tool_call_id: Name | None = None
+
+    @property
+    def speaker(self) -> str:
+        """The role in the words of templates."""
+        return _ROLES.get(self.role, self.role)
+
+
+class FunctionDefinition(BaseModel):
+    """Published FunctionDefinition."""
+
+    name: FunctionName
+    description: Text | None = None
+    parameters: dict[str, Any] | None = None
+    strict: Flag | None = None
+
+
+class ToolParam(BaseModel):
+    """Published ChatCompletionTool."""
+
+    type: Literal["function"]
+    function: FunctionDefinition
+
+
+class NamedFunction(BaseModel):
+    """The function that must be called."""
+
+    name: FunctionName
+
+
+class NamedTool(BaseModel):
+    """A tool choice that names one."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class ChatRequestBody(PublishedBody):
+    """Published ChatCompletionRequest, with the sampling fields of the other routes besides; null means "not sent"."""
+
+    messages: Annotated[list[ChatMessageParam], Field(min_length=1, max_length=MAX_MESSAGES)]
+    model: ModelName
+    max_tokens: Annotated[Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
+    max_completion_tokens: Annotated[Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
+    # Outside of 0.5 to 1 it is replaced, and the answer says so.
+    temperature: Annotated[Number, Field(ge=-1000, le=1000)] | None = None
+    top_k: TopK | None = None
+    repetition_penalty: Annotated[Number, Field(gt=0, le=1000)] | None = None
+    n: Annotated[Integer, Field(ge=1, le=1)] | None = None
+    tools: Annotated[list[ToolParam], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Literal["auto", "required", "none"] | NamedTool | None = None
+    parallel_tool_calls: Flag | None = None
+    response_format: ResponseFormat | None = None
+    reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
+    reasoning_summary: Flag | None = None
+    reasoning_summary_wait: Flag | None = None
+    realtime: Flag | None = None
+    diffusing: Flag | None = None
+
+    @field_validator("reasoning_effort", mode="before")
+    @classmethod
+    def _effort(cls, value: Any) -> Any:
+        return _EFFORTS.get(value, value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _callable(self) -> Self:
+        names = {tool.function.name for tool in self.tools or ()}
+        if len(names) < len(self.tools or ()):
+            raise ValueError("two tools have the same name")
+        if self.tool_choice == "required" and not names:
+            raise ValueError("tool_choice asks for a call, but there are no tools")
+        if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
+            raise ValueError("tool_choice names a function that is not among the tools")
+        return self
+
+
+class ChatFunction(BaseModel):
+    """Published FunctionCall, in an answer."""
+
+    name: str
+    arguments: str
+
+
+class ChatCall(BaseModel):
+    """Published ToolCall, in an answer."""
+
+    index: int
+    id: str
+    type: Literal["function"] = "function"
+    function: ChatFunction
+
+
+class ChatMessage(BaseModel):
+    """Published Message, in an answer: `tool_calls` is there because a client refuses null and its absence alike."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str | None
+    tool_calls: list[ChatCall] = []
+
+
+class ChatChoice(BaseModel):
+    """Published Choice."""
+
+    index: int = 0
+    message: ChatMessage
+    finish_reason: ChatFinishReason
+
+
+class ReasoningSummary(BaseModel):
+    """Published ReasoningSummary: what the model wrote before its answer; `unavailable` for models that do not."""
+
+    content: str | None = None
+    status: Literal["complete", "unavailable", "skipped"] = "unavailable"
+
+
+class ChatCompletion(Completion[ChatChoice]):
+    """Published ChatCompletionResponse."""
+
+    object: Literal["chat.completion"] = "chat.completion"
+    reasoning_summary: ReasoningSummary | None = None
+
+
+class _Lean(BaseModel):
+    """Sent without the fields that are not set."""
+
+    @model_serializer(mode="wrap")
+    def _set_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value is not None}
+
+
+class ChatDelta(_Lean):
+    """Published ChunkDelta: `content` is added to what came before; with `diffusing` it takes its place."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    tool_calls: list[ChatCall] | None = None
+
+
+class ChatChunkChoice(BaseModel):
+    """Published ChunkChoice."""
+
+    index: int = 0
+    delta: ChatDelta
+    finish_reason: ChatFinishReason | None = None
+
+
+class ChatChunk(_Lean, Chunk[ChatChunkChoice]):
+    """Published ChatCompletionChunk; `usage` stands in the last one when it was asked for, which has no choices."""
+
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    usage: Usage | None = None
+    warning: str | None = None
+    reasoning_summary: ReasoningSummary | None = None
+    calomel: Canvas | None = None
+
 
 _log = logging.getLogger("calomel.server")
 
@@ -70,14 +269,10 @@ class NoChatError(DoorError):
     )
 
 
-router = protected_router(dependencies=[Depends(require_json)])
+router = protected_router()
 
 
-@router.post(
-    "/v1/chat/completions",
-    response_model=ChatCompletion,
-    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
-)
+@router.post("/v1/chat/completions", response_model=ChatCompletion)
 async def create_chat_completion(body: ChatRequestBody, request: Request) -> Response:
     """Answer a conversation; with `stream` as server-sent events, with `diffusing` too as whole canvas states."""
     template = _template(door_of(request).settings.model)
@@ -90,7 +285,9 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
         wanted = await asyncio.to_thread(chat_request, visiting, body)
         try:
             if body.stream:
-                return await _stream(visiting, body, chat, wanted)
+                items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
+                items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
+                return visiting.stream(_events(visiting, body, await visiting.begun(items)))
             return _plain(visiting, body, await visiting.run(_reply(visiting, chat, wanted)))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
@@ -133,7 +330,7 @@ def chat_request(visiting: Visit, body: ChatRequestBody) -> ChatRequest:
         pattern=None if form is None else form.pattern_of(),
         max_tokens=body.max_completion_tokens or body.max_tokens or DEFAULT_MAX_TOKENS,
         stop=tuple(body.stop or ()),
-        sampling=sampling_of(body.model_copy(update={"temperature": _temperature(body)[0]})),
+        sampling=body.model_copy(update={"temperature": _temperature(body)[0]}).sampling(),
         effort=body.reasoning_effort or "medium",
     )
 
@@ -170,21 +367,13 @@ def _plain(visiting: Visit, body: ChatRequestBody, reply: Reply) -> Response:
     _answered(visiting, reply)
     message = ChatMessage(content=reply.content or (None if reply.calls else ""), tool_calls=_calls(reply))
     answer = ChatCompletion(
-        id=_id(visiting),
-        created=visiting.created,
-        model=body.model,
+        **_head(visiting, body),
         choices=[ChatChoice(message=message, finish_reason=_finish(reply))],
         usage=_usage(reply),
         warning=_temperature(body)[1],
         reasoning_summary=_summary(reply) if body.reasoning_summary else None,
     )
-    return JSONResponse(answer.model_dump())
-
-
-async def _stream(visiting: Visit, body: ChatRequestBody, chat: Chat, wanted: ChatRequest) -> Response:
-    items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
-    items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
-    return visiting.stream(_events(visiting, body, await visiting.begun(items)))
+    return visiting.whole(answer)
 
 
 async def _events(
@@ -192,15 +381,14 @@ async def _events(
 ) -> AsyncIterator[bytes]:
     def chunk(delta: ChatDelta | None = None, reason: ChatFinishReason | None = None, **more: Any) -> bytes:
         choices = [] if delta is None else [ChatChunkChoice(delta=delta, finish_reason=reason)]
-        return event(ChatChunk(id=_id(visiting), created=visiting.created, model=body.model, choices=choices, **more))
+        return event(ChatChunk(**_head(visiting, body), choices=choices, **more))
 
     yield chunk(ChatDelta(role="assistant", content=""))
     item = await anext(items)
     while isinstance(item, str | CanvasText):
         if isinstance(item, CanvasText):
             visiting.saw(item)
-            canvas = Canvas(step=item.step, pieces=list(item.pieces), revealed=list(item.revealed))
-            yield chunk(ChatDelta(content=item.text), calomel=canvas)
+            yield chunk(ChatDelta(content=item.text), calomel=Canvas.of(item))
         else:
             yield chunk(ChatDelta(content=item))
         item = await anext(items)
@@ -214,14 +402,14 @@ async def _events(
     if body.reasoning_summary:
         more["reasoning_summary"] = _summary(item)
     yield chunk(last, _finish(item), **more)
-    if body.stream_options is not None and body.stream_options.include_usage:
+    if body.wants_usage:
         yield chunk(usage=_usage(item))
     yield DONE
 
 
-def _id(visiting: Visit) -> str:
+def _head(visiting: Visit, body: ChatRequestBody) -> dict[str, Any]:
     """Published ids of this route begin differently."""
-    return visiting.id.replace("cmpl-", "chatcmpl-", 1)
+    return {**visiting.head(body.model), "id": visiting.id.replace("cmpl-", "chatcmpl-", 1)}
 
 
 def _calls(reply: Reply) -> list[ChatCall]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from calomel.server.access import protected_router
 from calomel.server.door import Visit, door_of, visit
 from calomel.server.errors import InvalidParameterError
-from calomel.server.media import require_json
 from calomel.server.metrics import Spent
-from calomel.server.schemas.errors import ErrorResponse
 from calomel.suggest.completer import CompleteAnswer
 from calomel.suggest.fields import FieldError
 from calomel.suggest.in_process import answer
@@ -18,7 +16,7 @@ from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_request, encod
 
 _JSON = "application/json"
 
-router = protected_router(responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}})
+router = protected_router()
 
 
 @router.get(INFO_PATH, response_class=Response)
@@ -29,7 +27,7 @@ async def model_info(request: Request) -> Response:
     return Response(encode_info(loader.info()), media_type=_JSON)
 
 
-@router.post(COMPLETE_PATH, response_class=Response, dependencies=[Depends(require_json)])
+@router.post(COMPLETE_PATH, response_class=Response)
 async def complete(request: Request) -> Response:
     """Candidates with the engine's signals; closing the connection cancels the work behind it."""
     try:
@@ -37,6 +35,7 @@ async def complete(request: Request) -> Response:
     except FieldError as error:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with visit(request, "complete") as visiting:
+        # Asks `Filler` (`calomel.suggest.filler`) for a fill, for drafts to be judged, or for an edit.
         found = await visiting.run(answer(visiting.filler, visiting.info, wanted))
         _count(visiting, found)
         return Response(encode_answer(found), media_type=_JSON)

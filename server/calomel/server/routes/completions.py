@@ -1,96 +1,127 @@
-"""POST /v1/completions: a hole in whatever format the client writes it, or one of Zed's regions to rewrite."""
+"""POST /v1/completions, as OpenAI's older clients know it: a hole in whatever format they write it, or Zed's region."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import Depends, Request
-from starlette.responses import JSONResponse, Response
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.responses import Response
 
-from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
-from calomel.prompts.zeta import is_zeta, parse_zeta
+from calomel.prompts.zeta import is_zeta
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, visit
-from calomel.server.errors import InvalidParameterError
-from calomel.server.fills import fill_of
-from calomel.server.media import require_json
-from calomel.server.rewrites import rewritten
-from calomel.server.routes.fim import DEFAULT_MAX_TOKENS, TRIMMED, answered, finish_reason, usage
-from calomel.server.sampling import sampling_of
-from calomel.server.schemas.base import MAX_TOKENS, FinishReason, Usage
-from calomel.server.schemas.completions import (
+from calomel.server.answers import DEFAULT_MAX_TOKENS, TRIMMED, answered, fill_of, finish_reason, zed_visit
+from calomel.server.door import DONE, Visit, event, visit
+from calomel.server.wire import (
+    MAX_TOKENS,
+    MOST_ASKED,
+    Chunk,
     Completion,
-    CompletionChoice,
-    CompletionChunk,
-    CompletionRequest,
-    CompletionUsageChunk,
+    FinishReason,
+    Flag,
+    Integer,
+    LeastTokens,
+    Name,
+    PublishedBody,
+    Text,
+    Usage,
 )
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.sessions import client_of
-from calomel.server.sse import DONE, event
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill, FillRequest
-
-router = protected_router(dependencies=[Depends(require_json)])
-
-_NAME: Final = "completions"
+    from calomel.suggest.fill import Fill
 
 
-@router.post(
-    "/v1/completions",
-    response_model=Completion,
-    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
-)
+def _one_text(value: Any) -> Any:
+    """A list with one text is that text; tokens of another model's vocabulary mean nothing here."""
+    if isinstance(value, list):
+        if len(value) != 1 or not isinstance(value[0], str):
+            raise ValueError("Input should be a text, or a list with one text")
+        return value[0]
+    return value
+
+
+def _no_echo(value: Any) -> Any:
+    if value is True:
+        raise ValueError("The prompt is not repeated: leave echo out")
+    return value
+
+
+class CompletionRequest(PublishedBody):
+    """A prompt with or without fill-in-the-middle tokens, or one of Zed's; null means "not sent".
+
+    One choice is made (`n`). No stop is assumed. Some servers take a `top_k` of 0 for all.
+    """
+
+    prompt: Annotated[Text, BeforeValidator(_one_text)]
+    model: Name | None = None
+    suffix: Text | None = None
+    max_tokens: Annotated[Integer, Field(ge=1, le=MOST_ASKED)] | None = None
+    min_tokens: LeastTokens | None = None
+    n: Annotated[Integer, Field(ge=1, le=1)] | None = None
+    echo: Annotated[Flag, BeforeValidator(_no_echo)] | None = None
+
+
+class CompletionChoice(BaseModel):
+    """One answer; of a stream, what is new of it."""
+
+    index: int = 0
+    text: str
+    logprobs: None = None
+    finish_reason: FinishReason | None
+
+
+class TextCompletion(Completion[CompletionChoice]):
+    """The answer. Zed wants each of its fields."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+class CompletionChunk(Chunk[CompletionChoice]):
+    """A part of a streamed answer."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+class CompletionUsageChunk(CompletionChunk):
+    """The last part when usage was asked for: no choices."""
+
+    usage: Usage
+
+
+router = protected_router()
+
+
+@router.post("/v1/completions", response_model=TextCompletion)
 async def create_completion(body: CompletionRequest, request: Request) -> Response:
     """Fill the hole, or rewrite the region; with `stream`, as server-sent events."""
     if is_zeta(body.prompt) and not body.suffix:
-        return await _edit(body, request)
-    async with visit(request, _NAME) as visiting:
-        wanted = await _fill_request(visiting, body)
+        async with zed_visit(request, body.prompt, body.stop or ()) as (visiting, text, usage):
+            if body.stream:
+                return visiting.stream(_known_events(visiting, body, text, usage))
+            return _whole(visiting, body, text, "stop", usage)
+    async with visit(request, "completions") as visiting:
+        wanted = await fill_of(
+            visiting,
+            parse_fim(body.prompt, body.suffix),
+            max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS),
+            min_tokens=body.min_tokens or 0,
+            stop=tuple(body.stop or ()),
+            sampling=body.sampling(),
+        )
         if body.stream:
             return visiting.stream(_fill_events(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
         fill = await visiting.fill(wanted)
-        answered(visiting, fill)
-        return _plain(visiting, body, fill.text, finish_reason(fill), usage(fill), TRIMMED if fill.trimmed else None)
+        usage, warning = answered(visiting, fill), TRIMMED if fill.trimmed else None
+        return _whole(visiting, body, fill.text, finish_reason(fill), usage, warning)
 
 
-async def _fill_request(visiting: Visit, body: CompletionRequest) -> FillRequest:
-    return await fill_of(
-        visiting,
-        parse_fim(body.prompt, body.suffix),
-        max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS),
-        min_tokens=body.min_tokens or 0,
-        stop=tuple(body.stop or ()),
-        # Some servers take a `top_k` of 0 for all.
-        sampling=sampling_of(body.model_copy(update={"top_k": body.top_k or None})),
-    )
-
-
-async def _edit(body: CompletionRequest, request: Request) -> Response:
-    try:
-        zeta = parse_zeta(body.prompt)
-    except ForeignPromptError as error:
-        raise InvalidParameterError(str(error), "prompt") from None
-    async with visit(request, "zeta") as visiting:
-        text, used = await rewritten(visiting, zeta, body.stop or (), client_of(request))
-        if body.stream:
-            return visiting.stream(_edit_events(visiting, body, text, used))
-        return _plain(visiting, body, text, "stop", used)
-
-
-def _head(visiting: Visit, body: CompletionRequest) -> dict[str, Any]:
-    return {"id": visiting.id, "created": visiting.created, "model": body.model or visiting.door.model.id}
-
-
-def _plain(
-    visiting: Visit, body: CompletionRequest, text: str, reason: FinishReason, used: Usage, warning: str | None = None
+def _whole(
+    visiting: Visit, body: CompletionRequest, text: str, reason: FinishReason, usage: Usage, warning: str | None = None
 ) -> Response:
     choices = [CompletionChoice(text=text, finish_reason=reason)]
-    answer = Completion(**_head(visiting, body), choices=choices, usage=used, warning=warning)
-    return JSONResponse(answer.model_dump())
+    return visiting.whole(TextCompletion(**visiting.head(body.model), choices=choices, usage=usage, warning=warning))
 
 
 async def _fill_events(
@@ -98,29 +129,28 @@ async def _fill_events(
 ) -> AsyncIterator[bytes]:
     async for item in items:
         if not isinstance(item, str):
-            answered(visiting, item)
-            for each in _ending(visiting, body, finish_reason(item), usage(item)):
+            for each in _ending(visiting, body, finish_reason(item), answered(visiting, item)):
                 yield each
         elif item:
             yield _chunk(visiting, body, item)
 
 
-async def _edit_events(visiting: Visit, body: CompletionRequest, text: str, used: Usage) -> AsyncIterator[bytes]:
+async def _known_events(visiting: Visit, body: CompletionRequest, text: str, usage: Usage) -> AsyncIterator[bytes]:
     """The answer is known as a whole: it is one delta."""
     if text:
         yield _chunk(visiting, body, text)
-    for each in _ending(visiting, body, "stop", used):
+    for each in _ending(visiting, body, "stop", usage):
         yield each
 
 
-def _ending(visiting: Visit, body: CompletionRequest, reason: FinishReason, used: Usage) -> list[bytes]:
+def _ending(visiting: Visit, body: CompletionRequest, reason: FinishReason, usage: Usage) -> list[bytes]:
     """The last events of a stream."""
     events = [_chunk(visiting, body, "", reason)]
-    if body.stream_options is not None and body.stream_options.include_usage:
-        events.append(event(CompletionUsageChunk(**_head(visiting, body), usage=used)))
+    if body.wants_usage:
+        events.append(event(CompletionUsageChunk(**visiting.head(body.model), choices=[], usage=usage)))
     return [*events, DONE]
 
 
 def _chunk(visiting: Visit, body: CompletionRequest, text: str, reason: FinishReason | None = None) -> bytes:
     choices = [CompletionChoice(text=text, finish_reason=reason)]
-    return event(CompletionChunk(**_head(visiting, body), choices=choices))
+    return event(CompletionChunk(**visiting.head(body.model), choices=choices))

@@ -1,61 +1,211 @@
-"""POST /v1/edit/completions: what the region that a client shows becomes; unchanged when nothing is sure enough."""
+"""POST /v1/edit/completions and /v1/apply/completions: what a region becomes, and a snippet merged into its file.
+
+Edit of the OpenAPI document of 2026-07; apply is not in it, but in the published pages beside it.
+"""
 
 from __future__ import annotations
 
-from fastapi import Depends, Request
-from starlette.responses import JSONResponse, Response
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.mercury import mercury_answer, parse_mercury
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, visit
+from calomel.server.answers import decided, rewritten
+from calomel.server.door import DONE, Visit, event, visit
 from calomel.server.errors import InvalidParameterError
-from calomel.server.media import require_json
-from calomel.server.rewrites import decided
-from calomel.server.schemas.base import Usage
-from calomel.server.schemas.edit import (
-    AssistantMessage,
-    EditChoice,
-    EditCompletion,
-    EditRequest,
+from calomel.server.metrics import Spent
+from calomel.server.wire import (
+    AnswerTokens,
+    Chunk,
+    Completion,
+    Content,
+    FinishReason,
+    Flag,
+    ModelName,
+    Number,
+    Penalty,
+    Stops,
+    StreamedBody,
+    Usage,
 )
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.sessions import client_of
-from calomel.server.whole import whole
+from calomel.suggest.apply.deciding import Decided, decide
+from calomel.suggest.apply.merge import merge
+from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
 
-router = protected_router(dependencies=[Depends(require_json)])
+_MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
 
 
-@router.post(
-    "/v1/edit/completions",
-    response_model=EditCompletion,
-    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
-)
+def _user(value: Any) -> Any:
+    if value != "user":
+        raise ValueError("Input should be 'user'")
+    return value
+
+
+class UserMessage(BaseModel):
+    """Published EditMessageParam."""
+
+    role: Annotated[str, BeforeValidator(_user)]
+    content: Content
+
+
+class EditRequest(StreamedBody):
+    """Published EditCompletionRequest, with what clients send besides; null means "not sent".
+
+    There is exactly one message, of the user's. What is drawn is decided by the filter, not by a temperature: the
+    fields of sampling are checked and have no effect.
+    """
+
+    messages: Annotated[list[UserMessage], Field(min_length=1, max_length=1)]
+    model: ModelName
+    max_tokens: AnswerTokens | None = None
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    stop: Stops | None = None
+
+
+class ApplyRequest(EditRequest):
+    """One message with the file and the snippet; what is not sent is not needed.
+
+    `max_tokens` has no effect: half a file would be written over the whole one.
+    """
+
+    diffusing: Flag | None = None
+
+
+class AssistantMessage(BaseModel):
+    """Published EditMessage; `tool_calls` is there because a client refuses null and its absence alike."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+    tool_calls: list[None] = []
+
+
+class EditChoice(BaseModel):
+    """Published EditChoice."""
+
+    index: int = 0
+    message: AssistantMessage
+    finish_reason: FinishReason
+
+
+class EditCompletion(Completion[EditChoice]):
+    """Published EditCompletionResponse."""
+
+    object: Literal["edit.completion"] = "edit.completion"
+
+
+class ApplyCompletion(Completion[EditChoice]):
+    """An answer in the shape of the chat route; the content is the merged file and nothing else."""
+
+    object: Literal["chat.completion"] = "chat.completion"
+
+
+class Delta(BaseModel):
+    """What a chunk adds to the answer."""
+
+    role: Literal["assistant"] | None = None
+    content: str
+
+
+class EditChunkChoice(BaseModel):
+    """One delta."""
+
+    index: int = 0
+    delta: Delta
+    finish_reason: FinishReason | None = None
+
+
+class EditChunk(Chunk[EditChunkChoice]):
+    """A chunk of a streamed answer, as clients of the chat route know it."""
+
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+
+
+class ApplyLastChunk(EditChunk):
+    """The end of a streamed answer, with the warning that a whole one has."""
+
+    warning: str | None = None
+
+
+class EditUsageChunk(EditChunk):
+    """The last chunk when usage was asked for: no choices."""
+
+    usage: Usage
+
+
+router = protected_router()
+
+
+@router.post("/v1/edit/completions", response_model=EditCompletion)
 async def create_edit_completion(body: EditRequest, request: Request) -> Response:
-    """Rewrite the region between the tags; with `stream`, as server-sent events."""
+    """Rewrite the region between the tags; unchanged when nothing is sure enough. With `stream`, as events."""
     try:
         prompt = parse_mercury(body.messages[0].content)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "messages") from None
     async with visit(request, "edit") as visiting:
-        known = visiting.door.workspace
-        shown = prompt if known is None else await visiting.run(known.edit(prompt))
-        answer = await visiting.run(
-            visiting.door.edits.rewrite(visiting.filler, visiting.info, shown, client=client_of(request))
-        )
+        answer = await rewritten(visiting, prompt)
         usage = decided(visiting, answer, prompt.path)
         content = mercury_answer(answer.text)
         if body.stream:
-            return visiting.stream(whole(visiting, body, content, usage))
-        return _plain(visiting, body, content, usage)
+            return visiting.stream(_events(visiting, body, content, usage))
+        return visiting.whole(EditCompletion(**visiting.head(body.model), choices=_choices(content), usage=usage))
 
 
-def _plain(visiting: Visit, body: EditRequest, content: str, usage: Usage) -> Response:
-    answer = EditCompletion(
-        id=visiting.id,
-        created=visiting.created,
-        model=body.model,
-        choices=[EditChoice(message=AssistantMessage(content=content), finish_reason="stop")],
-        usage=usage,
+@router.post("/v1/apply/completions", response_model=ApplyCompletion)
+async def create_apply_completion(body: ApplyRequest, request: Request) -> Response:
+    """Merge the snippet; where that is not possible, answer the file as it was, with a warning."""
+    try:
+        prompt = await asyncio.to_thread(parse_apply, body.messages[0].content)
+    except ApplyPromptError as error:
+        raise InvalidParameterError(f"messages: {error}", "messages") from None
+    async with visit(request, "apply") as visiting:
+        found, usage = await visiting.run(_merged(visiting, prompt))
+        if body.stream:
+            return visiting.stream(_events(visiting, body, found.text, usage, ApplyLastChunk, warning=found.warning))
+        return visiting.whole(
+            ApplyCompletion(
+                **visiting.head(body.model), choices=_choices(found.text), usage=usage, warning=found.warning
+            )
+        )
+
+
+async def _merged(visiting: Visit, prompt: ApplyPrompt) -> tuple[Decided, Usage]:
+    """What the file becomes, and what the model read for that: nothing where it was not asked."""
+    began = time.monotonic()
+    # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; few at a time, so
+    # that many of them leave the processor to the engine. What has not begun when its client goes away never does.
+    merged = await visiting.prepare(_MERGES, merge, prompt.original, prompt.update)
+    found = await decide(
+        visiting.filler, visiting.info, merged, prompt.original, prompt.update, mask=visiting.door.mask
     )
-    return JSONResponse(answer.model_dump())
+    tokens = sum(each.context_tokens for each in found.answers)
+    cached = sum(each.cached_tokens for each in found.answers)
+    visiting.answered(Spent(tokens, cached, seconds=time.monotonic() - began))
+    return found, Usage.count(tokens, 0, cached)
+
+
+def _choices(content: str) -> list[EditChoice]:
+    return [EditChoice(message=AssistantMessage(content=content), finish_reason="stop")]
+
+
+async def _events(
+    visiting: Visit, body: EditRequest, content: str, usage: Usage, last: type[EditChunk] = EditChunk, **more: Any
+) -> AsyncIterator[bytes]:
+    """A stream whose answer is known as a whole: one delta, then its end, whose chunk has `more` fields besides."""
+    head = visiting.head(body.model)
+    yield event(EditChunk(**head, choices=[EditChunkChoice(delta=Delta(role="assistant", content=content))]))
+    yield event(last(**head, choices=[EditChunkChoice(delta=Delta(content=""), finish_reason="stop")], **more))
+    if body.wants_usage:
+        yield event(EditUsageChunk(**head, choices=[], usage=usage))
+    yield DONE

@@ -1,153 +1,211 @@
-"""POST /v1/fim/completions: the text that belongs between `prompt` and `suffix`."""
+"""POST /v1/fim/completions: the text between `prompt` and `suffix` (FIM of the OpenAPI document of 2026-07)."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from fastapi import Depends, Request
-from starlette.responses import JSONResponse, Response
+from fastapi import Request
+from pydantic import BaseModel, Field
+from starlette.responses import Response
 
+from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
 from calomel.server.access import protected_router
-from calomel.server.constraining import constraint_of
-from calomel.server.deliveries import Delivered
-from calomel.server.door import Visit, visit
-from calomel.server.fills import nearest
-from calomel.server.media import require_json
-from calomel.server.metrics import Spent
-from calomel.server.sampling import sampling_of
-from calomel.server.schemas.base import FinishReason, Usage
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.fim import (
-    DEFAULT_STOP,
+from calomel.server.answers import DEFAULT_MAX_TOKENS, TRIMMED, answered, finish_reason, nearest
+from calomel.server.door import DONE, Visit, event, visit
+from calomel.server.errors import InvalidParameterError
+from calomel.server.wire import (
+    AnswerTokens,
     Canvas,
-    FimCanvasChunk,
-    FimChoice,
-    FimChunk,
-    FimChunkChoice,
-    FimCompletion,
-    FimMessage,
-    FimRequest,
-    FimUsageChunk,
+    Chunk,
+    Completion,
+    FinishReason,
+    Flag,
+    Integer,
+    LeastTokens,
+    ModelName,
+    PublishedBody,
+    ResponseFormat,
+    Text,
+    TopK,
+    Usage,
 )
-from calomel.server.sse import DONE, event
 from calomel.suggest.asker import context_tokens
 from calomel.suggest.canvas_text import CanvasText
 
 if TYPE_CHECKING:
+    from calomel.server.loading import Filler
     from calomel.suggest.fill import Fill, FillRequest
 
-# Published default.
-DEFAULT_MAX_TOKENS: Final = 512
-TRIMMED: Final = "The beginning of the prompt was left out: it is longer than the model reads."
+
+# The first blank line: the published default for this route.
+DEFAULT_STOP: Final = ("\n\n", "\n \n")
+# Ours: the canvas has at most so many tokens anyway, and each step reveals one.
+_MAX_STEPS: Final = 256
+# Compiling is bounded by its own budget; this bounds the waiting on a busy machine.
+_COMPILE_SECONDS: Final = 5.0
 
 
-router = protected_router(dependencies=[Depends(require_json)])
+class FimRequest(PublishedBody):
+    """Published FIMCompletionRequest; null means "not sent".
+
+    Besides: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with `diffusing`
+    a stream has whole canvas states that take each other's place, not deltas.
+
+    The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
+    code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
+    """
+
+    prompt: Text
+    model: ModelName
+    suffix: Text | None = None
+    max_tokens: AnswerTokens | None = None
+    min_tokens: LeastTokens | None = None
+    top_k: TopK | None = None
+    max_steps: Annotated[Integer, Field(ge=1, le=_MAX_STEPS)] | None = None
+    diffusing: Flag | None = None
+    response_format: ResponseFormat | None = None
 
 
-@router.post(
-    "/v1/fim/completions",
-    response_model=FimCompletion,
-    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
-)
+class FimMessage(BaseModel):
+    """The same text for clients of Mistral's route of this name, which read it here."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
+class FimChoice(BaseModel):
+    """Published TextCompletionChoice, with the `message` of Mistral's besides."""
+
+    index: int = 0
+    text: str
+    message: FimMessage
+    finish_reason: FinishReason
+
+
+class FimCompletion(Completion[FimChoice]):
+    """Published FIMCompletionResponse."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+class FimChunkChoice(BaseModel):
+    """Published TextChunkChoice; `text` is a delta."""
+
+    index: int = 0
+    text: str
+    finish_reason: FinishReason | None = None
+
+
+class FimChunk(Chunk[FimChunkChoice]):
+    """Published TextCompletionChunk."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+class FimCanvasChunk(FimChunk):
+    """With `diffusing`: `text` is the whole answer as it is known by now, and takes the place of the last."""
+
+    calomel: Canvas
+
+
+class FimUsageChunk(FimChunk):
+    """The last chunk when usage was asked for: no choices."""
+
+    usage: Usage
+
+
+router = protected_router()
+
+
+@router.post("/v1/fim/completions", response_model=FimCompletion)
 async def create_fim_completion(body: FimRequest, request: Request) -> Response:
     """Fill the hole; with `stream`, as server-sent events."""
     async with visit(request, "fim") as visiting:
-        constraint = await constraint_of(visiting.filler, body.response_format)
+        constraint = await _constraint(visiting.filler, body.response_format)
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
-        wanted = replace(await visiting.prepare(None, fill_request, visiting, body), constraint=constraint)
+        wanted = replace(await visiting.prepare(None, _fill_request, visiting, body), constraint=constraint)
         if body.stream:
-            return await _stream(visiting, body, wanted)
-        return _plain(visiting, body.model, await visiting.fill(wanted))
+            items: AsyncGenerator[str | Fill] | AsyncGenerator[CanvasText | Fill]
+            items = visiting.filler.canvases(wanted) if body.diffusing else visiting.filler.stream(wanted)
+            return visiting.stream(_events(visiting, body, await visiting.begun(items)))
+        fill = await visiting.fill(wanted)
+        choice = FimChoice(text=fill.text, message=FimMessage(content=fill.text), finish_reason=finish_reason(fill))
+        return visiting.whole(
+            FimCompletion(
+                **visiting.head(body.model),
+                choices=[choice],
+                usage=answered(visiting, fill),
+                warning=TRIMMED if fill.trimmed else None,
+            )
+        )
 
 
-def fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
+def _fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
     """The client's words in ours, with the published defaults (but see FimRequest on penalties); secrets masked."""
     from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
 
     max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
     prefix, suffix = nearest(body.prompt, body.suffix or "", most)
+    # JSON that is asked for may have a blank line in it.
+    stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
     return FillRequest(
         prefix=visiting.door.mask(prefix),
         suffix=visiting.door.mask(suffix),
         max_tokens=max_tokens,
         min_tokens=body.min_tokens or 0,
-        stop=default_stop(body) if body.stop is None else tuple(body.stop),
-        sampling=sampling_of(body),
+        stop=stop if body.stop is None else tuple(body.stop),
+        sampling=body.sampling(),
         max_steps=body.max_steps,
         max_context=most,
         fitted=True,
     )
 
 
-def default_stop(body: FimRequest) -> tuple[str, ...]:
-    """The published one; but JSON that is asked for may have a blank line in it."""
-    return DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
+async def _constraint(filler: Filler, asked: ResponseFormat | None) -> GrammarConstraint | None:
+    """What the answer may be; None for any text.
 
+    Raises:
+        InvalidParameterError: the schema or pattern is malformed, too large, or uses what is not supported.
+    """
+    if asked is None or asked.type == "text":
+        return None
+    schema = asked.schema_of()
 
-def finish_reason(fill: Fill) -> FinishReason:
-    """Published reasons only: an answer that time cut short is as incomplete as one that length cut short."""
-    return "stop" if fill.finish_reason == "stop" else "length"
+    def compiled() -> GrammarConstraint:
+        return filler.grammars.compile(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
 
-
-def usage(fill: Fill) -> Usage:
-    """Token counts of one fill."""
-    return Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens)
-
-
-def answered(visiting: Visit, fill: Fill) -> None:
-    """Count a fill, and remember it for feedback."""
-    visiting.answered(
-        Spent(
-            fill.prompt_tokens, fill.cached_tokens, fill.completion_tokens, fill.steps, fill.seconds, fill.finish_reason
-        )
-    )
-    delivered = Delivered("fill", visiting.info.id, fill.confidence, fill.text)
-    visiting.door.deliveries.remember(visiting.id, delivered)
-
-
-def _plain(visiting: Visit, model: str, fill: Fill) -> Response:
-    answered(visiting, fill)
-    answer = FimCompletion(
-        id=visiting.id,
-        created=visiting.created,
-        model=model,
-        choices=[FimChoice(text=fill.text, message=FimMessage(content=fill.text), finish_reason=finish_reason(fill))],
-        usage=usage(fill),
-        warning=TRIMMED if fill.trimmed else None,
-    )
-    return JSONResponse(answer.model_dump())
-
-
-async def _stream(visiting: Visit, body: FimRequest, wanted: FillRequest) -> Response:
-    items: AsyncGenerator[str | Fill] | AsyncGenerator[CanvasText | Fill]
-    items = visiting.filler.canvases(wanted) if body.diffusing else visiting.filler.stream(wanted)
-    return visiting.stream(_events(visiting, body, await visiting.begun(items)))
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(compiled), _COMPILE_SECONDS)
+    except TimeoutError:
+        raise InvalidParameterError("response_format: the schema is too complex", "response_format") from None
+    except GrammarError as error:
+        raise InvalidParameterError(f"response_format: {error}", "response_format") from None
 
 
 async def _events(
     visiting: Visit, body: FimRequest, items: AsyncIterator[str | CanvasText | Fill]
 ) -> AsyncIterator[bytes]:
-    head = {"id": visiting.id, "created": visiting.created, "model": body.model}
+    head = visiting.head(body.model)
 
     def chunk(text: str, reason: FinishReason | None = None) -> bytes:
-        return event(FimChunk.model_validate({**head, "choices": [FimChunkChoice(text=text, finish_reason=reason)]}))
+        return event(FimChunk(**head, choices=[FimChunkChoice(text=text, finish_reason=reason)]))
 
     item = await anext(items)
     while isinstance(item, str | CanvasText):
         if isinstance(item, CanvasText):
             visiting.saw(item)
-            canvas = Canvas(step=item.step, pieces=list(item.pieces), revealed=list(item.revealed))
             choices = [FimChunkChoice(text=item.text)]
-            yield event(FimCanvasChunk.model_validate({**head, "choices": choices, "calomel": canvas}))
+            yield event(FimCanvasChunk(**head, choices=choices, calomel=Canvas.of(item)))
         elif item:
             yield chunk(item)
         item = await anext(items)
-    answered(visiting, item)
+    usage = answered(visiting, item)
     # A canvas takes the place of the last one, so the last chunk has all of the answer; a delta has nothing to add.
     yield chunk(item.text if body.diffusing else "", finish_reason(item))
-    if body.stream_options is not None and body.stream_options.include_usage:
-        yield event(FimUsageChunk.model_validate({**head, "choices": [], "usage": usage(item)}))
+    if body.wants_usage:
+        yield event(FimUsageChunk(**head, choices=[], usage=usage))
     yield DONE

@@ -5,26 +5,101 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import Depends, Request
+from fastapi import Request
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
 from calomel.prompts.fim_tokens import FimPromptText, parse_fim
 from calomel.prompts.parts import Excerpt
 from calomel.server.access import protected_router
-from calomel.server.door import Visit, visit
-from calomel.server.fills import fill_of
-from calomel.server.media import require_json
-from calomel.server.routes.fim import answered
-from calomel.server.sampling import llama_sampling_of
-from calomel.server.schemas.base import MAX_TOKENS
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.llamacpp import InfillChunk, InfillRequest, InfillResponse, Timings
-from calomel.server.sse import event
+from calomel.server.answers import answered, fill_of
+from calomel.server.door import Visit, event, visit
+from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Number, Text
 
 if TYPE_CHECKING:
     from calomel.suggest.fill import Fill, FillRequest
+
+
+# The plugins send 16 by default, and 64 where their manual goes far.
+_MOST_EXTRAS: Final = 1024
+_MOST_FIELDS: Final = 64
+_HOUR: Final = 3_600_000
+_MOST_INDENT: Final = 1000
+
+
+class Extra(BaseModel):
+    """A piece of another file, or of this one."""
+
+    filename: Annotated[Text, Field(max_length=4096)] | None = None
+    text: Text
+
+
+class InfillRequest(LlamaSampledBody):
+    """Lines before the cursor's, the beginning of its line (`prompt`), and what stands behind; null means "not sent".
+
+    With `n_predict` 0 nothing is answered: the plugins ask so to warm a cache. `t_max_predict_ms` bounds the time for
+    the answer; `n_indent` ends it before a line that is indented less, except in a stream.
+    """
+
+    input_prefix: Text | None = None
+    input_suffix: Text | None = None
+    input_extra: Annotated[list[Extra], Field(max_length=_MOST_EXTRAS)] | None = None
+    prompt: Text | None = None
+    n_predict: Annotated[Integer, Field(ge=-1, le=MOST_ASKED)] | None = None
+    n_indent: Annotated[Integer, Field(ge=0, le=_MOST_INDENT)] | None = None
+    t_max_predict_ms: Annotated[Number, Field(ge=-1, le=_HOUR)] | None = None
+    stream: Flag | None = None
+    response_fields: Annotated[list[Annotated[Text, Field(max_length=256)]], Field(max_length=_MOST_FIELDS)] | None = (
+        None
+    )
+
+
+class Timings(BaseModel):
+    """What the plugins show: tokens, milliseconds, tokens a second."""
+
+    cache_n: int = 0
+    prompt_n: int = 0
+    prompt_ms: float = 0.0
+    prompt_per_token_ms: float = 0.0
+    prompt_per_second: float = 0.0
+    predicted_n: int = 0
+    predicted_ms: float = 0.0
+    predicted_per_token_ms: float = 0.0
+    predicted_per_second: float = 0.0
+
+
+class InfillChunk(BaseModel):
+    """A part of a streamed answer."""
+
+    index: int = 0
+    content: str
+    tokens: list[int] = []
+    stop: bool = False
+    id_slot: int = 0
+    tokens_predicted: int = 0
+    tokens_evaluated: int = 0
+
+
+class InfillResponse(InfillChunk):
+    """The answer, or the end of a streamed one. The prompt is not sent back.
+
+    Every field has a default: with `response_fields` only those that the client names are sent.
+    """
+
+    content: str = ""
+    stop: bool = True
+    model: str = ""
+    generation_settings: dict[str, Any] = {}
+    prompt: str = ""
+    has_new_line: bool = False
+    truncated: bool = False
+    stop_type: Literal["eos", "limit", "word"] = "eos"
+    stopping_word: str = ""
+    tokens_cached: int = 0
+    timings: Timings = Timings()
+
 
 # The plugins' own.
 DEFAULT_TOKENS: Final = 128
@@ -32,14 +107,10 @@ DEFAULT_TOKENS: Final = 128
 _CONTEXT_SECONDS: Final = 2.0
 _TAB: Final = 4
 
-router = protected_router(dependencies=[Depends(require_json)])
+router = protected_router()
 
 
-@router.post(
-    "/infill",
-    response_model=InfillResponse,
-    responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}},
-)
+@router.post("/infill", response_model=InfillResponse)
 async def infill(body: InfillRequest, request: Request) -> Response:
     """Fill the hole behind `input_prefix` and `prompt`; with `stream`, as server-sent events."""
     async with visit(request, "infill") as visiting:
@@ -85,7 +156,7 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         hole,
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
         stop=tuple(body.stop or ()),
-        sampling=llama_sampling_of(body),
+        sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
     )
 

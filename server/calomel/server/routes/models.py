@@ -1,17 +1,18 @@
-"""GET /v1/models and /v1/fim/completions/models: the one model of this server."""
+"""GET /v1/models and its siblings: the one model of this server. POST /feedback: what became of an answer."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated, Literal
 
 from fastapi import Request
+from pydantic import AfterValidator, BaseModel, Field, ValidationInfo
 
-from calomel.server.access import protected_router
+from calomel.server.access import protected_router, public_router
 from calomel.server.door import door_of
-from calomel.server.schemas.base import MAX_TOKENS
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.models import ModelObject, Models
+from calomel.server.wire import MAX_TOKENS, Integer, ModelObject, Name
+from calomel.weights import nano_path
 
 SHIPPED_NAME = "calomel-nano"
 # What a server that knows nothing about its checkpoint may claim: the context that a fill reads by default.
@@ -32,13 +33,20 @@ ENDPOINTS = ("fim.completions", "edit.completions", "apply.completions", "comple
 CHAT_FEATURES = ("tools", "json_mode", "structured_outputs", "reasoning")
 _PRESCRIBED = frozenset({"json_mode", "structured_outputs"})
 
-router = protected_router(prefix="/v1", responses={"4XX": {"model": ErrorResponse}})
+router = protected_router()
+feedback_router = public_router()
 
 
-@router.get("/models")
-@router.get("/fim/completions/models")
-@router.get("/edit/completions/models")
-@router.get("/chat/completions/models")
+class Models(BaseModel):
+    """Published ModelsResponse."""
+
+    data: list[ModelObject]
+
+
+@router.get("/v1/models")
+@router.get("/v1/fim/completions/models")
+@router.get("/v1/edit/completions/models")
+@router.get("/v1/chat/completions/models")
 async def list_models(request: Request) -> Models:
     """The model that answers, whatever model id a request names."""
     return Models(data=[door_of(request).model])
@@ -49,7 +57,7 @@ def describe(folder: Path | None, *, here: bool = True) -> ModelObject:
 
     `here`: its weights are opened by this server. Others' are asked for answers of no prescribed form.
     """
-    config = (folder or _shipped()) / "config.json"
+    config = (folder or nano_path()) / "config.json"
     try:
         said = json.loads(config.read_text(encoding="utf-8"))
         # Models that read more than text say it of their text.
@@ -84,7 +92,32 @@ def _talks(folder: Path) -> bool:
         return False
 
 
-def _shipped() -> Path:
-    from calomel.weights import nano_path
+def _needed(value: int | None, info: ValidationInfo) -> int | None:
+    if value is None and info.data.get("user_action") == "partial":
+        raise ValueError("Input should say how much was taken")
+    return value
 
-    return nano_path()
+
+class FeedbackRequest(BaseModel):
+    """What clients of the hosted service send, and `partial` besides: `accepted_length` UTF-16 units were taken."""
+
+    request_id: Name
+    user_action: Literal["accept", "reject", "ignore", "partial"]
+    provider_name: Name | None = None
+    provider_version: Name | None = None
+    accepted_length: Annotated[
+        Annotated[Integer, Field(ge=1, le=1_000_000)] | None, AfterValidator(_needed), Field(validate_default=True)
+    ] = None
+
+
+class FeedbackAnswer(BaseModel):
+    """The same for every well-formed body: whether the id is known is nobody's business."""
+
+    status: Literal["ok"] = "ok"
+
+
+@feedback_router.post("/feedback")
+async def take_feedback(body: FeedbackRequest, request: Request) -> FeedbackAnswer:
+    """Note it. Without a token, as clients send it; the answer does not tell whether the id is known."""
+    door_of(request).deliveries.decided(body.request_id, body.user_action, body.accepted_length or 0)
+    return FeedbackAnswer()

@@ -1,51 +1,115 @@
-"""POST /api/generate, GET /api/tags and /api/version, for clients that speak to Ollama."""
+"""POST /api/generate, GET /api/tags and /api/version, for clients that complete code as Ollama does."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from fastapi import Depends, Request
-from starlette.responses import JSONResponse, Response
+from fastapi import Request
+from pydantic import BaseModel, BeforeValidator, Field
+from starlette.responses import Response
 
-from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.fim_tokens import parse_fim
-from calomel.prompts.zeta import is_zeta, parse_zeta
+from calomel.prompts.zeta import is_zeta
 from calomel.server.access import protected_router
-from calomel.server.boundary import log_failure
+from calomel.server.answers import answered, fill_of, finish_reason, zed_visit
 from calomel.server.door import Visit, door_of, visit
-from calomel.server.errors import DoorError, InvalidParameterError
-from calomel.server.fills import fill_of
-from calomel.server.media import require_json
-from calomel.server.rewrites import rewritten
-from calomel.server.routes.fim import answered, finish_reason
-from calomel.server.sampling import llama_sampling_of
-from calomel.server.schemas.base import MAX_TOKENS
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.ollama import (
-    GenerateChunk,
-    GenerateRequest,
-    GenerateResponse,
-    OllamaVersion,
-    Options,
-    Tag,
-    Tags,
-)
-from calomel.server.sessions import client_of
+from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Name, Text
 from calomel.suggest.model_info import version
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.fill import Fill
+
+
+def _no_format(value: Any) -> Any:
+    if value not in (None, ""):
+        raise ValueError("Answers have no format here: leave it out")
+    return None
+
+
+class Options(LlamaSampledBody):
+    """Those of Ollama's options that mean something here. A negative `num_predict` sets no bound of its own."""
+
+    num_predict: Annotated[Integer, Field(ge=-2, le=MOST_ASKED)] | None = None
+
+
+class GenerateRequest(BaseModel):
+    """A prompt with or without `suffix`. It is streamed unless `stream` is false: that is Ollama's default.
+
+    There are no templates and no conversations here, so every prompt is taken as `raw`.
+    """
+
+    model: Name | None = None
+    prompt: Text | None = None
+    suffix: Text | None = None
+    stream: Flag | None = None
+    format: Annotated[None, BeforeValidator(_no_format)] = None
+    options: Options | None = None
+
+
+class GenerateChunk(BaseModel):
+    """A line of a streamed answer."""
+
+    model: str
+    created_at: str
+    response: str
+    done: bool = False
+
+
+class GenerateResponse(GenerateChunk):
+    """The answer, or the last line of a streamed one. Durations in nanoseconds."""
+
+    done: bool = True
+    done_reason: Literal["stop", "length", "load"]
+    total_duration: int = 0
+    load_duration: int = 0
+    prompt_eval_count: int = 0
+    prompt_eval_duration: int = 0
+    eval_count: int = 0
+    eval_duration: int = 0
+
+
+class ModelDetails(BaseModel):
+    """What Ollama tells of a checkpoint."""
+
+    parent_model: str = ""
+    format: str = "safetensors"
+    family: str = "calomel"
+    families: list[str] = ["calomel"]
+    parameter_size: str = ""
+    quantization_level: str = ""
+
+
+class Tag(BaseModel):
+    """The model of this server."""
+
+    name: str
+    model: str
+    modified_at: str
+    size: int = 0
+    digest: str = ""
+    details: ModelDetails = ModelDetails()
+
+
+class Tags(BaseModel):
+    """Answer of `/api/tags`."""
+
+    models: list[Tag]
+
+
+class OllamaVersion(BaseModel):
+    """Answer of `/api/version`: of Calomel."""
+
+    version: str
+
 
 # Ollama's own before it had none; a client that asks for no bound gets the published one of the other routes.
 DEFAULT_TOKENS: Final = 128
 UNBOUNDED_TOKENS: Final = 512
-_LINES: Final = "application/x-ndjson"
 _SECOND: Final = 1_000_000_000
-_ERRORS: Final = {"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}}
 
-router = protected_router(responses=_ERRORS)
+router = protected_router()
 
 
 @router.get("/api/version")
@@ -62,86 +126,63 @@ async def ollama_tags(request: Request) -> Tags:
     return Tags(models=[Tag(name=model.id, model=model.id, modified_at=changed)])
 
 
-@router.post("/api/generate", response_model=GenerateResponse, dependencies=[Depends(require_json)])
+@router.post("/api/generate", response_model=GenerateResponse)
 async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
     """Fill the hole, or rewrite one of Zed's regions; as lines of JSON unless `stream` is false."""
-    prompt = body.prompt or ""
+    prompt, options = body.prompt or "", body.options or Options()
     if is_zeta(prompt) and not body.suffix:
-        return await _edit(body, request)
+        async with zed_visit(request, prompt, options.stop or ()) as (visiting, text, used):
+            done = GenerateResponse(
+                **_head(visiting, body),
+                response=text if body.stream is False else "",
+                done_reason="stop",
+                prompt_eval_count=used.prompt_tokens,
+                eval_count=used.completion_tokens,
+            )
+            return _known(visiting, body, done, text)
     async with visit(request, "generate") as visiting:
         if not prompt and not body.suffix:
             # Asks for the model to be loaded, which it is by now.
-            done = GenerateResponse(**_head(visiting, body), response="", done_reason="load")
-            return _whole(visiting, body, [done])
-        options = body.options or Options()
+            return _known(visiting, body, GenerateResponse(**_head(visiting, body), response="", done_reason="load"))
         wanted = await fill_of(
             visiting,
             parse_fim(prompt, body.suffix),
             max_tokens=_most(options),
             stop=tuple(options.stop or ()),
-            sampling=llama_sampling_of(options),
+            sampling=options.sampling(),
         )
         if body.stream is False:
             fill = await visiting.fill(wanted)
-            answered(visiting, fill)
-            return _whole(visiting, body, [_done(visiting, body, fill, fill.text)])
-        return await _stream(visiting, body, wanted)
+            return visiting.whole(_done(visiting, body, fill, fill.text))
+        return _streamed(visiting, _lines(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
 
 
-async def _edit(body: GenerateRequest, request: Request) -> Response:
-    try:
-        zeta = parse_zeta(body.prompt or "")
-    except ForeignPromptError as error:
-        raise InvalidParameterError(str(error), "prompt") from None
-    stop = (body.options or Options()).stop or ()
-    async with visit(request, "zeta") as visiting:
-        text, used = await rewritten(visiting, zeta, stop, client_of(request))
-        done = GenerateResponse(
-            **_head(visiting, body),
-            response=text if body.stream is False else "",
-            done_reason="stop",
-            prompt_eval_count=used.prompt_tokens,
-            eval_count=used.completion_tokens,
-        )
-        return _whole(visiting, body, [done] if body.stream is False else [_chunk(visiting, body, text), done])
+def _known(visiting: Visit, body: GenerateRequest, done: GenerateResponse, text: str | None = None) -> Response:
+    """An answer that is known already; `text` is the line before the last one of a stream."""
+    if body.stream is False:
+        return visiting.whole(done)
+
+    async def lines() -> AsyncIterator[bytes]:
+        if text is not None:
+            yield _line(GenerateChunk(**_head(visiting, body), response=text))
+        yield _line(done)
+
+    return _streamed(visiting, lines())
 
 
-async def _stream(visiting: Visit, body: GenerateRequest, wanted: FillRequest) -> Response:
-    response = visiting.stream(_lines(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
-    response.headers["content-type"] = _LINES
-    return response
+def _streamed(visiting: Visit, lines: AsyncIterator[bytes]) -> Response:
+    return visiting.stream(lines, _line, "application/x-ndjson")
 
 
 async def _lines(visiting: Visit, body: GenerateRequest, items: AsyncIterator[str | Fill]) -> AsyncIterator[bytes]:
-    try:
-        async for item in items:
-            if not isinstance(item, str):
-                answered(visiting, item)
-                yield _line(_done(visiting, body, item, ""))
-            elif item:
-                yield _line(_chunk(visiting, body, item))
-    except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more line)
-        refusal = visiting.door.refusal(error, visiting.opened)
-        if refusal is None:
-            log_failure(error)
-        yield _line(ErrorResponse.model_validate((refusal or DoorError()).body()))
+    async for item in items:
+        if not isinstance(item, str):
+            yield _line(_done(visiting, body, item, ""))
+        elif item:
+            yield _line(GenerateChunk(**_head(visiting, body), response=item))
 
 
-def _whole(visiting: Visit, body: GenerateRequest, answers: Sequence[GenerateChunk]) -> Response:
-    """An answer that is known already."""
-    if body.stream is False:
-        return JSONResponse(answers[-1].model_dump())
-
-    async def lines() -> AsyncIterator[bytes]:
-        for each in answers:
-            yield _line(each)
-
-    response = visiting.stream(lines())
-    response.headers["content-type"] = _LINES
-    return response
-
-
-def _line(data: GenerateChunk | ErrorResponse) -> bytes:
+def _line(data: BaseModel) -> bytes:
     return data.model_dump_json().encode() + b"\n"
 
 
@@ -150,11 +191,8 @@ def _head(visiting: Visit, body: GenerateRequest) -> dict[str, Any]:
     return {"model": body.model or visiting.door.model.id, "created_at": created}
 
 
-def _chunk(visiting: Visit, body: GenerateRequest, text: str) -> GenerateChunk:
-    return GenerateChunk(**_head(visiting, body), response=text)
-
-
 def _done(visiting: Visit, body: GenerateRequest, fill: Fill, text: str) -> GenerateResponse:
+    answered(visiting, fill)
     return GenerateResponse(
         **_head(visiting, body),
         response=text,

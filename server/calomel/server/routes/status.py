@@ -1,43 +1,201 @@
-"""GET /calomel/v1/status and /calomel/v1/recordings/{id}: the numbers behind the status page, and its replays."""
+"""How the server is, for people and for programs.
+
+GET /health, /, /calomel/v1/status, /calomel/v1/recordings/{id} and /metrics; all but the first want the token.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import Annotated
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
 
-from fastapi import Path, Request
+from fastapi import Path as PathParameter
+from fastapi import Request
+from prometheus_client import generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response
 
-from calomel.server.access import protected_router
+from calomel.server.access import protected_router, public_router
 from calomel.server.door import Door, door_of
-from calomel.server.errors import DoorError, RecordingError
-from calomel.server.gauges import look_at_engine, look_at_gpus, look_at_replicas, resident_bytes
-from calomel.server.metrics import counted
-from calomel.server.recent import Entry
-from calomel.server.schemas.errors import ErrorResponse
-from calomel.server.schemas.status import (
-    CacheStatus,
-    DeadThreadStatus,
-    Frame,
-    GpuStatus,
-    ModelStatus,
-    PaceStatus,
-    QueueStatus,
-    RecentStatus,
-    Recording,
-    ReplicasStatus,
-    ReplicaStatus,
-    Status,
-    SuggestionStatus,
-)
+from calomel.server.errors import DoorError, DrainingError, RecordingError
+from calomel.server.metrics import Entry, counted
+from calomel.server.wire import Canvas
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.model_info import version
 from calomel.suggest.process import DEAD_THREADS
 
-# Rows of the page.
-_SHOWN = 50
-_VERDICT_SHOWN = "shown"
 
-router = protected_router(responses={"4XX": {"model": ErrorResponse}, "5XX": {"model": ErrorResponse}})
+class ModelStatus(BaseModel):
+    """The model; what is not known before it is loaded is null, and so is `upstream` where no prompt is sent on."""
+
+    state: str
+    id: str | None
+    weights: str | None
+    kinds: list[str]
+    context: int | None
+    device: str
+    upstream: str | None = None
+
+
+class QueueStatus(BaseModel):
+    """Requests: with a place, places in all, in the engine's batch, waiting for it, and refused by code."""
+
+    running: int
+    limit: int
+    engine_running: int | None
+    engine_waiting: int | None
+    refused: dict[str, int]
+
+
+class ReplicaStatus(BaseModel):
+    """One process with the model; see `calomel.suggest.replicas.line.ReplicaLook`."""
+
+    id: str
+    pid: int
+    node: str
+    running: int
+    waiting: int
+    answered: int
+
+
+class ReplicasStatus(BaseModel):
+    """The processes with the model: how many there should be, those that are up, and what became of the others."""
+
+    wanted: int
+    up: list[ReplicaStatus]
+    restarts: int
+    retried: int
+    lost: int
+    doubled: int
+
+
+class PaceStatus(BaseModel):
+    """The last minute's answers."""
+
+    seconds: float
+    answers_per_second: float
+    tokens_per_second: float
+    p50_ms: float | None
+    p95_ms: float | None
+    by_second: list[int]
+
+
+class CacheStatus(BaseModel):
+    """The prefix cache: share of all context tokens that it had, tokens that it holds, and its room."""
+
+    hit_share: float | None
+    tokens: int | None
+    capacity: int | None
+
+
+class SuggestionStatus(BaseModel):
+    """Edits that were shown, and that were not by reason."""
+
+    shown: int
+    suppressed: dict[str, int]
+
+
+class GpuStatus(BaseModel):
+    """Memory of one GPU."""
+
+    device: str
+    used_bytes: int
+    free_bytes: int
+
+
+class RecentStatus(BaseModel):
+    """One answer, in numbers.
+
+    Attributes:
+        finish: how it ended; of an edit, `shown` or the reason why it was not.
+        recorded: whether its denoising can be replayed.
+    """
+
+    id: str
+    at: float
+    route: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    steps: int
+    milliseconds: float
+    finish: str
+    recorded: bool
+
+
+class DeadThreadStatus(BaseModel):
+    """A part of the server that ended with an error; see `calomel.suggest.process.DeadThread`."""
+
+    name: str
+    error: str
+    place: str
+
+
+class Status(BaseModel):
+    """The whole page at one moment."""
+
+    version: str
+    uptime_seconds: float
+    model: ModelStatus
+    queue: QueueStatus
+    pace: PaceStatus
+    cache: CacheStatus
+    suggestions: SuggestionStatus
+    resident_bytes: int | None
+    dead_threads: list[DeadThreadStatus]
+    gpus: list[GpuStatus]
+    replicas: ReplicasStatus | None = None
+    recording: bool
+    recent: list[RecentStatus]
+
+
+class Recording(BaseModel):
+    """How one answer was denoised."""
+
+    id: str
+    frames: list[Canvas]
+
+
+_STATES: Final = ("loading", "ready", "failed", "unloaded")
+# Rows of the page.
+_ROWS: Final = 50
+_SHOWN: Final = "shown"
+# Of Prometheus' text format.
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+_SCRIPT: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+_STYLE: Final = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+
+health_router = public_router()
+router = protected_router()
+
+
+@health_router.get(
+    "/health", responses={503: {"description": "The model is loading or failed, or the server is ending."}}
+)
+async def health(request: Request) -> Response:
+    """200 `{"status": "ok"}` when fills are served; else 503 with `status` "loading", "failed" or "draining".
+
+    "degraded" in the place of "ok" when a part of the server has ended with an error; `/calomel/v1/status` says which.
+    A model whose memory was given back counts as there: the next request opens it.
+    """
+    door = door_of(request)
+    try:
+        if door.admission.draining:
+            raise DrainingError
+        if door.loader.state != "unloaded":
+            door.loader.filler()
+    except DoorError as error:
+        return error.response(status="draining" if isinstance(error, DrainingError) else door.loader.state)
+    return JSONResponse({"status": "degraded" if DEAD_THREADS.seen else "ok"})
 
 
 @router.get("/calomel/v1/status", response_model=Status)
@@ -73,50 +231,15 @@ async def status(request: Request) -> Status:
             capacity=None if engine is None else engine.cache_capacity,
         ),
         suggestions=SuggestionStatus(
-            shown=verdicts.get(_VERDICT_SHOWN, 0),
-            suppressed={name: count for name, count in sorted(verdicts.items()) if name != _VERDICT_SHOWN},
+            shown=verdicts.get(_SHOWN, 0),
+            suppressed={name: count for name, count in sorted(verdicts.items()) if name != _SHOWN},
         ),
         resident_bytes=resident_bytes(),
-        dead_threads=[DeadThreadStatus(**asdict(dead)) for dead in DEAD_THREADS.seen],
-        gpus=[GpuStatus(device=gpu.device, used_bytes=gpu.used, free_bytes=gpu.free) for gpu in look_at_gpus(door)],
-        replicas=_replicas(door),
+        dead_threads=[DeadThreadStatus.model_validate(dead, from_attributes=True) for dead in DEAD_THREADS.seen],
+        gpus=look_at_gpus(door),
+        replicas=look_at_replicas(door),
         recording=door.settings.record_denoising,
-        recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_SHOWN)],
-    )
-
-
-@router.get("/calomel/v1/recordings/{completion_id}", response_model=Recording)
-async def recording(completion_id: Annotated[str, Path(max_length=64)], request: Request) -> Recording:
-    """The canvases of one answer, step by step; 404 unless the server records and still has them."""
-    canvases = door_of(request).recent.recording(completion_id)
-    if canvases is None:
-        raise RecordingError
-    frames = [Frame(step=each.step, pieces=list(each.pieces), revealed=list(each.revealed)) for each in canvases]
-    return Recording(id=completion_id, frames=frames)
-
-
-def _replicas(door: Door) -> ReplicasStatus | None:
-    found = look_at_replicas(door)
-    if found is None:
-        return None
-    up = [
-        ReplicaStatus(
-            id=look.id,
-            pid=look.pid,
-            node=look.node,
-            running=look.running,
-            waiting=look.waiting,
-            answered=look.answered,
-        )
-        for look in found.up
-    ]
-    return ReplicasStatus(
-        wanted=found.wanted,
-        up=up,
-        restarts=found.restarts,
-        retried=found.retried,
-        lost=found.lost,
-        doubled=found.doubled,
+        recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_ROWS)],
     )
 
 
@@ -138,16 +261,203 @@ def _model(door: Door) -> ModelStatus:
 
 
 def _row(entry: Entry, *, recorded: bool) -> RecentStatus:
-    spent = entry.spent
+    spent = asdict(entry.spent)
+    milliseconds = spent.pop("seconds") * 1e3
     return RecentStatus(
-        id=entry.id,
-        at=entry.at,
-        route=entry.route,
-        prompt_tokens=spent.prompt_tokens,
-        cached_tokens=spent.cached_tokens,
-        completion_tokens=spent.completion_tokens,
-        steps=spent.steps,
-        milliseconds=spent.seconds * 1e3,
-        finish=spent.finish,
-        recorded=recorded,
+        id=entry.id, at=entry.at, route=entry.route, milliseconds=milliseconds, recorded=recorded, **spent
     )
+
+
+@router.get("/calomel/v1/recordings/{completion_id}", response_model=Recording)
+async def recording(completion_id: Annotated[str, PathParameter(max_length=64)], request: Request) -> Recording:
+    """The canvases of one answer, step by step; 404 unless the server records and still has them."""
+    canvases = door_of(request).recent.recording(completion_id)
+    if canvases is None:
+        raise RecordingError
+    return Recording(id=completion_id, frames=[Canvas.of(each) for each in canvases])
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+async def metrics(request: Request) -> Response:
+    """What the server counts, in Prometheus' text format."""
+    return Response(generate_latest(door_of(request).metrics.registry), headers={"content-type": _METRICS})
+
+
+@router.get("/", response_class=Response, responses={200: {"content": {"text/html": {}}}})
+async def page() -> Response:
+    """The status page and playground, one file without anything from elsewhere.
+
+    A browser asks its user for the token (as a password) and sends it along with what the page fetches from this
+    server.
+    """
+    content, headers = _page()
+    return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+
+
+@functools.cache
+def _page() -> tuple[bytes, dict[str, str]]:
+    """The file, and headers that let it run its own script, talk to this server, and nothing else."""
+    content = files("calomel.server").joinpath("page", "index.html").read_bytes()
+    policy = {
+        "default-src": "'none'",
+        "script-src": _hashes(_SCRIPT, content),
+        "style-src": _hashes(_STYLE, content),
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return content, {
+        "content-security-policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=()",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        # A page of another version would not fit the server behind it.
+        "cache-control": "no-store",
+    }
+
+
+def _hashes(pattern: re.Pattern[bytes], content: bytes) -> str:
+    """A CSP source expression for each inline block."""
+    digests = (hashlib.sha256(block).digest() for block in pattern.findall(content))
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+class EngineLook(NamedTuple):
+    """The engine at one moment.
+
+    Attributes:
+        running: requests in its batch.
+        waiting: requests that wait for a place in it.
+        cache_tokens: tokens that its prefix cache holds, by whole pages; None where it has none.
+        cache_capacity: and could hold.
+    """
+
+    running: int
+    waiting: int
+    cache_tokens: int | None
+    cache_capacity: int | None
+
+
+def look_at_engine(door: Door) -> EngineLook | None:
+    """The engine of the loaded model; None when there is none."""
+    if door.loader.state != "ready":
+        return None
+    engine: Any = getattr(door.loader.filler(), "engine", None)
+    if engine is None:
+        return None
+    running, waiting = engine.occupancy
+    looks = () if door.settings.replicas is None else engine.watch.up
+    if any(look.cache_tokens is not None for look in looks):
+        held, room = (sum(getattr(look, name) or 0 for look in looks) for name in ("cache_tokens", "cache_capacity"))
+        return EngineLook(running, waiting, held, room)
+    cache = getattr(engine, "cache", None)  # models that read whole windows, and those served elsewhere, have none
+    if cache is None:
+        return EngineLook(running, waiting, None, None)
+    held = (cache.pages - cache.free_pages) * cache.page_size
+    return EngineLook(running, waiting, held, cache.pages * cache.page_size)
+
+
+def look_at_replicas(door: Door) -> ReplicasStatus | None:
+    """The processes with the model; None where it is in this one, or not there yet."""
+    if door.settings.replicas is None or door.loader.state != "ready":
+        return None
+    engine: Any = door.loader.filler().engine
+    watch, losses = engine.watch, engine.losses
+    return ReplicasStatus(
+        wanted=watch.wanted,
+        up=[ReplicaStatus.model_validate(look, from_attributes=True) for look in watch.up],
+        restarts=watch.restarts,
+        retried=losses.retried,
+        lost=losses.lost,
+        doubled=losses.doubled,
+    )
+
+
+def look_at_gpus(door: Door) -> list[GpuStatus]:
+    """The GPUs that this process uses, once its model is there. Loads nothing: the model has loaded torch."""
+    torch: Any = sys.modules.get("torch")
+    # While the model is being loaded, torch is a module that is not finished.
+    if door.loader.state != "ready" or torch is None or not torch.cuda.is_initialized():
+        return []
+    used = {number: torch.cuda.memory_allocated(number) for number in range(torch.cuda.device_count())}
+    return [
+        GpuStatus(device=f"cuda:{number}", used_bytes=held, free_bytes=torch.cuda.mem_get_info(number)[0])
+        for number, held in used.items()
+        if held
+    ]
+
+
+def resident_bytes(statm: Path = Path("/proc/self/statm")) -> int | None:
+    """Memory of this process; None where the system does not tell."""
+    try:
+        pages = int(statm.read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+class Gauges(Collector):
+    """What Prometheus reads of `door` besides the counters: what is not counted but looked at when somebody asks."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: the registry must not look at a model that is not there yet."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        """Look at everything once."""
+        door = self._door
+        states = {name: float(door.loader.state == name) for name in _STATES}
+        yield _gauge("calomel_model_state", "1 for the state that the model is in", "state", states)
+        yield GaugeMetricFamily("calomel_uptime_seconds", "Since the server began", door.recent.uptime)
+        yield GaugeMetricFamily(
+            "calomel_requests_limit", "Requests that may have a place", float(door.settings.max_requests)
+        )
+        yield GaugeMetricFamily(
+            "calomel_engine_restarts", "Times that a failed engine was opened again", float(door.loader.restarts)
+        )
+        engine = look_at_engine(door)
+        if engine is not None:
+            told = "Requests in the engine, in its batch or waiting for it"
+            queue = {"running": engine.running, "waiting": engine.waiting}
+            yield _gauge("calomel_engine_requests", told, "state", queue)
+            if engine.cache_tokens is not None and engine.cache_capacity is not None:
+                yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
+                yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
+        replicas = look_at_replicas(door)
+        if replicas is not None:
+            count = {"wanted": replicas.wanted, "up": len(replicas.up)}
+            yield _gauge("calomel_replicas", "Processes with the model, wanted and up", "state", count)
+            told = "Processes that were started in the place of lost ones"
+            yield GaugeMetricFamily("calomel_replica_restarts", told, replicas.restarts)
+            told = "Requests whose process was lost: asked of another, or refused"
+            fates = {"retried": replicas.retried, "lost": replicas.lost}
+            yield _gauge("calomel_replica_requests", told, "fate", fates)
+        resident = resident_bytes()
+        if resident is not None:
+            yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)
+        gpus = look_at_gpus(door)
+        if gpus:
+            memory = GaugeMetricFamily("calomel_gpu_memory_bytes", "Memory of each GPU", labels=("device", "state"))
+            for gpu in gpus:
+                memory.add_metric((gpu.device, "used"), gpu.used_bytes)
+                memory.add_metric((gpu.device, "free"), gpu.free_bytes)
+            yield memory
+
+
+def _gauge(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
+    """A gauge with a value for each value of its one label."""
+    gauge = GaugeMetricFamily(name, told, labels=(label,))
+    for each, value in values.items():
+        gauge.add_metric((each,), value)
+    return gauge

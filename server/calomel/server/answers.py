@@ -1,0 +1,172 @@
+"""What several routes ask and answer: a hole, or one of Zed's regions, as a foreign client shows it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from fastapi import Request
+
+from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
+from calomel.prompts.fim_tokens import FimPromptText
+from calomel.prompts.parts import Hunk, PromptParts, text_hunks
+from calomel.prompts.zeta import ZetaPrompt, parse_zeta, zeta_answer
+from calomel.server.deliveries import Delivered
+from calomel.server.door import Visit, visit
+from calomel.server.errors import InvalidParameterError
+from calomel.server.metrics import Spent
+from calomel.server.wire import FinishReason, Usage
+from calomel.suggest.asker import context_tokens
+from calomel.suggest.outcome_signals import signals_of
+from calomel.suggest.silence import SilenceReason
+from calomel.suggest.stateless.room import RegionAnswer, language_of
+from calomel.workspace.workspace import Situation
+
+if TYPE_CHECKING:
+    from calomel.engine import SamplingParams
+    from calomel.suggest.fill import Fill, FillRequest
+
+# Published default.
+DEFAULT_MAX_TOKENS: Final = 512
+TRIMMED: Final = "The beginning of the prompt was left out: it is longer than the model reads."
+
+# No token of source code is longer on average, by far: what is farther from a hole is read by no model.
+_CHARACTERS_PER_TOKEN: Final = 16
+# Characters. What is left out grows in steps, so that the cached front of a prompt stands still while somebody types;
+# they are a multiple of those of `calomel.prompts.own`.
+_STEP: Final = 64_512
+
+
+def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
+    """What stands near a hole, and all that a model with room for so many tokens can read.
+
+    Looking for secrets, for what stands elsewhere and for brackets in megabytes takes seconds.
+    """
+    room = tokens * _CHARACTERS_PER_TOKEN
+    before, behind = (max(0, len(text) - room) // _STEP * _STEP for text in (prefix, suffix))
+    return prefix[before:], suffix[: len(suffix) - behind]
+
+
+async def fill_of(
+    visiting: Visit,
+    shown: FimPromptText,
+    *,
+    max_tokens: int,
+    stop: tuple[str, ...],
+    sampling: SamplingParams,
+    min_tokens: int = 0,
+    deadline: float | None = None,
+) -> FillRequest:
+    """The question about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
+    from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
+
+    known, mask = visiting.door.workspace, visiting.door.mask
+    hole = shown if known is None else await visiting.run(known.hole(shown))
+    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
+    if hole is shown:
+        prefix, suffix = nearest(hole.prefix, hole.suffix, most)
+        hole = shown = replace(hole, prefix=prefix, suffix=suffix)
+    texts = (hole.prefix + hole.suffix, *(each.text for each in hole.related))
+    masked = [await visiting.prepare(None, mask, each) for each in texts]
+    text, at = masked[0], len(hole.prefix)
+    related = tuple(replace(each, text=shown) for each, shown in zip(hole.related, masked[1:], strict=True))
+    parts = PromptParts(related=related, path=hole.path, prefix=text[:at], suffix=text[at:])
+    if hole is not shown:
+        # A whole file: what is far from the hole is cut as in an editor's context.
+        key = f"hole\0{visiting.client}\0{hole.path}"
+        situation = Situation(key, hole.path, language_of(hole.path), text, at, 0, related=related)
+        parts = visiting.door.edits.around(situation, most)
+    return FillRequest(
+        prefix=parts.prefix,
+        suffix=parts.suffix,
+        path=hole.path,
+        max_tokens=max_tokens,
+        min_tokens=min_tokens,
+        stop=stop,
+        sampling=sampling,
+        max_context=most,
+        deadline=deadline,
+        parts=parts,
+        fitted=True,
+    )
+
+
+def finish_reason(fill: Fill) -> FinishReason:
+    """Published reasons only: an answer that time cut short is as incomplete as one that length cut short."""
+    return "stop" if fill.finish_reason == "stop" else "length"
+
+
+def answered(visiting: Visit, fill: Fill) -> Usage:
+    """Count a fill, and remember it for feedback."""
+    visiting.answered(
+        Spent(
+            fill.prompt_tokens, fill.cached_tokens, fill.completion_tokens, fill.steps, fill.seconds, fill.finish_reason
+        )
+    )
+    delivered = Delivered("fill", visiting.info.id, fill.confidence, fill.text)
+    visiting.door.deliveries.remember(visiting.id, delivered)
+    return Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens)
+
+
+async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
+    """What the region of a prompt becomes; the prompt is completed from the server's own folder, if there is one."""
+    door = visiting.door
+    shown = prompt if door.workspace is None else await visiting.run(door.workspace.edit(prompt))
+    return await visiting.run(door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client))
+
+
+@asynccontextmanager
+async def zed_visit(request: Request, prompt: str, stop: Sequence[str]) -> AsyncIterator[tuple[Visit, str, Usage]]:
+    """A visit with one of Zed's prompts, its answer, and what that took. Raises DoorError."""
+    try:
+        zeta = parse_zeta(prompt)
+    except ForeignPromptError as error:
+        raise InvalidParameterError(str(error), "prompt") from None
+    async with visit(request, "zeta") as visiting:
+        yield visiting, *await _zed_answer(visiting, zeta, stop)
+
+
+async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> tuple[str, Usage]:
+    acceptances = visiting.door.acceptances
+    acceptances.seen(visiting.client, zeta.edit.edits)
+    answer = await rewritten(visiting, zeta.edit)
+    silent = zeta_answer(zeta, None, stop)
+    text = silent if answer.reason else zeta_answer(zeta, answer.text, stop)
+    if text == silent and not answer.reason:
+        # It holds words of the format, and the editor would misread it.
+        answer = replace(answer, text=zeta.edit.region, found=(), edits=(), reason=SilenceReason.PROMPT_MARKER)
+    used = decided(visiting, answer, zeta.edit.path)
+    if answer.found:
+        acceptances.offered(visiting.client, visiting.id, _changes(zeta.edit, answer.text))
+    return text, used
+
+
+def _changes(edit: EditPrompt, region: str) -> tuple[Hunk, ...]:
+    """What an answer does to the lines of the file, told as its history tells it once it was accepted."""
+    old, new = (edit.prefix + text + edit.suffix for text in (edit.region, region))
+    return text_hunks(edit.path or "", old, new)
+
+
+def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
+    """Count an answer, and remember what is offered for feedback. Every route that answers edits calls it."""
+    work = answer.work
+    verdict = "shown" if answer.reason is None else str(answer.reason)
+    visiting.answered(
+        Spent(work.context_tokens, work.cached_tokens, work.answer_tokens, work.steps, work.seconds, verdict)
+    )
+    visiting.door.metrics.judged(verdict)
+    if answer.found:
+        best = answer.found[0]
+        delivered = Delivered(
+            kind=best.signals.kind,
+            model=visiting.info.id,
+            probability=best.probability,
+            text="".join(edit.text for edit in answer.edits),
+            language_id=language_of(path),
+            maker=best.maker,
+            signals=signals_of(best.candidate, best.edits, best.signals),
+        )
+        visiting.door.deliveries.remember(visiting.id, delivered)
+    return Usage.count(work.context_tokens, work.answer_tokens, work.cached_tokens)

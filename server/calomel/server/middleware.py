@@ -1,0 +1,309 @@
+"""The layers around the routes: counting, errors in the published shape, web pages of others, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from calomel.server.admission import Rates
+from calomel.server.errors import (
+    ClientGoneError,
+    DoorError,
+    DrainingError,
+    GuessingError,
+    InvalidTokenError,
+    LoginError,
+    OriginError,
+    from_status,
+)
+from calomel.server.metrics import Metrics
+from calomel.server.tokens import Tokens
+
+# Of requests that no route took: a label that clients could choose would make as many series as they like.
+NO_ROUTE: Final = "none"
+# Of requests whose client left before an answer began (the number that nginx gave it).
+GONE: Final = "499"
+
+
+class Measured:
+    """ASGI middleware; goes around all others.
+
+    Args:
+        app: what is inside.
+        metrics: where it is counted.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request and count it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = GONE
+        began = self._clock()
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = str(message["status"])
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            # The router leaves the route that it chose; its template, never the path that the client sent.
+            route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))
+            self._metrics.requests.labels(route, status).inc()
+            self._metrics.seconds.labels(route).observe(self._clock() - began)
+
+
+_log = logging.getLogger("calomel.server")
+
+
+class ErrorBoundary:
+    """ASGI middleware; goes around all others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; raises nothing."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        reply = _Reply(scope, receive, send)
+        try:
+            await self._app(scope, receive, reply.send)
+        except DoorError as error:
+            await reply.fail(error)
+        except asyncio.CancelledError:
+            # Nobody else cancels a request from outside: the server ends, and its time for running ones is over.
+            await reply.fail(DrainingError())
+        except (ClientDisconnect, ClientGoneError):
+            _log.debug("the client closed the connection")
+        except Exception as error:  # noqa: BLE001 (nothing is outside to catch it)
+            log_failure(error)
+            await reply.fail(DoorError())
+
+
+class _Reply:
+    """The way out of one request. Plain-text errors of library middleware are put into the published shape."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope, self._receive, self._send = scope, receive, send
+        self._started = False
+        self._replaced: int | None = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._started = True
+            plain = Headers(raw=message["headers"]).get("content-type", "").startswith("text/plain")
+            if plain and message["status"] >= 400:  # noqa: PLR2004 (RFC 9110: errors)
+                self._replaced = message["status"]
+                return
+        if self._replaced is not None:
+            if not message.get("more_body", False):
+                await from_status(self._replaced)(self._scope, self._receive, self._send)
+            return
+        await self._send(message)
+
+    async def fail(self, error: DoorError) -> None:
+        """Send an error, unless an answer has begun: then the connection just ends."""
+        if not self._started:
+            await error.response()(self._scope, self._receive, self._send)
+
+
+def log_failure(error: BaseException) -> None:
+    """Log an unexpected error. The server's log (`logs`) writes its type and where it came from, and no more."""
+    # A stand-in of the same type's name: other handlers would print the message, which may quote the user's text.
+    stand_in = _Unexpected(type(error).__name__).with_traceback(error.__traceback__)
+    _log.error("unexpected %s", type(error).__name__, exc_info=(_Unexpected, stand_in, error.__traceback__))
+
+
+class _Unexpected(Exception):  # noqa: N818 (says what was not expected, for the log alone)
+    """Stands in for an error whose message is nobody's business."""
+
+
+_PORTS: Final = {"http": 80, "https": 443}
+_METHODS: Final = "GET, POST"
+_HEADERS: Final = "authorization, content-type, x-api-key"
+_EXPOSED: Final = "retry-after"
+_MAX_AGE: Final = "600"
+
+
+class OriginCheck:
+    """ASGI middleware; goes inside the check of the Host header, on which it relies.
+
+    Args:
+        app: what is inside.
+        allowed: further origins, as `scheme://host[:port]`.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(origin.lower() for origin in allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or raise OriginError for the boundary outside."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
+        if not origins:
+            if headers.get("sec-fetch-site") == "cross-site" and not _is_visit(scope, headers):
+                raise OriginError
+            await self._app(scope, receive, send)
+            return
+        origin = origins[0].lower()
+        if len(origins) == 1 and origin in self._allowed:
+            await self._serve_page(origin, scope, receive, send)
+        elif len(origins) == 1 and _is_own(origin, headers.get("host", "")):
+            await self._app(scope, receive, send)
+        else:
+            raise OriginError
+
+    async def _serve_page(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
+        allow = {"access-control-allow-origin": origin, "vary": "Origin"}
+        if scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
+            # A preflight comes without the token and does nothing.
+            more = {"methods": _METHODS, "headers": _HEADERS}
+            allow |= {f"access-control-allow-{name}": value for name, value in more.items()}
+            await Response(None, 204, {**allow, "access-control-max-age": _MAX_AGE})(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                headers["access-control-allow-origin"] = origin
+                headers["access-control-expose-headers"] = _EXPOSED
+                headers.add_vary_header("Origin")
+                message["headers"] = headers.raw
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+
+def _is_visit(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody followed a link to a page, which the page that holds the link cannot read."""
+    return scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate"
+
+
+def _is_own(origin: str, host: str) -> bool:
+    """Whether the page came from the very name and port that it asks; a TLS proxy may have changed the scheme."""
+    page = _split(origin)
+    if page is None or page.scheme not in _PORTS:
+        return False
+    asked = _split(f"{page.scheme}://{host.lower()}")
+    return asked is not None and _place(page) == _place(asked)
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    plain = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
+    return parts if parts.hostname and plain else None
+
+
+def _place(parts: SplitResult) -> tuple[str | None, int]:
+    return parts.hostname, parts.port or _PORTS[parts.scheme]
+
+
+# RFC 6455, section 7.4.1: policy violation.
+_POLICY_VIOLATION: Final = 1008
+# The one page that people open: a browser asks for the token there, and sends it along with what the page fetches.
+_PAGE: Final = "/"
+# Wrong tokens of one address: an editor with an old token shows it at each keystroke, a guesser thousands of times.
+_WRONG_PER_MINUTE: Final = 60
+_WRONG_AT_ONCE: Final = 30
+# Where the rest of the server finds who asks.
+CLIENT_STATE: Final = "calomel_client"
+
+
+class Authentication:
+    """ASGI middleware that refuses requests without a token, but for the paths in `app.state.public_paths`.
+
+    The token is read from `Authorization: Bearer TOKEN`, from `X-Api-Key: TOKEN`, or from the password of
+    `Authorization: Basic`. The name that belongs to it, if any, is left in the request's state.
+
+    An address that showed too many wrong tokens is answered with 429 for a while when it shows another wrong one. The
+    right one lets its owner in whatever others showed: a token has 256 bits, or as many as its owner gave it, and
+    programs of one machine share its address.
+
+    Args:
+        app: what is inside.
+        tokens: the right ones; None lets everybody in.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or raise a DoorError for the boundary outside."""
+        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
+        if refusal is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+        else:
+            raise refusal
+
+    def _refusal(self, scope: Scope) -> DoorError | None:
+        if self._tokens is None or scope["path"] in scope["app"].state.public_paths:
+            return None
+        offered = offered_token(Headers(scope=scope))
+        if not offered:
+            return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
+        address = scope["client"][0] if scope.get("client") else ""
+        name = self._tokens.owner(offered)
+        if name is not None:
+            if name:
+                scope.setdefault("state", {})[CLIENT_STATE] = name
+            return None
+        wait = self._wrong.take(address)
+        if wait:
+            return GuessingError(retry_after=math.ceil(wait))
+        return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
+
+
+def offered_token(headers: Headers) -> bytes:
+    """What a request shows as its token; empty when it shows none."""
+    scheme, _, value = headers.get("authorization", "").partition(" ")
+    match scheme.lower():
+        case "bearer":
+            return value.strip().encode("latin-1")
+        case "basic":
+            return _password(value.strip())
+        case _:
+            return headers.get("x-api-key", "").encode("latin-1")
+
+
+def _password(credentials: str) -> bytes:
+    """Of `Authorization: Basic` (RFC 7617); the name before it is of no meaning."""
+    try:
+        return base64.b64decode(credentials.encode("latin-1"), validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""

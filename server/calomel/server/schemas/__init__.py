@@ -1,1 +1,0 @@
-"""The bodies of requests and responses, one file per family of routes."""

@@ -1,0 +1,311 @@
+"""What bodies of several routes have in common: strict field types, limits, sampling, the shape of answers, errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
+from calomel.suggest.canvas_text import CanvasText
+
+if TYPE_CHECKING:
+    from calomel.engine import SamplingParams
+
+# Published limits.
+MAX_TOKENS: Final = 8192
+MAX_TOP_K: Final = 1000
+# One client asks for four times what its user set. The answer has `MAX_TOKENS` at most in any case.
+MOST_ASKED: Final = 8 * MAX_TOKENS
+# Ours: generous against what clients send (at most about ten), small enough that matching costs nothing.
+MAX_STOPS: Final = 16
+MAX_STOP_CHARACTERS: Final = 256
+MAX_NAME_CHARACTERS: Final = 256
+# A penalty divides or multiplies logits; beyond these bounds float32 overflows, and within them it has long saturated.
+_LOWEST_PENALTY: Final = 0.01
+_HIGHEST_PENALTY: Final = 100.0
+
+
+def _number(value: Any) -> Any:
+    # JSON has numbers; a text or a truth value in their place is a mistake of the client, not a number.
+    if isinstance(value, bool | str):
+        raise ValueError("Input should be a number")  # noqa: TRY004 (pydantic turns ValueError into a field error)
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if value is not None and not isinstance(value, bool):
+        raise ValueError("Input should be true or false")
+    return value
+
+
+def _not_zero(value: int | None) -> int | None:
+    if value == 0:
+        raise ValueError("Input should be -1 or between 1 and 1000")
+    return value
+
+
+def _one_or_many(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _unicode(value: str) -> str:
+    # JSON can escape half of a surrogate pair; no tokenizer and no UTF-8 file can hold one.
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("Input should be valid Unicode text") from None
+    return value
+
+
+def _text_of(value: Any) -> Any:
+    """Content that comes in parts is the text of its parts."""
+    if not isinstance(value, list):
+        return value
+    texts = []
+    for part in value:
+        text = part.get("text") if isinstance(part, dict) else None
+        if not isinstance(text, str):
+            raise ValueError("Input should be text, or parts with a text each")  # noqa: TRY004 (a field error)
+        texts.append(text)
+    return "".join(texts)
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
+Content = Annotated[Text, BeforeValidator(_text_of)]
+Name = Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)]
+ModelName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+Integer = Annotated[int, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Flag = Annotated[bool, BeforeValidator(_truth)]
+AnswerTokens = Annotated[Integer, Field(ge=1, le=MAX_TOKENS)]
+LeastTokens = Annotated[Integer, Field(ge=0, le=MAX_TOKENS)]
+Penalty = Annotated[Number, Field(ge=-2, le=2)]
+# -1 means all, 0 nothing that makes sense.
+TopK = Annotated[Integer, Field(ge=-1, le=MAX_TOP_K), AfterValidator(_not_zero)]
+# A text alone is a list of one.
+Stops = Annotated[
+    list[Annotated[Text, Field(min_length=1, max_length=MAX_STOP_CHARACTERS)]],
+    BeforeValidator(_one_or_many),
+    Field(max_length=MAX_STOPS),
+]
+FinishReason = Literal["stop", "length"]
+
+
+class StreamOptions(BaseModel):
+    """Published StreamOptions."""
+
+    include_usage: Flag | None = None
+
+
+class StreamedBody(BaseModel):
+    """Whether an answer is streamed, and whether its stream ends with what it took."""
+
+    stream: Flag | None = None
+    stream_options: StreamOptions | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """As its last event."""
+        return bool(self.stream_options is not None and self.stream_options.include_usage)
+
+
+class SampledBody(BaseModel):
+    """How tokens are drawn, and where an answer ends; null means "not sent", unknown fields are ignored."""
+
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[Integer, Field(ge=-1, le=MAX_TOP_K)] | None = None
+    frequency_penalty: Penalty | None = None
+    presence_penalty: Penalty | None = None
+    stop: Stops | None = None
+
+    def _sampling(self, repetition: float | None, seed: int | None) -> SamplingParams:
+        """The engine's parameters: what was not sent has no effect, nor have zeros where clients take them for none."""
+        from calomel.engine import SamplingParams  # imports torch, which came with the model
+
+        # The published range of top_p has a 0; the smallest set of tokens is the most probable one.
+        greedy = self.top_p == 0
+        return SamplingParams(
+            temperature=0.0 if greedy else self.temperature or 0.0,
+            top_p=1.0 if greedy or self.top_p is None else self.top_p,
+            top_k=self.top_k or -1,
+            frequency_penalty=self.frequency_penalty or 0.0,
+            presence_penalty=self.presence_penalty or 0.0,
+            repetition_penalty=min(_HIGHEST_PENALTY, max(_LOWEST_PENALTY, repetition or 1.0)),
+            seed=seed,
+        )
+
+
+class PublishedBody(SampledBody, StreamedBody):
+    """The same with what clients of the published routes and of OpenAI's send besides."""
+
+    repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
+
+    def sampling(self) -> SamplingParams:
+        """In the engine's words."""
+        return self._sampling(self.repetition_penalty, self.seed)
+
+
+class LlamaSampledBody(SampledBody):
+    """The same in the words of llama.cpp and Ollama, where zero and negative numbers may mean none."""
+
+    repeat_penalty: Annotated[Number, Field(ge=0)] | None = None
+    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63)] | None = None
+
+    def sampling(self) -> SamplingParams:
+        """In the engine's words."""
+        return self._sampling(self.repeat_penalty, None if self.seed is None or self.seed < 0 else self.seed)
+
+
+class JsonSchemaFormat(BaseModel):
+    """Published JSONSchema. The schema is enforced whether it is `strict` or not."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    name: Name | None = None
+    description: Text | None = None
+    schema_: dict[str, Any] | None = Field(default=None, alias="schema")
+    strict: Flag | None = None
+
+
+class ResponseFormat(BaseModel):
+    """Published ResponseFormatText, -JSONObject and -JSONSchema; with `regex`, as other open servers have it."""
+
+    type: Literal["text", "json_object", "json_schema", "regex"]
+    json_schema: JsonSchemaFormat | None = None
+    pattern: Annotated[Text, Field(min_length=1, max_length=MAX_PATTERN_CHARACTERS)] | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError("json_schema is missing")
+        if self.type == "regex" and self.pattern is None:
+            raise ValueError("pattern is missing")
+        return self
+
+    def schema_of(self) -> dict[str, Any] | None:
+        """The schema of the JSON that is asked for; None when it is no JSON."""
+        if self.type == "json_schema" and self.json_schema is not None:
+            return {"type": "object"} if self.json_schema.schema_ is None else self.json_schema.schema_
+        return {"type": "object"} if self.type == "json_object" else None
+
+    def pattern_of(self) -> str | None:
+        """The pattern that is asked for."""
+        return self.pattern if self.type == "regex" else None
+
+
+class CompletionTokensDetails(BaseModel):
+    """Newer form of `reasoning_tokens`."""
+
+    reasoning_tokens: int = 0
+
+
+class PromptTokensDetails(BaseModel):
+    """Newer form of `cached_input_tokens`."""
+
+    cached_tokens: int
+
+
+class Usage(BaseModel):
+    """Token counts, in the flat form of the document and in the nested form of the newer clients."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    reasoning_tokens: int = 0
+    cached_input_tokens: int
+    prompt_tokens_details: PromptTokensDetails
+    completion_tokens_details: CompletionTokensDetails = CompletionTokensDetails()
+
+    @classmethod
+    def count(cls, prompt: int, completion: int, cached: int) -> Usage:
+        """Usage of one request, in tokens; `cached` of `prompt` came from the prefix cache."""
+        return cls(
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            total_tokens=prompt + completion,
+            cached_input_tokens=cached,
+            prompt_tokens_details=PromptTokensDetails(cached_tokens=cached),
+        )
+
+
+Choice = TypeVar("Choice", bound=BaseModel)
+
+
+class Chunk(BaseModel, Generic[Choice]):
+    """The shape of a part of a streamed answer, and of the head of a whole one."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: list[Choice]
+
+
+class Completion(Chunk[Choice], Generic[Choice]):
+    """The shape of a whole answer."""
+
+    usage: Usage
+    warning: str | None = None
+
+
+class Canvas(BaseModel):
+    """One canvas state, token by token.
+
+    Attributes:
+        step: forwards of this answer so far.
+        pieces: the tokens' texts; a light shade (U+2591) for one that is not known yet.
+        revealed: of each token, whether it is there to stay.
+    """
+
+    step: int
+    pieces: list[str]
+    revealed: list[bool]
+
+    @classmethod
+    def of(cls, canvas: CanvasText) -> Canvas:
+        """A state as the model tells it."""
+        return cls(step=canvas.step, pieces=list(canvas.pieces), revealed=list(canvas.revealed))
+
+
+class Pricing(BaseModel):
+    """Published PricingInfo, per token. Your own machine sends no bill."""
+
+    prompt: str = "0"
+    completion: str = "0"
+    input_cache_reads: str = "0"
+    input_cache_writes: str = "0"
+
+
+class ModelObject(BaseModel):
+    """Published ModelObject, with the `supported_endpoints` that newer clients require."""
+
+    id: str
+    name: str
+    created: int
+    description: str
+    input_modalities: list[str] = ["text"]
+    output_modalities: list[str] = ["text"]
+    context_length: int
+    max_output_length: int
+    pricing: Pricing = Pricing()
+    supported_sampling_parameters: list[str]
+    supported_features: list[str] = []
+    supported_endpoints: list[str]
+
+
+class ErrorObject(BaseModel):
+    """Published ErrorObject."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str | None = None
+
+
+class ErrorResponse(BaseModel):
+    """Published ErrorResponse."""
+
+    error: ErrorObject
