@@ -71,36 +71,33 @@ def cut(text: str, low: int, high: int, mix: HoleMix, rng: random.Random) -> Hol
     return Hole(start, min(_line_end(text, start), start + _LONGEST), "rest_of_line")
 
 
-def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:  # noqa: PLR0911  (one return a kind)
+def _of_kind(kind: str, text: str, at: int, rng: random.Random) -> Hole | None:
     begin, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
     line = text[begin:end]
-    indent = len(line) - len(line.lstrip())
+    code = begin + len(line) - len(line.lstrip())
     if kind == "nothing":
         # Either nothing at all, or up to two characters.
         return Hole(at, min(len(text), at + rng.choice((0, 0, 1, 2))), kind)
-    if not line.strip():
-        return None
-    if kind == "rest_of_line":
-        start = rng.randrange(begin + indent, end)
-        return Hole(start, end, kind)
+    # Where such a hole may start, and where it ends then.
+    starts, stop = range(code, end), end
     if kind == "inside_indent":
-        return Hole(begin + rng.randrange(indent), end, kind) if indent else None
-    if kind == "inside_token":
-        words = list(_WORD.finditer(line))
-        if not words:
-            return None
-        word = rng.choice(words)
-        start = rng.randrange(word.start() + 1, word.end())
-        return Hole(begin + start, begin + rng.randrange(start, word.end()) + 1, kind)
-    if kind == "inside_line":
-        if len(line) - indent < 4:  # noqa: PLR2004  (nothing on both sides is left of a shorter one)
-            return None
-        start = rng.randrange(begin + indent, end - 1)
-        return Hole(start, rng.randrange(start + 1, end), kind)
-    start = begin + indent if rng.random() < 0.5 else rng.randrange(begin + indent, end)  # noqa: PLR2004
-    stop = end
-    for _ in range(rng.choice((1, 1, 2, 3))):
-        stop = _line_end(text, min(stop + 1, len(text)))
+        starts = range(begin, code)
+    elif kind == "inside_token":
+        words = list(_WORD.finditer(text, begin, end))
+        word = rng.choice(words) if words else None
+        starts, stop = (range(word.start() + 1, word.end()), word.end()) if word else (range(0), end)
+    elif kind == "inside_line":
+        # On both sides nothing is left of a shorter one.
+        starts = range(code, end - 1) if end - code >= 4 else range(0)  # noqa: PLR2004
+    elif kind == "several_lines":
+        starts = range(code, code + 1) if rng.random() < 0.5 else starts  # noqa: PLR2004
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            stop = _line_end(text, min(stop + 1, len(text)))
+    if not starts or not line.strip():
+        return None
+    start = rng.choice(starts)
+    if kind in ("inside_token", "inside_line"):
+        stop = rng.randrange(start, stop - (kind == "inside_line")) + 1
     return Hole(start, stop, kind)
 
 

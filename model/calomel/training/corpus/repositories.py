@@ -10,10 +10,10 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, cast
 
 from calomel.training.corpus.licenses import choose, recognise_text
 from calomel.training.corpus.packages import (
@@ -125,37 +125,31 @@ def git(clone: Path, *arguments: str) -> bytes:
     return _run((f"--git-dir={clone}", *arguments), QUESTION_TIMEOUT)
 
 
-class Objects:
-    """Reads one clone's objects, one after another, through a single process."""
+@contextmanager
+def objects(clone: Path) -> Iterator[Callable[[str], bytes]]:
+    """Yield what reads one clone's objects by their hash or by `COMMIT:PATH`, through a single process.
 
-    def __init__(self, clone: Path) -> None:
-        command = [*_GIT, f"--git-dir={clone}", "cat-file", "--batch"]
-        self._process = subprocess.Popen(  # noqa: S603 - a list, no shell
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
-        )
-        self._ask = cast("IO[bytes]", self._process.stdin)
-        self._answer = cast("IO[bytes]", self._process.stdout)
+    It raises ArchiveError when there is no such object.
+    """
+    command = [*_GIT, f"--git-dir={clone}", "cat-file", "--batch"]
+    with subprocess.Popen(  # noqa: S603 - a list, no shell
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment()
+    ) as process:
+        ask, answer = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
 
-    def read(self, name: str) -> bytes:
-        """Return an object's bytes by its hash, or by `COMMIT:PATH`; raise ArchiveError when there is none."""
-        self._ask.write(name.encode() + b"\n")
-        self._ask.flush()
-        header = self._answer.readline().rsplit(b" ", 2)
-        if len(header) != 3 or not header[2].strip().isdigit():  # noqa: PLR2004 - hash, kind, size
-            raise ArchiveError(f"no such object: {name}")
-        size = int(header[2])
-        content = self._answer.read(size + 1)
-        if len(content) <= size:
-            raise ArchiveError(f"git ended within {name}")
-        return content[:size]
+        def read(name: str) -> bytes:
+            ask.write(name.encode() + b"\n")
+            ask.flush()
+            header = answer.readline().rsplit(b" ", 2)
+            if len(header) != 3 or not header[2].strip().isdigit():  # noqa: PLR2004 - hash, kind, size
+                raise ArchiveError(f"no such object: {name}")
+            size = int(header[2])
+            content = answer.read(size + 1)
+            if len(content) <= size:
+                raise ArchiveError(f"git ended within {name}")
+            return content[:size]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._ask.close()
-        self._answer.close()
-        self._process.wait()
+        yield read
 
 
 def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> Iterator[Member]:
@@ -167,7 +161,7 @@ def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> 
     entries = git(clone, "ls-tree", "-r", "-l", "-z", "--full-tree", commit).split(b"\0")[:-1]
     if len(entries) > MAX_MEMBERS:
         raise ArchiveError(f"{clone.name}: {len(entries)} files, at most {MAX_MEMBERS}")
-    with Objects(clone) as objects:
+    with objects(clone) as read:
         for entry in entries:
             facts, _, name = entry.partition(b"\t")
             mode, _, oid, size = facts.decode("ascii").split()
@@ -178,7 +172,7 @@ def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> 
             total += int(size)
             if total > MAX_TOTAL_BYTES:
                 raise ArchiveError(f"{clone.name}: more than {MAX_TOTAL_BYTES} bytes of source")
-            yield Member(path, objects.read(oid))
+            yield Member(path, read(oid))
 
 
 def is_license(path: str) -> bool:

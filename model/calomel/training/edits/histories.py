@@ -13,7 +13,7 @@ from pathlib import Path
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
 from calomel.training.corpus.packages import ArchiveError, Package, PackageListError, load_packages
-from calomel.training.corpus.repositories import Objects, git
+from calomel.training.corpus.repositories import git, objects
 from calomel.training.corpus.shards import SourceFile
 from calomel.training.edits.differences import LineHunk, intents, is_formatting, line_hunks
 from calomel.training.edits.source import Source
@@ -220,9 +220,9 @@ class Teller:
 
         Raises FetchError when git fails.
         """
-        with Objects(self._clone) as objects:
+        with objects(self._clone) as read_object:
             # The older text of a commit is the newer one of an earlier commit.
-            read = lru_cache(maxsize=1_000)(objects.read)
+            read = lru_cache(maxsize=1_000)(read_object)
             for change in file_changes(self._clone, commit, self._dropped):
                 for story in self._stories(change, read) if wanted(change) else ():
                     if isinstance(story, str):

@@ -6,7 +6,6 @@ import random
 import re
 import tomllib
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,59 +14,27 @@ from typing import Any, Final, Literal
 # What the makers of stories put in the place of what.
 WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 
-Style = Literal["snake", "camel", "pascal", "upper"]
 Role = Literal["function", "value", "type"]
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_SHAPE: Final = re.compile(r"_{0,2}[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*_?")
 _LONGEST: Final = 36
 _SHORTEST_MISSPELT: Final = 6
 _TRIES: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name taken apart.
+def joined(words: Sequence[str], like: str, *, camel: bool = False) -> str:
+    """Words in lower case put together as those of another name are, with its underscores at either end.
 
-    Attributes:
-        words: in lower case.
-        style: how they are put together.
-        before, behind: underscores at either end.
+    A name of one lower-case word grows like `itemName` with `camel`, else like `item_name`.
     """
-
-    words: tuple[str, ...]
-    style: Style
-    before: str = ""
-    behind: str = ""
-
-    def with_words(self, words: Sequence[str]) -> str:
-        """Other words put together alike."""
-        if self.style == "snake":
-            body = "_".join(words)
-        elif self.style == "upper":
-            body = "_".join(words).upper()
-        else:
-            body = "".join(word[:1].upper() + word[1:] for word in words)
-            body = body if self.style == "pascal" else body[:1].lower() + body[1:]
-        return self.before + body + self.behind
-
-
-def name_of(text: str) -> Name | None:
-    """A name taken apart; None where it is put together in no way that people follow."""
-    if not _SHAPE.fullmatch(text):
-        return None
-    core = text.strip("_")
-    before, behind = text[: len(text) - len(text.lstrip("_"))], text[len(text.rstrip("_")) :]
-    words = tuple(word.lower() for word in _WORD.findall(core))
-    style: Style
+    core = like.strip("_")
     if core.isupper() and len(core) > 1:
-        style, words = "upper", tuple(core.lower().split("_"))
-    elif "_" in core or core.islower():
-        style, words = "snake", tuple(core.lower().split("_"))
+        body = "_".join(words).upper()
+    elif "_" in core or (core.islower() and not camel):
+        body = "_".join(words)
     else:
-        style = "pascal" if core[0].isupper() else "camel"
-    name = Name(words, style, before, behind)
-    # An acronym inside (HTTPServer) would be lost.
-    return name if name.with_words(words) == text else None
+        body = "".join(word[:1].upper() + word[1:] for word in words)
+        body = body if core[:1].isupper() else body[:1].lower() + body[1:]
+    return like.replace(core, body) if core else like
 
 
 def words_of(names: Collection[str]) -> tuple[str, ...]:
@@ -101,24 +68,25 @@ def new_name(
         near: the code around the definition, whose words fit best.
         camel: whether a name of one lower-case word grows like `itemName` instead of `item_name`.
     """
-    name = name_of(text)
-    if name is None:
+    core = text.strip("_")
+    mixed = "_" not in core and not core.islower() and not (core.isupper() and len(core) > 1)
+    parts = [word.lower() for word in (_WORD.findall(core) if mixed else core.split("_"))]
+    # An acronym inside (HTTPServer) would be lost.
+    if not core.isascii() or joined(parts, text) != text:
         return None
-    if camel and name.style == "snake" and len(name.words) == 1:
-        name = Name(name.words, "camel", name.before, name.behind)
     words = words_of(re.findall(r"\w+", near)) or words_of(names)
     vocabulary = [word for word in words if word not in keywords(language)]
     for _ in range(_TRIES):
-        others = _other(name.words, rng, vocabulary, role)
+        others = _other(parts, rng, vocabulary, role)
         if not others or len(set(others)) != len(others):
             continue
-        made = name.with_words(others)
+        made = joined(others, text, camel=camel)
         if made != text and made not in names and made not in keywords(language) and len(made) <= _LONGEST:
             return made
     return None
 
 
-def _other(words: tuple[str, ...], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
+def _other(words: Sequence[str], rng: random.Random, vocabulary: Sequence[str], role: Role) -> list[str] | None:
     """Other words, one put for another, put in or left out; None where that way is closed."""
     made = list(words)
     # The first word of a function says what it does.

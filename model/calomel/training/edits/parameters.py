@@ -6,10 +6,10 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from calomel.training.edits.functions import Call, Function, Parameter, call_sites, enclosing, functions, spreads
-from calomel.training.edits.naming import WORDS, Name, keywords, words_of
+from calomel.training.edits.naming import WORDS, joined, keywords, words_of
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Change, Story, story_of, taken_back
 
@@ -35,8 +35,7 @@ def addition(source: Source, rng: random.Random, taken: Sequence[str]) -> Additi
         if "{}" in pattern and not vocabulary:
             continue
         words = tuple(pattern.format(rng.choice(vocabulary) if vocabulary else "").split("_"))
-        style: Literal["snake", "camel"] = "snake" if source.language in ("python", "rust") else "camel"
-        name = Name(words, style).with_words(words)
+        name = joined(words, "name", camel=source.language not in ("python", "rust"))
         if name in taken or name in keywords(source.language) or len(set(words)) < len(words):
             continue
         default, value = _values(source, rng, kind)
@@ -65,8 +64,6 @@ def quote(source: Source) -> str:
 _MOST_CALLS: Final = 16
 _THREADED: Final = 0.5
 _OPTIONAL: Final = 0.5
-_BETWEEN: Final = 0.2
-_GIVEN: Final = 0.7
 
 
 def parameter_added(source: Source, rng: random.Random) -> Story | None:
@@ -93,50 +90,43 @@ def _added(source: Source, rng: random.Random, function: Function, sites: tuple[
     if made is None:
         return None
     plain = function.plain
-    has_default = [each.default is not None or each.node.type == "optional_parameter" for each in plain]
-    optional = source.language not in ("go", "rust") and (
-        (threaded is None and rng.random() < _OPTIONAL) or any(has_default)
-    )
+    has_default = any(each.default is not None or each.node.type == "optional_parameter" for each in plain)
+    chosen = threaded is None and rng.random() < _OPTIONAL
+    optional = source.language not in ("go", "rust") and (chosen or has_default)
     if optional and not made.default:
         return None
-    index = len(plain)
-    if threaded is not None and source.language == "go" and made.type == "context.Context":
-        index = 0
-    elif not optional and len(plain) > 1 and rng.random() < _BETWEEN:
-        index = rng.randrange(1, len(plain))
-    edits = [
-        function.list.insert(len(function.list.items) - len(plain) + index, _written(source, function, made, optional))
-    ]
-    given = False
+    # In Go a context comes first.
+    index = 0 if made.type == "context.Context" else len(plain)
+    receivers = len(function.list.items) - len(plain)
+    edits = [function.list.insert(receivers + index, _written(source, function, made, optional))]
     for call in sites:
-        if optional and (given and rng.random() > _GIVEN):
-            continue
         change = _argument(source, call, made, index, optional=optional)
-        if change is None and not optional:
+        if change is None:
             return None
-        if change is not None:
-            given = True
-            edits.append(change)
-    return story_of("parameter_added", source, edits) if given else None
+        edits.append(change)
+    return story_of("parameter_added", source, edits)
 
 
 def _threaded(
     source: Source, rng: random.Random, function: Function, sites: tuple[Call, ...], inside: str
 ) -> Addition | None:
     """A parameter that every caller has already and can hand on."""
-    common: dict[str, Addition] | None = None
+    shared: set[tuple[str, str]] | None = None
     for call in sites:
         around = enclosing(source, call.node)
-        if around is None or around.node == function.node:
-            return None
-        own: dict[str, Addition] = {}
-        for each in around.plain:
-            kind = "" if each.type is None else source.slice(each.type)
-            # A type parameter of the caller has no meaning in the other function.
-            if each.role == "plain" and not re.search(r"\b[A-Z]\b|impl |'", kind) and not each.grouped:
-                own[each.name] = Addition(each.name, kind, "", each.name)
-        common = own if common is None else {name: each for name, each in common.items() if own.get(name) == each}
-    wanted = [each for each in (common or {}).values() if not re.search(rf"\b{re.escape(each.name)}\b", inside)]
+        given = () if around is None or around.node == function.node else around.plain
+        own = {
+            (each.name, "" if each.type is None else source.slice(each.type))
+            for each in given
+            if each.role == "plain" and not each.grouped
+        }
+        shared = own if shared is None else shared & own
+    # A type parameter of the caller has no meaning in the other function.
+    wanted = [
+        Addition(name, kind, "", name)
+        for name, kind in sorted(shared or ())
+        if not re.search(r"\b[A-Z]\b|impl |'", kind) and not re.search(rf"\b{re.escape(name)}\b", inside)
+    ]
     return rng.choice(wanted) if wanted else None
 
 
