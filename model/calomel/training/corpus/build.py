@@ -12,11 +12,10 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from calomel.storage import write_whole
 from calomel.training.corpus.cleaning import (
@@ -267,46 +266,36 @@ def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info
 
 
 class Record:
-    """What a build leaves out, and why.
+    """What a build uses, and what it leaves out and why.
 
     Attributes:
+        summary: of all of it.
         measuring: what must not be trained on; None where there is none, which is a warning.
-        dropped: files and stories by reason; refused, failed: sources with the reason.
         credits: what is used.
     """
 
-    def __init__(self, data: Path, what: str, report: Callable[[str], None]) -> None:
+    def __init__(self, data: Path, seed: int, what: str, report: Callable[[str], None]) -> None:
         """Nothing is left out yet. `what` is built; `report` is told what is missing."""
         self.report = report
-        self.dropped: Counter[str] = Counter()
         self.credits: list[Credit] = []
-        self._refused: dict[str, str] = {}
-        self._failed: dict[str, str] = {}
-        self._warnings: list[str] = []
         self.measuring = read_measuring_data(data)
+        self.summary = Summary(seed, decontaminated=self.measuring is not None)
         if self.measuring is None:
             warning = f"no measuring data at {data}: {what} NOT DECONTAMINATED; set CALOMEL_DATA"
             _log.warning(warning)
             report(f"WARNING {warning}")
-            self._warnings.append(warning)
+            self.summary.warnings.append(warning)
 
     def attempt(self, key: str, read: Callable[[], None]) -> None:
         """Read a source; note why when it cannot be used."""
         try:
             read()
         except (FetchError, ArchiveError) as error:
-            self._failed[key] = str(error)
+            self.summary.failed[key] = str(error)
             self.report(f"FAILED  {key}: {error}")
         except LicenseError as error:
-            self._refused[key] = str(error)
+            self.summary.refused[key] = str(error)
             self.report(f"REFUSED {key}: {error}")
-
-    def summary(self, train: Mapping[str, Any], heldout: Mapping[str, Any], seed: int) -> Summary:
-        """Return all of it with the counts of both splits."""
-        dropped = {reason: count for reason, count in sorted(self.dropped.items()) if count}
-        decontaminated = self.measuring is not None
-        warnings = tuple(self._warnings)
-        return Summary(train, heldout, dropped, self._refused, self._failed, decontaminated, warnings, seed)
 
     def notices(self) -> tuple[str, str]:
         """Return the NOTICE of everything, and that of the held-out packages alone."""
@@ -318,7 +307,7 @@ class _Build:
 
     def __init__(self, config: CorpusConfig, report: Callable[[str], None]) -> None:
         self._config = config
-        self._record = Record(config.data, "this corpus is", report)
+        self._record = Record(config.data, config.seed, "this corpus is", report)
         self._archives = ArchiveCache(config.cache, config.lock)
         self._clones = RepositoryCache(config.cache)
         self._heldout_seen = SeenText(config.heldout_share)
@@ -346,7 +335,7 @@ class _Build:
 
     def _keep(self, extraction: Extraction, *, held_out: bool) -> list[SourceFile]:
         """Keep what is new and within its shares; returns it."""
-        whole, dropped = sum(map(_size, extraction.files)), self._record.dropped
+        whole, dropped = sum(map(_size, extraction.files)), self._record.summary.dropped
         dropped.update(extraction.dropped)
         # Bytes that may still be tests, and declarations.
         left = {
@@ -378,12 +367,13 @@ class _Build:
         """Shuffle and write both splits, the summary and the NOTICE."""
         out = self._config.out
         train = _within_share(self._train, self._config)
-        self._record.dropped["over source share"] += len(self._train) - len(train)
+        self._record.summary.dropped["over source share"] += len(self._train) - len(train)
         for name, files in ((TRAIN, train), (HELDOUT, self._heldout)):
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(self._config.seed).shuffle(files)
             write_shard(out / name, files)
-        summary = self._record.summary(summarise(train), summarise(self._heldout), self._config.seed)
+        summary = self._record.summary
+        summary.train, summary.heldout = summarise(train), summarise(self._heldout)
         summary.write(out / SUMMARY)
         for name, notice in zip((NOTICE, HELDOUT_NOTICE), self._record.notices(), strict=True):
             write_whole(out / name, notice)

@@ -9,7 +9,7 @@ import fnmatch
 import json
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -127,30 +127,21 @@ _LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What one licence covers: path patterns, and None as the licence when it is not allowed."""
-
-    globs: tuple[str, ...]
-    license: str | None
-
-    def covers(self, path: str) -> bool:
-        """Tell whether a pattern fits; patterns count from the source's root, wherever it lies."""
-        return any(fnmatch.fnmatchcase("/" + path, f"*/{glob}") for glob in self.globs)
-
-
-@dataclass(frozen=True, slots=True)
 class Provenance:
-    """The licences of a package's files, the most general first."""
+    """The licences of a package's files by patterns of their paths, the most general first; None where not allowed.
 
-    grants: tuple[Grant, ...]
+    Patterns count from the source's root, wherever it lies.
+    """
+
+    by_glob: Mapping[str, str | None]
 
     def license_of(self, path: str) -> str | None:
         """Return the licence of the file at `path`, or None when it may not be used.
 
-        One fitting grant that is not allowed is enough to refuse: where the source's root lies
+        One fitting pattern that is not allowed is enough to refuse: where the source's root lies
         inside an archive is not known, so a pattern may fit more than it was written for.
         """
-        fitting = [grant.license for grant in self.grants if grant.covers(path)]
+        fitting = [name for glob, name in self.by_glob.items() if fnmatch.fnmatchcase(f"/{path}", f"*/{glob}")]
         return None if not fitting or None in fitting else fitting[-1]
 
 
@@ -162,9 +153,9 @@ def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenan
     texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
     match ecosystem:
         case Ecosystem.PYPI:
-            return _whole(_wheel_license(texts))
+            return Provenance({"*": _wheel_license(texts)})
         case Ecosystem.NPM:
-            return _whole(_npm_license(texts))
+            return Provenance({"*": _npm_license(texts)})
         case Ecosystem.DEBIAN:
             return _debian_provenance(texts)
 
@@ -228,10 +219,6 @@ def _npm_license(texts: dict[str, str]) -> str:
     return choose(declared)
 
 
-def _whole(license_: str) -> Provenance:
-    return Provenance((Grant(("*",), license_),))
-
-
 def _debian_provenance(texts: dict[str, str]) -> Provenance:
     """Follow DEP-5: a licence for each `Files` stanza.
 
@@ -242,19 +229,20 @@ def _debian_provenance(texts: dict[str, str]) -> Provenance:
     if not stanzas or "copyright-format/1" not in (stanzas[0].get("Format") or ""):
         raise LicenseError("the copyright file is not machine-readable")
     named = _dep5_texts(stanza.get("License") or "" for stanza in stanzas[1:])
-    grants: list[Grant] = []
+    by_glob: dict[str, str | None] = {}
     refused: list[str] = []
     for stanza in stanzas[1:]:
-        if globs := tuple(glob.removeprefix("./") for glob in (stanza.get("Files") or "").split()):
-            short = (stanza.get("License") or "").split("\n")[0].strip()
+        short = (stanza.get("License") or "").split("\n")[0].strip()
+        allowed = named.get(short)
+        for glob in (stanza.get("Files") or "").split():
             try:
-                grants.append(Grant(globs, named.get(short) or choose(_dep5_expression(short))))
+                by_glob[glob.removeprefix("./")] = allowed or choose(_dep5_expression(short))
             except LicenseError as error:
                 refused.append(str(error))
-                grants.append(Grant(globs, None))
-    if all(grant.license is None for grant in grants):
+                by_glob[glob.removeprefix("./")] = None
+    if not any(by_glob.values()):
         raise LicenseError(refused[0] if refused else "the copyright file has no Files stanza")
-    return Provenance(tuple(grants))
+    return Provenance(by_glob)
 
 
 def _dep5_texts(fields: Iterable[str]) -> dict[str, str]:

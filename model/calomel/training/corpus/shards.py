@@ -6,7 +6,7 @@ import io
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -75,22 +75,32 @@ def read_lines(path: Path, maker: str) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Summary:
-    """A whole build: `train` and `heldout` count what is there, `refused` and `failed` give a reason by source."""
+    """A whole build.
 
-    train: Mapping[str, Any]
-    heldout: Mapping[str, Any]
-    dropped: Mapping[str, int]
-    refused: Mapping[str, str]
-    failed: Mapping[str, str]
-    decontaminated: bool
-    warnings: tuple[str, ...]
+    Attributes:
+        seed: of the build.
+        train, heldout: what is there, counted.
+        dropped: files and stories by reason.
+        refused, failed: sources that could not be used, with the reason.
+        decontaminated: whether there was measuring data to leave out.
+        warnings: what is to be said loudly.
+    """
+
     seed: int
+    train: Mapping[str, Any] = field(default_factory=dict)
+    heldout: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    decontaminated: bool = True
+    warnings: list[str] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
         """Write the summary as indented JSON."""
-        write_whole(path, json.dumps(vars(self), indent=1, sort_keys=True) + "\n")
+        said = {**vars(self), "dropped": {reason: count for reason, count in self.dropped.items() if count}}
+        write_whole(path, json.dumps(said, indent=1, sort_keys=True) + "\n")
 
 
 def summarise(files: Iterable[SourceFile]) -> dict[str, Any]:
@@ -115,6 +125,6 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     rows = [*by_bytes, *summary.train["by_language"].items(), ("training", summary.train["total"])]
     for name, counts in (*rows, ("held out", summary.heldout["total"])):
         yield f"{counts['files']:>9,} {counts['bytes']:>13,} {counts['tokens']:>13,}  {name}"
-    for reason, count in sorted(summary.dropped.items(), key=lambda item: -item[1]):
+    for reason, count in summary.dropped.most_common():
         yield f"{count:>9,} files dropped: {reason}"
     yield f"{len(summary.refused)} sources refused, {len(summary.failed)} failed"

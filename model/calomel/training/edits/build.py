@@ -121,8 +121,8 @@ class _Build:
     def __init__(self, config: EditsConfig, report: Callable[[str], None], makers: Mapping[str, Maker]) -> None:
         self._config = config
         self._makers = makers
-        self._record = Record(config.data, "stories are", report)
-        self._dropped = self._record.dropped
+        self._record = Record(config.data, config.seed, "stories are", report)
+        self._dropped = self._record.summary.dropped
         self._train = Kept(self._record.measuring)
         self._heldout = Kept(self._record.measuring)
         self._heldout_files = self._read(corpus_build.HELDOUT)
@@ -237,7 +237,8 @@ class _Build:
             self._dropped.update(kept.dropped)
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(config.seed).shuffle(kept.stories)
-        summary = self._record.summary(tally(self._train), tally(self._heldout), config.seed)
+        summary = self._record.summary
+        summary.train, summary.heldout = tally(self._train), tally(self._heldout)
         write_stories(config.out / TRAIN, self._train)
         write_stories(config.out / HELDOUT, self._heldout)
         own = (corpus_build.NOTICE, corpus_build.HELDOUT_NOTICE)

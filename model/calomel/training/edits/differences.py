@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
@@ -122,10 +122,7 @@ def _is_name(old: str, new: str) -> bool:
 
 def _common(one: list[str], other: list[str]) -> int:
     """Return how many tokens both begin with."""
-    for count, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return count
-    return min(len(one), len(other))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 # A name changed in more hunks than this ties things together that have nothing to do with each other.

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from calomel.prompts.parts import Hunk, RegionBounds, line_start, region_around, text_hunks
+from calomel.training.edits.naming import WORDS
 from calomel.training.edits.story import Change, Story
 
 # What the smallest model may rewrite at once. A place that is silent is so within these lines.
@@ -89,15 +90,8 @@ _NUMBER: Final = re.compile(r"(?<![\w.\"'])\d{1,4}(?![\w.\"'])")
 _COMMENT_WORD: Final = re.compile(r"(?<=\s)[a-z]{3,12}(?=[\s.,]|\Z)")
 _COMMENT: Final = {"python": re.compile(r"^[ \t]*# \S")}
 _SLASHES: Final = re.compile(r"^[ \t]*// \S")
-_WORDS: Final = (
-    "always", "cached", "current", "default", "each", "empty", "existing", "first", "given", "initial", "internal",
-    "last", "local", "only", "optional", "original", "possible", "previous", "remaining", "required", "whole",
-)  # fmt: skip
-_NOTES: Final = (
-    "TODO: measure this", "keep in sync with the docs", "see above", "the order matters here",
-    "not reached in practice",
-    "FIXME: handle the empty case", "this is intentional", "cheap enough to do every time", "for older versions",
-)  # fmt: skip
+_WORDS: Final = tuple(WORDS["comment_words"].split())
+_NOTES: Final = tuple(WORDS["notes"])
 _CODE_WORD: Final = re.compile(r"\w+|[^\w\s]+")
 _SPACED: Final = re.compile(r"(?<=\w) ([-+*/]|==|=) (?=\w)")
 _STATEMENT: Final = re.compile(r"[ \t]*(return|if|for|while|let|const|var)\b")
@@ -118,11 +112,8 @@ def aimless_edit(text: str, language: str, rng: random.Random) -> Change | None:
 
 def lines_of(text: str) -> list[tuple[int, int]]:
     """Start and end of every line, without line ends; never empty."""
-    spans, start = [], 0
-    while (end := text.find("\n", start)) >= 0:
-        spans.append((start, end))
-        start = end + 1
-    return [*spans, (start, len(text))] if start < len(text) or not spans else spans
+    spans = [match.span() for match in re.finditer(r"^.*$", text, re.MULTILINE)]
+    return spans[:-1] if text.endswith("\n") else spans
 
 
 def is_comment(line: str, language: str) -> bool:

@@ -147,29 +147,14 @@ def _cut(change: Change, cut: int, *, closed: bool) -> tuple[Change, tuple[Chang
 
 def _closers(text: str, cut: int) -> list[int]:
     """Where the brackets that are open at `cut`, in its line, are closed; innermost first."""
+    opened: list[int] = []
     found: list[int] = []
-    depth: list[str] = []
-    wanted = [_CLOSERS[each] for each in _open_brackets(text[text.rfind("\n", 0, cut) + 1 : cut])]
-    for at in range(cut, len(text)):
-        character = text[at]
-        if character in _CLOSERS:
-            depth.append(_CLOSERS[character])
-        elif depth and character == depth[-1]:
-            depth.pop()
-        elif not depth and wanted and character == wanted[-1]:
-            wanted.pop()
+    for at in range(text.rfind("\n", 0, cut) + 1, len(text)):
+        if text[at] in _CLOSERS:
+            opened.append(at)
+        elif opened and text[at] == _CLOSERS[text[opened[-1]]] and opened.pop() < cut <= at:
             found.append(at)
     return found
-
-
-def _open_brackets(line: str) -> list[str]:
-    opened: list[str] = []
-    for character in line:
-        if character in _CLOSERS:
-            opened.append(character)
-        elif opened and character == _CLOSERS[opened[-1]]:
-            opened.pop()
-    return opened
 
 
 def _silence(
