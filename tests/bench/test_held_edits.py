@@ -117,11 +117,11 @@ async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
 async def test_an_interrupted_run_goes_on_where_it_stopped(story: Story, tmp_path: Path, progress: Progress) -> None:
     model = Scripted()
     both = moments(story)
-    with Journal("edits", {}, folder=tmp_path) as journal:
-        first = await ask_moments(both, Contenders(model), progress, journal)
+    journal = Journal("edits", {}, folder=tmp_path)
+    first = await ask_moments(both, Contenders(model), progress, journal)
     asked = model.asked
-    with Journal("edits", {}, folder=tmp_path) as journal:
-        again = await ask_moments(both, Contenders(model), progress, journal)
+    journal = Journal("edits", {}, folder=tmp_path)
+    again = await ask_moments(both, Contenders(model), progress, journal)
     assert again == first
     assert model.asked == asked
 

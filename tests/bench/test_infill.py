@@ -87,8 +87,8 @@ def test_other_weights_are_asked_anew(options: InfillOptions, progress: Progress
 def test_an_early_end_leaves_whole_pairs(tmp_path: Path, progress: Progress, clock: Callable[[], float]) -> None:
     holes = [Hole(f"h{number}", REST_OF_LINE, "python", None, "", "", "x") for number in range(10)]
     contenders = (Contender("default"), BASELINE)
-    with Journal("infill", {}, folder=tmp_path) as journal:
-        outcomes = collect(holes, contenders, Scripted(), journal, progress, deadline=3.5, clock=clock)
+    journal = Journal("infill", {}, folder=tmp_path)
+    outcomes = collect(holes, contenders, Scripted(), journal, progress, deadline=3.5, clock=clock)
     assert [(outcome.hole.key, outcome.contender) for outcome in outcomes] == [
         (f"h{number}", name) for number in range(4) for name in ("default", LEFT_TO_RIGHT)
     ]

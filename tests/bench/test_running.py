@@ -47,34 +47,34 @@ class Record:
 
 
 def test_a_second_run_finds_the_records_of_the_first(tmp_path: Path) -> None:
-    with Journal("infill", {"weights": "a"}, folder=tmp_path) as first:
-        first.put("hole", Record("x"))
-    with Journal("infill", {"weights": "a"}, folder=tmp_path) as second:
-        assert (second.get("hole", Record), second.resumed) == (Record("x"), 1)
+    first = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    first.put("hole", Record("x"))
+    second = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    assert (second.get("hole", Record), second.resumed) == (Record("x"), 1)
 
 
 def test_other_weights_have_another_journal(tmp_path: Path) -> None:
-    with Journal("infill", {"weights": "a"}, folder=tmp_path) as first:
-        first.put("hole", Record("x"))
-    with Journal("infill", {"weights": "b"}, folder=tmp_path) as second:
-        assert second.get("hole", Record) is None
+    first = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    first.put("hole", Record("x"))
+    second = Journal("infill", {"weights": "b"}, folder=tmp_path)
+    assert second.get("hole", Record) is None
 
 
 def test_without_resume_a_run_starts_empty(tmp_path: Path) -> None:
-    with Journal("infill", {}, folder=tmp_path) as first:
-        first.put("hole", Record("x"))
-    with Journal("infill", {}, resume=False, folder=tmp_path) as second:
-        assert second.get("hole", Record) is None
+    first = Journal("infill", {}, folder=tmp_path)
+    first.put("hole", Record("x"))
+    second = Journal("infill", {}, resume=False, folder=tmp_path)
+    assert second.get("hole", Record) is None
 
 
 def test_a_line_cut_off_by_an_interruption_is_dropped(tmp_path: Path) -> None:
-    with Journal("infill", {}, folder=tmp_path) as first:
-        first.put("whole", Record("x"))
-        path = first.path
+    first = Journal("infill", {}, folder=tmp_path)
+    first.put("whole", Record("x"))
+    path = first.path
     with path.open("a") as file:
         file.write('{"key": "cut", "rec')
-    with Journal("infill", {}, folder=tmp_path) as second:
-        second.put("next", Record("y"))
-    with Journal("infill", {}, folder=tmp_path) as third:
-        found = [third.get(key, Record) for key in ("whole", "cut", "next")]
+    second = Journal("infill", {}, folder=tmp_path)
+    second.put("next", Record("y"))
+    third = Journal("infill", {}, folder=tmp_path)
+    found = [third.get(key, Record) for key in ("whole", "cut", "next")]
     assert found == [Record("x"), None, Record("y")]

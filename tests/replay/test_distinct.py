@@ -21,8 +21,7 @@ def test_a_suggestion_that_comes_again_while_typing_along_is_one(recorder: Recor
     recorder.offer(0, 2, "[1,1 -> 1,4]", "abcde")
     recorder.change(0, 3, [3, 3, "x"])
     found = distinct_offers(read_recording("r", recorder.entries).events)
-    assert [(each.before, each.after, each.offers, each.accepted) for each in found] == [("ab\n", "abcde\n", 2, False)]
-    assert found[0].visible_seconds == pytest.approx(0.4)
+    assert [(each.before, each.after, each.accepted) for each in found] == [("ab\n", "abcde\n", False)]
 
 
 def test_a_suggestion_that_was_typed_against_is_another_when_it_comes_later(recorder: Recorder) -> None:
@@ -43,7 +42,7 @@ def test_what_was_taken_is_known_whole_or_in_part(recorder: Recorder) -> None:
     recorder.reason(0, 3, "inlineSuggestion.accept")
     recorder.offer(0, 3, "[1,1 -> 1,1]", "z")
     found = distinct_offers(read_recording("r", recorder.entries).events)
-    assert [(each.offers, each.partly, each.accepted) for each in found] == [(2, True, True), (1, False, False)]
+    assert [(each.partly, each.accepted) for each in found] == [(True, True), (False, False)]
 
 
 def test_the_clicks_of_a_real_session_find_their_suggestions() -> None:

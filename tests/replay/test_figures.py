@@ -8,11 +8,12 @@ from tests.replay.made import opportunity, result, shown
 from tests.replay.scripted import Scripted, log_of, replayed, typed
 
 from calomel.engine import Work
-from calomel.replay.figures import aurc, auroc, brier, ece, makers, reliability
+from calomel.replay.figures import makers
 from calomel.replay.opportunity import LogResult, Opportunity
 from calomel.replay.summary import listings, summarize
 from calomel.report.result import CONVERTER
 from calomel.report.stats import Floats
+from calomel.selectivity.quality import aurc, auroc, brier, ece, reliability
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 
 

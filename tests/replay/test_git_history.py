@@ -11,7 +11,7 @@ from tests.replay.recordings import texts
 
 from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
 from calomel.replay.git import LeftOut, read_git
-from calomel.replay.hunks import hunks_between, ordered, strokes
+from calomel.replay.hunks import hunks_between, strokes
 
 WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
 FIXED = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
@@ -87,27 +87,6 @@ def test_commits_come_oldest_first_and_the_same_each_time(history: History) -> N
         "Commit 3",
     ]
     assert logs == list(read_git(history.folder, 3))
-
-
-def test_a_definition_comes_before_its_uses(history: History) -> None:
-    history.commit(files={"app.py": "import util\n\nprint(util.old(1))\n", "util.py": "def old(n):\n    return n\n"})
-    history.commit(
-        files={"app.py": "import util\n\nprint(util.fresh(1))\n", "util.py": "def fresh(n):\n    return n\n"}
-    )
-    opened = [event.document for event in history.log().events if isinstance(event, Opened)]
-    assert opened == ["util.py", "app.py"]
-
-
-def test_a_definition_further_down_comes_first() -> None:
-    before = "print(old(1))\n\n\n\ndef old(n):\n    return n\n"
-    hunks = ordered(hunks_between("a.py", before, before.replace("old", "fresh")))
-    assert [hunk.line for hunk in hunks] == [4, 0]
-
-
-def test_names_in_a_circle_are_edited_downwards() -> None:
-    before = "a = 1\n#\n#\n#\nb = 2\n"
-    hunks = ordered(hunks_between("a.py", before, "aa = bb\n#\n#\n#\nbb = aa\n"))
-    assert [hunk.line for hunk in hunks] == [0, 4]
 
 
 def test_tests_come_last(history: History) -> None:

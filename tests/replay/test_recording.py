@@ -76,7 +76,7 @@ def test_a_text_that_is_not_the_one_named_is_counted_and_not_trusted(recorder: R
     log = read_recording("r", recorder.entries)
     assert (log.checks.content_ids_right, log.checks.content_ids_wrong) == (1, 1)
     assert [problem.entry for problem in log.problems] == [entry]
-    assert "1 later entries" in log.problems[0].message
+    assert "later ones of src/a.ts" in log.problems[0].message
     assert texts(log.events)["src/a.ts"] == "xlet a = 1\n"
 
 
@@ -124,14 +124,12 @@ def test_an_offer_is_an_edit_of_the_text_on_the_screen(recorder: Recorder) -> No
     assert [offer.edits for offer in offers] == [(Edit(0, 2, "y ="),)]
     assert (offers[0].source, offers[0].request, offers[0].inline_edit) == ("tester", "1", False)
     assert offers[0].asked == pytest.approx(offers[0].time - 0.1)
-    assert log.metadata["requests canceled"] == "1"
 
 
 def test_an_answer_for_an_older_text_was_not_shown(recorder: Recorder) -> None:
     recorder.offer(0, 0, "[1,1 -> 1,1]", "y")
     log = read_recording("r", recorder.entries)
     assert not [event for event in log.events if isinstance(event, Offered)]
-    assert log.metadata["requests late"] == "1"
 
 
 def test_an_offer_outside_of_the_text_is_a_problem(recorder: Recorder) -> None:
@@ -159,8 +157,7 @@ def test_a_wrong_offset_puts_the_document_aside_until_its_text_is_known_again(re
     assert [problem.entry for problem in log.problems] == [wrong]
     message = log.problems[0].message
     assert "900-901" in message
-    assert "1 later entries" in message
-    assert "until entry 11" in message
+    assert "so are later ones of src/a.ts" in message
 
 
 def test_a_missing_change_is_seen_by_its_version(recorder: Recorder) -> None:
@@ -375,7 +372,7 @@ def test_a_real_session_with_a_wrong_offset_names_it(tmp_path: Path) -> None:
     whole = read_log(shared("recordings/vscode-session-a.recording.w.json"))
     log = read_log(path)
     assert [problem.entry for problem in log.problems] == [entry]
-    assert "later entries of" in log.problems[0].message
+    assert "later ones of" in log.problems[0].message
     assert [event for event in log.events if event.entry < entry] == [
         event for event in whole.events if event.entry < entry
     ]

@@ -49,7 +49,7 @@ def test_what_is_not_known_is_said_with_its_line() -> None:
 def test_everything_in_the_header_is_read() -> None:
     scenario = parse_scenario((FIXTURES / "rename.txtar").read_text())
     assert scenario.description == "A parameter was renamed; its use was not."
-    assert (scenario.places, scenario.fill_place) == ((Place(3, 12),), Place(2, 0))
+    assert scenario.places == (Place(3, 12),)
     assert scenario.history[1] == PastEdit("shop/cart.py", "x = 1", "x = 2")
     assert scenario.manual
 

@@ -233,11 +233,10 @@ def _published(folder: Path) -> tuple[str, dict[str, Any]] | None:
     try:
         rows = json.loads(file.read_text(encoding="utf-8"))
         keys = ("score", "deltaChrF", "showRate", "quietRate")
-        good = all(math.isfinite(row[key]) for row in rows.values() for key in keys)
+        if not all(math.isfinite(row[key]) for row in rows.values() for key in keys):
+            raise SuiteError(f"{file} has a figure that is not finite")
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise SuiteError(f"{file} has no published rows: {error!r}") from error
-    if not good:
-        raise SuiteError(f"{file} has a figure that is not finite")
     return file.stem.rsplit("-", 1)[-1], rows
 
 

@@ -145,8 +145,8 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
     opening = with_rival(options.model, options.device, options.threads, rival=options.baselines)
     async with opening as (completer, rival):
         contenders = Contenders(completer, rival, settings, HideAll() if options.samples else None)
-        with Journal("edits", depends_on, resume=options.resume) as journal:
-            return await ask_moments(moments, contenders, Progress(), journal), await completer.info()
+        journal = Journal("edits", depends_on, resume=options.resume)
+        return await ask_moments(moments, contenders, Progress(), journal), await completer.info()
 
 
 # Seconds between two changes: a person who knows what to do.

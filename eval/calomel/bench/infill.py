@@ -148,13 +148,12 @@ def measure_infill(
     load = LoadWatch()
     deadline = time.monotonic() + QUICK_SECONDS if options.quick else None
     depends_on = {**asdict(options), "resume": None, "weights": weights}
-    with Journal("infill", depends_on, resume=options.resume) as journal:
-        outcomes = collect(holes, contenders, ask, journal, progress, deadline=deadline)
-        resumed = journal.resumed
+    journal = Journal("infill", depends_on, resume=options.resume)
+    outcomes = collect(holes, contenders, ask, journal, progress, deadline=deadline)
     flat: dict[str, Value] = {
         "quick": options.quick,
         **load.keys(),
-        "resumed_records": resumed,
+        "resumed_records": journal.resumed,
         "weights": weights,
         "quantize": options.quantize,
         "seed": options.seed,

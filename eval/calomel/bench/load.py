@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import ipaddress
 import os
-import random
 import re
 import secrets
 import subprocess
@@ -22,12 +21,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 
+from calomel.bench.holes import CHARACTERS_PER_TOKEN, Cell, cell_holes
 from calomel.report.heldout import HeldoutFile, read_heldout
 from calomel.report.result import Report, Value, figures_table, rounded
 from calomel.report.running import Progress, load_before
@@ -54,17 +54,12 @@ _SETTLE_SECONDS: Final = 3.0
 # What one more client asks while the others load the server, and how long it waits in between.
 _PERSON: Final = {"model": "m", "prompt": "def add(a, b):\n    return ", "suffix": "\n", "max_tokens": 16}
 _PERSON_SECONDS: Final = 0.5
-_HEALTH_SECONDS: Final = 0.1
-# One client sends megabytes, to be masked or to be merged: what takes a server longest.
-_HUGE_SECONDS: Final = 5.0
 # A refused client of the bench comes back sooner than it is told to: the server must stand that.
 _PAUSE_SECONDS: Final = 0.1
 _PATH: Final = "/v1/fim/completions"
-_APPLY_PATH: Final = "/v1/apply/completions"
 _LATER: Final = frozenset({429, 503})
 _OK: Final = 200
 _RUNNING: Final = re.compile(r"^calomel_requests_running (\S+)$", re.MULTILINE)
-_CHARACTERS_PER_TOKEN: Final = 3
 _READY_SECONDS, _END_SECONDS = 120.0, 30.0
 _TAIL: Final = 2000
 
@@ -75,10 +70,7 @@ NOTES: Final = (
         f" one request in {_LEAVES} is left within {_LEAVES_WITHIN} seconds. Throughput is answers a second; times are"
         " from the first byte sent to the last one received."
     ),
-    (
-        "`throughput_ratio`: all clients over one. `fairness`: the 95th percentile of the client that waited longest,"
-        " over the median client's."
-    ),
+    "`throughput_ratio`: all clients over one.",
     (
         f"`errors`: requests that were neither answered within {_PATIENCE:.0f} seconds nor told to come back later, in"
         " all phases. `rejected`: those that were told to (429 or 503 with Retry-After) while the clients were as many"
@@ -86,8 +78,7 @@ NOTES: Final = (
     ),
     (
         "`person_…_ms`: answers of at most 16 tokens to one more client, from an address of its own, which asks"
-        f" {_PERSON_SECONDS} seconds after each. `health_…_ms`: `/health`, asked {_HEALTH_SECONDS} seconds after each"
-        f" answer. Every {_HUGE_SECONDS:.0f} seconds megabytes come in, to be masked or to be merged."
+        f" {_PERSON_SECONDS} seconds after each."
     ),
     (
         "`memory_…_mib`: resident memory before the first request, at most, and at the end. `files_left` and"
@@ -222,13 +213,6 @@ class Crowd:
         """A percentile over all answers."""
         return percentile([asked.seconds * 1e3 for asked in self.answered], percent)
 
-    def fairness(self) -> float | None:
-        """The 95th percentile of the client that waited longest, over the median client's."""
-        waits = [percentile([a.seconds for a in client if a.answered], 95) for client in self.clients]
-        known = [wait for wait in waits if wait is not None]
-        median = percentile(known, 50)
-        return max(known) / median if median else None
-
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -248,8 +232,6 @@ class Seen:
     together: Crowd = field(default_factory=Crowd)
     crowded: Crowd = field(default_factory=Crowd)
     waits: list[float] = field(default_factory=list)
-    healths: list[float] = field(default_factory=list)
-    huge: Crowd = field(default_factory=lambda: Crowd([[]]))
     samples: list[Sample] = field(default_factory=list)
     after: Sample = field(default_factory=Sample)
     places_left: int | None = None
@@ -286,12 +268,9 @@ def flat_figures(seen: Seen) -> dict[str, Value]:
         "p95_alone_ms": alone.milliseconds(95),
         "p50_ms": together.milliseconds(50),
         "p95_ms": together.milliseconds(95),
-        "fairness": together.fairness(),
         "person_p50_ms": percentile(seen.waits, 50),
         "person_p95_ms": percentile(seen.waits, 95),
         "person_most_ms": max(seen.waits, default=None),
-        "health_p95_ms": percentile(seen.healths, 95),
-        "health_most_ms": max(seen.healths, default=None),
         "cached_share": sum(asked.cached for asked in answered) / prompt if prompt else None,
         "context_tokens": prompt / len(answered) if answered else None,
         "memory_start_mib": seen.before.memory,
@@ -302,7 +281,7 @@ def flat_figures(seen: Seen) -> dict[str, Value]:
         "seconds": rounded(together.seconds),
         "requests": len(alone.asked) + len(together.asked) + together.left,
         "left": together.left,
-        "errors": sum(crowd.errors for crowd in (alone, together, crowded, seen.huge)),
+        "errors": sum(crowd.errors for crowd in (alone, together, crowded)),
         "rejected": alone.rejected + together.rejected,
         "crowded_clients": len(crowded.clients),
         "crowded_answered": len(crowded.answered),
@@ -317,20 +296,10 @@ def flat_figures(seen: Seen) -> dict[str, Value]:
 
 def make_places(number: int, context: int, files: Sequence[HeldoutFile], *, seed: int) -> tuple[Place, ...]:
     """So many different places with about `context` tokens around each, most of them before the cursor."""
-    rng = random.Random(seed)  # noqa: S311 - seeded, not secret
-    before, behind = (int(context * _CHARACTERS_PER_TOKEN * share) for share in (0.7, 0.2))
-    found = []
-    for _ in range(number):
-        file = rng.choice(files)
-        text, relatives = file.text, [other for other in files if other.language == file.language]
-        cursor = rng.randrange(len(text) // 4, len(text) // 2 + 1)
-        typed = text[cursor : cursor + ANSWER_TOKENS * _CHARACTERS_PER_TOKEN]
-        prefix = text[:cursor]
-        while len(prefix) < before:
-            prefix = f"{rng.choice(relatives).text}\n{prefix}"
-        rest = text[cursor + len(typed) :]
-        found.append(Place(prefix[prefix.find("\n", len(prefix) - before) + 1 :], rest[:behind], typed))
-    return tuple(found)
+    cell = Cell(int(0.7 * context), ANSWER_TOKENS)
+    holes = cell_holes(cell, files, lambda text: len(text) // CHARACTERS_PER_TOKEN, seed=seed)
+    behind = int(0.2 * context * CHARACTERS_PER_TOKEN)
+    return tuple(Place(hole.prefix, hole.suffix[:behind], hole.answer) for hole in islice(holes, number))
 
 
 async def _measure(options: LoadOptions, server: Served, places: Sequence[Place], progress: Progress) -> Seen:
@@ -345,13 +314,8 @@ async def _measure(options: LoadOptions, server: Served, places: Sequence[Place]
     progress.say(f"{len(places)} clients for {minutes * 60:.0f} seconds")
     number = len(places)
     beside = [
-        asyncio.create_task(work)
-        for work in (
-            _watch(server.pid, seen.samples),
-            _person(server, number, seen.waits),
-            _health(server, seen.healths),
-            _huge(server, number + 1, seen.huge.clients[0]),
-        )
+        asyncio.create_task(_watch(server.pid, seen.samples)),
+        asyncio.create_task(_person(server, number, seen.waits)),
     ]
     seen.together = await crowd(server, places, minutes * 60, leaves=_LEAVES)
     for task in beside:
@@ -402,11 +366,11 @@ async def crowd(
     return found
 
 
-async def ask(client: httpx.AsyncClient, body: dict[str, Any], path: str = _PATH) -> Asked:
+async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Asked:
     """One request; raises nothing."""
     began = time.perf_counter()
     try:
-        reply = await client.post(path, json=body)
+        reply = await client.post(_PATH, json=body)
     except httpx.HTTPError:
         return Asked(began, time.perf_counter() - began, 0)
     seconds = time.perf_counter() - began
@@ -426,28 +390,6 @@ async def _person(server: Served, number: int, waits: list[float]) -> None:
             if asked.answered:
                 waits.append(asked.seconds * 1e3)
             await asyncio.sleep(_PERSON_SECONDS)
-
-
-async def _health(server: Served, waits: list[float]) -> None:
-    async with server.client() as client:
-        while True:
-            began = time.perf_counter()
-            await client.get("/health")
-            waits.append((time.perf_counter() - began) * 1e3)
-            await asyncio.sleep(_HEALTH_SECONDS)
-
-
-async def _huge(server: Served, number: int, asked: list[Asked]) -> None:
-    """What takes a server longest: much to mask, and much to merge."""
-    text = "<|original_code|>\n" + "[1, 2, {'a': 3}],\n" * 45_000 + "<|/original_code|>\n"
-    text += "<|update_snippet|>\n# ... existing code ...\nx = 1\n<|/update_snippet|>"
-    merged = {"model": "m", "messages": [{"role": "user", "content": text}]}
-    async with server.client(number) as client:
-        while True:
-            asked.append(await ask(client, {"model": "m", "prompt": "xoxb-" * 800_000}))
-            await asyncio.sleep(_HUGE_SECONDS)
-            asked.append(await ask(client, merged, _APPLY_PATH))
-            await asyncio.sleep(_HUGE_SECONDS)
 
 
 async def _watch(pid: int, samples: list[Sample]) -> None:

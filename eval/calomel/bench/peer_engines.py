@@ -49,7 +49,9 @@ class Peer(ABC):
         What it remembers of the prompt before is used for what both begin with. The last token of the prompt is always
         read anew: its logits are the first that are needed.
         """
-        kept = min(common_beginning(self._seen, prompt), len(prompt) - 1)
+        from calomel.engine.cache import common_beginning  # imports torch, which came with the model
+
+        kept = min(common_beginning(tuple(self._seen), tuple(prompt)), len(prompt) - 1)
         self.keep(kept)
         fresh = list(prompt[kept:])
         self.read = len(fresh)
@@ -76,20 +78,6 @@ class Peer(ABC):
     @abstractmethod
     def close(self) -> None:
         """Give its memory back."""
-
-
-def common_beginning(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens both begin with, found by halves: slices are compared much faster than tokens in a loop."""
-    least, most = 0, min(len(one), len(other))
-    if list(one[:most]) == list(other[:most]):
-        return most
-    while most - least > 1:
-        middle = (least + most) // 2
-        if list(one[least:middle]) == list(other[least:middle]):
-            least = middle
-        else:
-            most = middle
-    return least
 
 
 # Rows that are added at a time when there is no room left.

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Final, Protocol
@@ -25,9 +25,9 @@ from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.replay.events import common
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
-from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval, value_of
+from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval
 from calomel.report.running import LoadWatch, Progress
-from calomel.report.stats import Interval, percentile, ratio_of_ratios, ratio_of_sums, wilson
+from calomel.report.stats import percentile, ratio_of_ratios, ratio_of_sums, wilson
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.filler import own_renderer
 from calomel.suggest.stop import cut_at_stop
@@ -187,9 +187,9 @@ class Theirs:
         return Answer(cut_at_stop(tokenizer.decode(ids), LINE_END)[0], len(prompt), self._peer.read)
 
 
-@dataclass(slots=True)
-class Case:
-    """One moment, by contender.
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One answer of a contender.
 
     Attributes:
         milliseconds: from the question to the answer.
@@ -200,12 +200,16 @@ class Case:
         read: how many of them were read anew.
     """
 
-    milliseconds: dict[str, float] = field(default_factory=dict)
-    processor: dict[str, float] = field(default_factory=dict)
-    characters: dict[str, int] = field(default_factory=dict)
-    exact: dict[str, bool] = field(default_factory=dict)
-    prompt: dict[str, int] = field(default_factory=dict)
-    read: dict[str, int] = field(default_factory=dict)
+    milliseconds: float
+    processor: float
+    characters: int
+    exact: bool
+    prompt: int
+    read: int
+
+
+# The answers to one moment, by contender.
+Case = dict[str, Measured]
 
 
 def run_peers(options: PeersOptions) -> Report:
@@ -229,7 +233,8 @@ def run_peers(options: PeersOptions) -> Report:
 
         def trial(peer: Peer) -> float:
             """Milliseconds of an answer, warm."""
-            return fmean(_times(measure(moments[:TRIALS], [Theirs(model, peer)], context, None), peer.name))
+            cases = measure(moments[:TRIALS], [Theirs(model, peer)], context, None)
+            return fmean(_values(cases, peer.name, "milliseconds"))
 
         threads = options.threads or tuple(sorted({1, os.cpu_count() or 1}))
         offer = Offer(model.folder, context, threads, options.quick)
@@ -247,7 +252,7 @@ def run_peers(options: PeersOptions) -> Report:
     return Report(
         "bench peers quick" if options.quick else "bench peers",
         flat,
-        (table(cases, names), ratio_table(flat, names)),
+        (table(flat, names), ratio_table(flat, names)),
         (*(f"{peer.name}: {peer.settings}." for peer in peers), *NOTES, *(f"Left out: {why}." for why in missing)),
     )
 
@@ -325,14 +330,17 @@ def measure(
     for turn, moment in enumerate(moments):
         case, truth = Case(), moment.hole.answer
         for contender in in_turns(contenders, turn):
-            name = contender.name
             contender.fill(moment.earlier, context)
             began, busy = clock(), processor()
             answer = contender.fill(moment, context)
-            case.milliseconds[name], case.processor[name] = (clock() - began) * 1e3, (processor() - busy) * 1e3
-            case.characters[name] = common(answer.text, truth)
-            case.exact[name] = answer.text.rstrip() == truth.rstrip()
-            case.prompt[name], case.read[name] = answer.prompt, answer.read
+            case[contender.name] = Measured(
+                (clock() - began) * 1e3,
+                (processor() - busy) * 1e3,
+                common(answer.text, truth),
+                answer.text.rstrip() == truth.rstrip(),
+                answer.prompt,
+                answer.read,
+            )
         cases.append(case)
         if progress is not None:
             progress.step()
@@ -347,54 +355,50 @@ def flat_keys(cases: Sequence[Case], names: Sequence[str]) -> dict[str, Value]:
     """
     flat: dict[str, Value] = {"n": len(cases)}
     for name in names:
-        put_interval(flat, f"ms_per_character_{name}", _per_character(cases, name))
-        put_interval(flat, f"processor_ms_per_character_{name}", _per_character(cases, name, processor=True))
-        put_interval(flat, f"exact_match_{name}", wilson(sum(case.exact[name] for case in cases), len(cases)))
-        times = _times(cases, name)
-        flat[f"p50_ms_{name}"], flat[f"p95_ms_{name}"] = percentile(times, 50), percentile(times, 95)
-        flat[f"accepted_characters_{name}"] = sum(case.characters[name] for case in cases)
-        flat[f"prompt_tokens_{name}"] = _mean([case.prompt[name] for case in cases])
-        flat[f"read_tokens_{name}"] = _mean([case.read[name] for case in cases])
+        put_interval(flat, f"ms_per_character_{name}", ratio_of_sums(*_sides(cases, name)))
+        put_interval(flat, f"processor_ms_per_character_{name}", ratio_of_sums(*_sides(cases, name, "processor")))
+        put_interval(flat, f"exact_match_{name}", wilson(sum(case[name].exact for case in cases), len(cases)))
+        for rank in (50, 95):
+            flat[f"p{rank}_ms_{name}"] = percentile(_values(cases, name, "milliseconds"), rank)
+        flat[f"accepted_characters_{name}"] = int(sum(_values(cases, name, "characters")))
+        for figure in ("prompt", "read"):
+            flat[f"{figure}_tokens_{name}"] = fmean(_values(cases, name, figure)) if cases else None
     pairs = [("", names[0], other) for other in names[1:]]
     pairs += [("alone_", ALONE, other) for other in names[2:] if ALONE in names]
     for tag, ours, other in pairs:
-        put_interval(flat, f"{tag}vs_{other}", ratio_of_ratios(_sides(cases, ours), _sides(cases, other)))
-        busy = (_sides(cases, each, processor=True) for each in (ours, other))
-        put_interval(flat, f"{tag}processor_vs_{other}", ratio_of_ratios(*busy))
-        put_interval(flat, f"{tag}time_vs_{other}", ratio_of_sums(_times(cases, ours), _times(cases, other)))
+        for key, times in ((f"{tag}vs_{other}", "milliseconds"), (f"{tag}processor_vs_{other}", "processor")):
+            put_interval(flat, key, ratio_of_ratios(*(_sides(cases, each, times) for each in (ours, other))))
+        both = (_values(cases, each, "milliseconds") for each in (ours, other))
+        put_interval(flat, f"{tag}time_vs_{other}", ratio_of_sums(*both))
     twin, model = "llamacpp", "transformers"
     if {twin, model} <= set(names):
-        most = max(sum(case.characters[name] for case in cases) for name in (twin, model))
-        for kind, processor in (("", False), ("processor_", True)):
-            mine, theirs = flat[f"{kind}ms_per_character_ours"], sum(_sides(cases, twin, processor=processor)[0])
+        most = max(sum(_values(cases, name, "characters")) for name in (twin, model))
+        for kind, times in (("", "milliseconds"), ("processor_", "processor")):
+            mine, theirs = flat[f"{kind}ms_per_character_ours"], sum(_values(cases, twin, times))
             known = isinstance(mine, float) and most and theirs
             flat[f"{kind}vs_{twin}_as_right_as_{model}"] = float(str(mine)) * most / theirs if known else None
     return flat
 
 
-def table(cases: Sequence[Case], names: Sequence[str]) -> Table:
+def table(flat: Flat, names: Sequence[str]) -> Table:
     """A row for each contender."""
-    rows = []
-    for name in names:
-        times = _times(cases, name)
-        rows.append(
-            (
-                name.replace("_", " "),
-                number_cell(percentile(times, 50), 1),
-                number_cell(percentile(times, 95), 1),
-                number_cell(_mean([case.prompt[name] for case in cases]), 0),
-                number_cell(_mean([case.read[name] for case in cases]), 1),
-                str(sum(case.characters[name] for case in cases)),
-                number_cell(value_of(_per_character(cases, name)), 1),
-                number_cell(value_of(_per_character(cases, name, processor=True)), 1),
-                f"{sum(case.exact[name] for case in cases)} of {len(cases)}",
-            )
+    figures = (
+        ("p50_ms", 1), ("p95_ms", 1), ("prompt_tokens", 0), ("read_tokens", 1), ("accepted_characters", 0),
+        ("ms_per_character", 1), ("processor_ms_per_character", 1),
+    )  # fmt: skip
+    rows = [
+        (
+            name.replace("_", " "),
+            *(number_cell(flat[f"{figure}_{name}"], digits) for figure, digits in figures),
+            f"{round((flat[f'exact_match_{name}'] or 0) * flat['n'])} of {flat['n']}",
         )
+        for name in names
+    ]
     columns = (
         "engine", "p50 ms", "p95 ms", "prompt tokens", "read anew", "accepted characters", "ms per accepted character",
         "processor ms per character", "exact",
     )  # fmt: skip
-    return Table("The same weights, the same holes", columns, tuple(rows))
+    return Table("The same weights, the same holes", columns, rows)
 
 
 def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
@@ -415,20 +419,10 @@ def ratio_table(flat: Flat, names: Sequence[str]) -> Table:
     return Table("Ours over theirs", columns, tuple(rows))
 
 
-def _times(cases: Sequence[Case], name: str) -> list[float]:
-    """Milliseconds of one contender."""
-    return [case.milliseconds[name] for case in cases]
+def _values(cases: Sequence[Case], name: str, figure: str) -> list[float]:
+    return [float(getattr(case[name], figure)) for case in cases]
 
 
-def _sides(cases: Sequence[Case], name: str, *, processor: bool = False) -> tuple[list[float], list[float]]:
+def _sides(cases: Sequence[Case], name: str, times: str = "milliseconds") -> tuple[list[float], list[float]]:
     """Milliseconds and accepted characters."""
-    times = [case.processor[name] for case in cases] if processor else _times(cases, name)
-    return times, [float(case.characters[name]) for case in cases]
-
-
-def _per_character(cases: Sequence[Case], name: str, *, processor: bool = False) -> Interval | None:
-    return ratio_of_sums(*_sides(cases, name, processor=processor))
-
-
-def _mean(values: Sequence[int]) -> float | None:
-    return sum(values) / len(values) if values else None
+    return _values(cases, name, times), _values(cases, name, "characters")

@@ -19,7 +19,7 @@ from calomel.bench.holes import make_holes
 from calomel.bench.model import OpenModel, open_model
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
-from calomel.report.stats import Floats
+from calomel.selectivity.fit import solve
 from calomel.suggest.fill import FillRequest
 from calomel.suggest.recall import recall
 from calomel.suggest.recall_worth import (
@@ -115,21 +115,10 @@ def logistic(
         raise BenchDataError(
             f"{count} of {len(right)} {what} are right; it takes {FEWEST} right and {FEWEST} wrong ones: more holes"
         )
-    from scipy.optimize import minimize
-
-    x, y = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
-    penalty = np.asarray([0.0 if name == "bias" else 1.0 for name in names])
-
-    def loss(weights: Floats) -> float:
-        """Summed log-loss and half the squared weights."""
-        sums = x @ weights
-        return float(np.sum(np.logaddexp(0, sums) - y * sums) + penalty @ weights**2 / 2)
-
-    def slope(weights: Floats) -> Floats:
-        return np.asarray(x.T @ (1 / (1 + np.exp(-np.clip(x @ weights, -500, 500))) - y) + penalty * weights)
-
-    solved = minimize(loss, np.zeros(len(names)), jac=slope, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
-    return dict(zip(names, map(float, solved.x), strict=True))
+    inputs, truth = np.asarray([[row[name] for name in names] for row in rows]), np.asarray(right, dtype=np.float64)
+    penalty = np.asarray([1e-6 if name == "bias" else 1.0 for name in names])
+    solved = solve(inputs, truth, penalty, np.zeros(len(rows)))
+    return dict(zip(names, map(float, solved), strict=True))
 
 
 def _sample(model: OpenModel, hole: Hole) -> RecallSample:

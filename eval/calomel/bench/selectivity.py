@@ -83,21 +83,17 @@ class SelectivityFigures:
         picks = self._picks
         resampling = Resampling([pick.cluster for pick in picks], self._seed)
         everything = [float(pick.everything.accepted) for pick in picks]
-        shown = [float(pick.is_shown(threshold)) for pick in picks]
-        taken = [
-            float(pick.is_shown(threshold) and pick.passing is not None and pick.passing.accepted) for pick in picks
-        ]
-        saved = [
-            float(pick.passing.saved_characters) if each and pick.passing is not None else 0.0
-            for pick, each in zip(picks, taken, strict=True)
-        ]
-        all_saved = [float(pick.everything.saved_characters if pick.everything.accepted else 0) for pick in picks]
+        all_saved = [float(pick.everything.accepted * pick.everything.saved_characters) for pick in picks]
+        shown = [pick.passing if pick.probability >= threshold else None for pick in picks]
+        there = [float(each is not None) for each in shown]
+        taken = [float(each is not None and each.accepted) for each in shown]
+        saved = [float(each.accepted * each.saved_characters) if each is not None else 0.0 for each in shown]
         return Threshold(
             threshold,
-            int(sum(shown)),
-            resampling.ratio([1 - each for each in shown], [1.0] * len(picks)),
+            int(sum(there)),
+            resampling.ratio([1 - each for each in there], [1.0] * len(picks)),
             resampling.ratio([every - each for every, each in zip(everything, taken, strict=True)], everything),
-            resampling.share(taken, shown),
+            resampling.share(taken, there),
             resampling.ratio(saved, all_saved),
         )
 
@@ -154,15 +150,13 @@ class _Pick:
     probability: float
     cluster: tuple[str, int]
 
-    def is_shown(self, threshold: float) -> bool:
-        return self.passing is not None and self.probability >= threshold
-
 
 def _log(sample: Sample) -> str:
     """A question is named by its log, the log's entry and the kind."""
     return sample.question.rpartition(":")[0].rpartition(":")[0]
 
 
+_FIGURES: Final = ("fewer", "lost", "acceptance", "characters")
 STEPS: Final = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 NOTES: Final = (
     "A sample is a candidate that was judged while a log was played and nothing was shown.",
@@ -225,15 +219,9 @@ def _tables(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat
 
 def _ranking(title: str, name: str, figures: SelectivityFigures, flat: dict[str, Value]) -> Table:
     rows: list[tuple[str, ...]] = []
-    raw = Calibrator()
-    for label, kind, judge in (
-        ("all", None, None),
-        ("fill", "fill", None),
-        ("edit", "edit", None),
-        ("all, raw", None, raw),
-        ("fill, raw", "fill", raw),
-        ("edit, raw", "edit", raw),
-    ):
+    kinds = (("all", None), ("fill", "fill"), ("edit", "edit"))
+    raw = [(f"{label}, raw", kind, Calibrator()) for label, kind in kinds]
+    for label, kind, judge in (*((label, kind, None) for label, kind in kinds), *raw):
         found = figures.ranking(kind, judge)
         for figure, interval in found.items():
             put_interval(flat, f"{name}.{label.replace(', ', '_')}.{figure}", interval)
@@ -250,18 +238,10 @@ def _thresholds(name: str, figures: SelectivityFigures, calibrator: Calibrator, 
         key = f"{name}.at_{label}"
         flat[f"{key}.threshold"] = value
         flat[f"{key}.shown"] = found.shown
-        for figure in ("fewer", "lost", "acceptance", "characters"):
+        for figure in _FIGURES:
             put_interval(flat, f"{key}.{figure}", getattr(found, figure))
-        rows.append(
-            (
-                label if label.startswith("0") else f"{label} ({value:.3f})",
-                str(found.shown),
-                percent_cell(found.fewer),
-                percent_cell(found.lost),
-                percent_cell(found.acceptance),
-                percent_cell(found.characters),
-            )
-        )
+        told = label if label.startswith("0") else f"{label} ({value:.3f})"
+        rows.append((told, str(found.shown), *(percent_cell(getattr(found, figure)) for figure in _FIGURES)))
     columns = ("threshold", "shown", "fewer", "lost", "accepted of shown", "characters kept")
     return Table(f"{name}: thresholds against everything", columns, tuple(rows))
 

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
 from calomel.suggest.suggestion import TextEdit
+from calomel.workspace.languages import grammar_of
 
 # By hand, by taking a suggestion, or otherwise: pasted, undone, formatted, written by a tool.
 Cause: TypeAlias = Literal["typed", "accept", "other"]
@@ -27,94 +28,80 @@ Edit = TextEdit
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
-    """A document is there, with this text. A second one for the same document sets its whole text anew.
+class Happened:
+    """What all events have.
 
     Attributes:
         entry: of the log, from 0.
         time: seconds from the start of the log.
-        document: its path, as prompts name it.
-        language_id: as editors call the language.
-        text: whole.
+        document: its path, as prompts name it; but for `Opened` an open one.
     """
 
     entry: int
     time: float
     document: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened(Happened):
+    """A document is there, with this text. A second one for the same document sets its whole text anew.
+
+    Attributes:
+        language_id: as editors call the language.
+        text: whole.
+    """
+
     language_id: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Happened):
     """The text of a document changed, all edits at once.
 
     Attributes:
-        entry: of the log, from 0.
-        time: seconds from the start of the log.
-        document: an open one.
         edits: sorted, not overlapping, in offsets of the text before; never empty.
         cause: how it came about, as far as the log tells.
     """
 
-    entry: int
-    time: float
-    document: str
     edits: tuple[Edit, ...]
     cause: Cause = "typed"
 
 
 @dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(Happened):
     """The cursor moved to `offset`; `anchor` is the other end of the selection, the same when nothing is selected.
 
     Only the first of several cursors; `cursors` says how many there were.
     """
 
-    entry: int
-    time: float
-    document: str
     anchor: int
     offset: int
     cursors: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Focused:
+class Focused(Happened):
     """The person looks at this document."""
 
-    entry: int
-    time: float
-    document: str
-
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Happened):
     """The document is gone; an `Opened` may bring it back."""
 
-    entry: int
-    time: float
-    document: str
-
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class Offered(Happened):
     """The assistant that was recorded had this on the screen.
 
     Attributes:
-        entry: of the log, from 0.
-        time: at which it was there; `asked` is when the editor asked for it.
-        document: an open one.
         edits: in offsets of the text at `time`.
         source: names the assistant.
         request: the same for all that came in one answer.
         inline_edit: a next edit, not ghost text at the cursor.
-        asked: seconds from the start of the log.
+        asked: seconds from the start of the log at which the editor asked for it; `time` is when it was there.
     """
 
-    entry: int
-    time: float
-    document: str
     edits: tuple[Edit, ...]
     source: str
     request: str
@@ -123,32 +110,23 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Happened):
     """The recorded person took a suggestion. The `Changed` with cause `accept` that it caused follows at once."""
 
-    entry: int
-    time: float
-    document: str
     edits: tuple[Edit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Happened):
     """A scenario asks here: which edit comes next?
 
     Attributes:
-        entry: of the log, from 0.
-        time: seconds from the start of the log.
-        document: an open one.
         alternatives: texts of the whole document, each of them right. None among them: silence is right.
         offset: where the cursor stands for this question; None: where it is.
         manual: the person asked by a key, so that no rule of politeness holds.
         name: tells questions of one log apart.
     """
 
-    entry: int
-    time: float
-    document: str
     alternatives: tuple[str | None, ...]
     offset: int | None = None
     manual: bool = False
@@ -237,50 +215,27 @@ def apply_edits(text: str, edits: Sequence[Edit]) -> str:
     return "".join(pieces)
 
 
-PLAIN: Final = "plaintext"
+# Of files without a grammar, where the language is not named as their ends are;
 # https://code.visualstudio.com/docs/languages/identifiers
 _BY_SUFFIX: Final = {
-    **dict.fromkeys((".py", ".pyi", ".pyw"), "python"),
-    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
-    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
-    ".jsx": "javascriptreact",
-    ".tsx": "typescriptreact",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-    ".kt": "kotlin",
-    ".swift": "swift",
-    ".scala": "scala",
-    **dict.fromkeys((".c", ".h"), "c"),
-    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx"), "cpp"),
-    ".cs": "csharp",
-    **dict.fromkeys((".rb", ".rake"), "ruby"),
-    ".php": "php",
-    ".lua": "lua",
-    **dict.fromkeys((".sh", ".bash", ".zsh"), "shellscript"),
-    ".json": "json",
-    **dict.fromkeys((".yml", ".yaml"), "yaml"),
-    ".toml": "toml",
-    **dict.fromkeys((".html", ".htm"), "html"),
-    ".svelte": "svelte",
-    ".vue": "vue",
-    ".css": "css",
-    ".scss": "scss",
-    ".sql": "sql",
-    ".tf": "terraform",
-    ".md": "markdown",
-    ".xml": "xml",
-    ".txt": PLAIN,
-}
-_BY_NAME: Final = {"dockerfile": "dockerfile", "makefile": "makefile"}
+    ".kt": "kotlin", ".md": "markdown", ".tf": "terraform", ".yml": "yaml", ".zsh": "shellscript",
+    **{f".{name}": name for name in ("lua", "php", "scala", "scss", "sql", "svelte", "swift", "toml", "vue", "xml")},
+    ".yaml": "yaml",
+}  # fmt: skip
+_BY_NAME: Final = frozenset({"dockerfile", "makefile"})
 
 
 def language_of(path: str) -> str:
     """The language id for a path with forward slashes; `plaintext` when nothing is known."""
-    name = PurePosixPath(path)
-    return _BY_NAME.get(name.name.lower()) or _BY_SUFFIX.get(name.suffix.lower(), PLAIN)
+    name, suffix = PurePosixPath(path).name.lower(), PurePosixPath(path).suffix.lower()
+    grammar = grammar_of(None, path)
+    if name in _BY_NAME or grammar is None:
+        return name if name in _BY_NAME else _BY_SUFFIX.get(suffix, "plaintext")
+    return grammar.ids[0]
 
 
 def suffix_of(language_id: str) -> str:
     """A suffix of files in this language, `.txt` when none is known."""
-    return next((suffix for suffix, language in _BY_SUFFIX.items() if language == language_id), ".txt")
+    grammar = grammar_of(language_id)
+    others = (suffix for suffix, language in _BY_SUFFIX.items() if language == language_id)
+    return next(others, ".txt") if grammar is None else grammar.suffixes[0]

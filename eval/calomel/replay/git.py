@@ -25,11 +25,10 @@ from calomel.replay.events import (
     Opened,
     Problem,
     ReplayLog,
-    Selected,
     apply_edits,
     language_of,
 )
-from calomel.replay.hunks import FILE_SECONDS, HUNK_SECONDS, Hunk, hunks_between, ordered, strokes
+from calomel.replay.hunks import FILE_SECONDS, HUNK_SECONDS, Hunk, hunks_between, ordered, played, strokes
 from calomel.workspace.privacy import content_refusal, generated_by_name
 
 _PLAIN_FILE: Final = "100"
@@ -207,7 +206,7 @@ def read_commit(repository: Repository, commit: Commit, name: str = "git") -> Re
             problems.append(Problem(entry, f"{change.path} is left out: {found}."))
         else:
             texts.append(found)
-    hunks = ordered([hunk for text in texts for hunk in hunks_between(text.path, text.before, text.after)])
+    hunks = ordered(hunk for text in texts for hunk in hunks_between(text.path, text.before, text.after))
     lines = sum(len(hunk.old) + len(hunk.new) for hunk in hunks)
     if lines > MAX_LINES:
         return LeftOut(commit, f"huge: {lines} lines")
@@ -278,16 +277,11 @@ def _events(commit: Commit, texts: list[_Text], hunks: list[Hunk]) -> tuple[list
         time += HUNK_SECONDS
         start = hunk.start + sum(longer for line, longer in made[path] if line < hunk.line)
         seed = f"{commit.name}:{path}:{hunk.line}"
-        for number, stroke in enumerate(strokes(hunk, start, seed)):
-            if number == 0:
-                events.append(Selected(entry, time, path, stroke.edit.start, stroke.edit.start))
-            time += stroke.seconds
-            events.append(Changed(entry, round(time, 3), path, (stroke.edit,), "typed"))
-            now[path] = apply_edits(now[path], (stroke.edit,))
-        time = round(time, 3)
+        for event in played(strokes(hunk, start, seed), entry, time, path):
+            events.append(event)
+            time = event.time
+            if isinstance(event, Changed):
+                now[path] = apply_edits(now[path], event.edits)
         longer = sum(map(len, hunk.new)) - sum(map(len, hunk.old))
         made[path].append((hunk.line, longer))
     return events, all(now[text.path] == text.after for text in texts)
-
-
-__all__ = ["LeftOut", "LogError", "read_commit", "read_git"]

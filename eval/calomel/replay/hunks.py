@@ -1,39 +1,25 @@
 """How somebody may have made the hunks of a change: in which order, line by line, and with pauses where people pause.
 
-The order inside a commit is not known, and from top to bottom is wrong for most renames and new parameters. A hunk that
-defines a name comes before those that use it; beside that, files stay together, files with tests come last, and a file
-is edited downwards. Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often
-than within one. That people pause there is the idea of the Zed editor's examples; the numbers are ours.
+The order inside a commit is not known: files stay together, files with tests come last, and a file is edited downwards.
+Times are made up: a fast typist's keys, and a pause behind a comma, a bracket or a word more often than within one.
+That people pause there is the idea of the Zed editor's examples; the numbers are ours.
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
-from calomel.replay.events import Edit, shared_ends
+from calomel.replay.events import Changed, Edit, Selected, shared_ends
 from calomel.suggest.diff import split_lines
 
-_WORD: Final = re.compile(r"[^\W\d]\w+")
-# A word of most languages that the name of something new follows, or a name that something is given to.
-_DEFINITION: Final = re.compile(
-    r"\b(?:def|class|func|fn|fun|function|struct|enum|trait|interface|type|typedef|union|module|mod|namespace|record"
-    r"|const|let|var|val|static|macro_rules!|#define|import|from|use|using|package)\s+(?:mut\s+|\*\s*)?([^\W\d]\w+)"
-    r"|^\s*(?:[\w.]+[ \t]+)?([^\W\d]\w+)[ \t]*(?::=|=(?!=)|:(?!:))"
-    r"|^\s*(?:(?:public|private|protected|internal|static|final|async|export|override|virtual|abstract)\s+)+"
-    r"(?:[\w<>\[\]?,.]+\s+)?([^\W\d]\w+)\s*\("
-    # A parameter, with its type.
-    r"|[(,]\s*(?:\w+\s+)?([^\W\d]\w+)\s*(?=[:,)=])",
-    re.MULTILINE,
-)
 _TEST: Final = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
-_Node = TypeVar("_Node", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,60 +64,9 @@ def hunks_between(path: str, before: str, after: str) -> list[Hunk]:
     return found
 
 
-def ordered(hunks: Sequence[Hunk]) -> list[Hunk]:
+def ordered(hunks: Iterable[Hunk]) -> list[Hunk]:
     """All hunks of a commit, in the order somebody may have made them."""
-    files: dict[str, list[Hunk]] = {}
-    for hunk in sorted(hunks, key=lambda each: (bool(_TEST.search(each.path)), each.path, each.line)):
-        files.setdefault(hunk.path, []).append(hunk)
-    defined = {path: _union(defines(hunk) for hunk in inside) for path, inside in files.items()}
-    used = {path: _union(uses(hunk) for hunk in inside) for path, inside in files.items()}
-    order = _definitions_first(list(files), defined, used)
-    return [hunk for path in order for hunk in _within(files[path])]
-
-
-def defines(hunk: Hunk) -> frozenset[str]:
-    """Names that the hunk brings in where names are defined; those that stood there before are none."""
-    new = "".join(hunk.new)
-    old = set(_WORD.findall("".join(hunk.old)))
-    return frozenset(name for groups in _DEFINITION.findall(new) for name in groups if name and name not in old)
-
-
-def uses(hunk: Hunk) -> frozenset[str]:
-    """Names that the hunk brings in."""
-    return frozenset(_WORD.findall("".join(hunk.new))) - frozenset(_WORD.findall("".join(hunk.old)))
-
-
-def _within(hunks: Sequence[Hunk]) -> list[Hunk]:
-    lines = {hunk.line: hunk for hunk in hunks}
-    order = _definitions_first(
-        list(lines),
-        {line: defines(hunk) for line, hunk in lines.items()},
-        {line: uses(hunk) for line, hunk in lines.items()},
-    )
-    return [lines[line] for line in order]
-
-
-def _definitions_first(
-    nodes: Sequence[_Node], defined: Mapping[_Node, frozenset[str]], used: Mapping[_Node, frozenset[str]]
-) -> list[_Node]:
-    """The nodes in their order, but each behind those that define what it uses and does not define itself."""
-    left = list(nodes)
-    found: list[_Node] = []
-    while left:
-        ready = (
-            node
-            for node in left
-            if not any(defined[other] & (used[node] - defined[node]) for other in left if other != node)
-        )
-        # In a circle, the first one.
-        node = next(ready, left[0])
-        left.remove(node)
-        found.append(node)
-    return found
-
-
-def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*sets)
+    return sorted(hunks, key=lambda each: (bool(_TEST.search(each.path)), each.path, each.line))
 
 
 # 100 words a minute.
@@ -177,6 +112,15 @@ def strokes(hunk: Hunk, start: int, seed: str) -> Iterator[Stroke]:
     for line in hunk.new[paired:]:
         yield from _written(line, at, chance)
         at += len(line)
+
+
+def played(made: Iterable[Stroke], entry: int, time: float, document: str) -> Iterator[Selected | Changed]:
+    """Strokes as events from `time` on: the cursor goes to the first of them."""
+    for number, stroke in enumerate(made):
+        if number == 0:
+            yield Selected(entry, round(time, 3), document, stroke.edit.start, stroke.edit.start)
+        time += stroke.seconds
+        yield Changed(entry, round(time, 3), document, (stroke.edit,), "typed")
 
 
 def _paired(hunk: Hunk) -> int:

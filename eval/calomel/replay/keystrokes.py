@@ -59,7 +59,6 @@ def read_keystrokes(name: str, values: Mapping[str, Any], problem: Problem | Non
             problems.append(Problem(entry, f"Wrong transaction: {what}. It is left out{later}."))
             whole = False
             break
-    clock.settle()
     end = values.get("endContent")
     if isinstance(end, str):
         checks.end_content_right = text == end

@@ -23,7 +23,6 @@ PACKED: Final = ".jsonl.zst"
 _LOOKED_AT: Final = 100
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _WINDOW_BITS: Final = 31  # zlib: gzip framing, largest window
-_PIECE: Final = 1 << 14
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
 
@@ -34,7 +33,7 @@ class LogText:
 
     Attributes:
         text: of it.
-        cut: a packed file ended too early, or is damaged from there on.
+        cut: a packed file ended too early.
         encoded_wrong: some bytes are no UTF-8; each stands as U+FFFD.
     """
 
@@ -78,14 +77,14 @@ def read_text(path: Path) -> LogText:
         raise LogError(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from error
     cut = False
     if data.startswith(_GZIP_MAGIC):
-        unpacker, pieces = zlib.decompressobj(_WINDOW_BITS), list[bytes]()
-        with suppress(zlib.error):
-            # In pieces, so that what stands before a damaged place is kept.
-            for at in range(0, len(data), _PIECE):
-                pieces.append(unpacker.decompress(data[at : at + _PIECE], MAX_BYTES))
-                if sum(map(len, pieces)) > MAX_BYTES:
-                    raise LogError(f"{path} holds more than {MAX_BYTES:,} bytes; no log is as large as that.")
-        data, cut = b"".join(pieces), not unpacker.eof
+        unpacker = zlib.decompressobj(_WINDOW_BITS)
+        try:
+            data = unpacker.decompress(data, MAX_BYTES)
+        except zlib.error as error:
+            raise LogError(f"{path} is damaged: {error}.") from error
+        if unpacker.unconsumed_tail:
+            raise LogError(f"{path} holds more than {MAX_BYTES:,} bytes; no log is as large as that.")
+        cut = not unpacker.eof
     try:
         return LogText(data.decode("utf-8-sig"), cut)
     except UnicodeDecodeError as error:
@@ -134,7 +133,7 @@ def _parsed(text: str, items: str, *, cut: bool) -> tuple[dict[str, Any], Proble
             element, at = _DECODER.raw_decode(text, at)
             elements.append(element)
             at = _skip(text, at)
-    what = "The packed file is cut short or damaged" if cut else f"The file ends in the middle, at character {at}"
+    what = "The packed file is cut short" if cut else f"The file ends in the middle, at character {at}"
     count = len(elements)
     problem = Problem(count, f"{what}: there is nothing from entry {count} on; the {count} before it are read.")
     return {**values, items: elements}, problem

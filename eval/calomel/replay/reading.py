@@ -22,16 +22,14 @@ class LogClock:
     Args:
         problems: where what is wrong is put.
         unit: seconds in one unit of the log's times.
-        start: time of the log's start in its own units; None: that of the first entry.
     """
 
-    def __init__(self, problems: list[Problem], unit: float = 1.0, start: float | None = None) -> None:
+    def __init__(self, problems: list[Problem], unit: float = 1.0) -> None:
         self.now = 0.0
         self._problems = problems
         self._unit = unit
-        self._start = start
-        # The first entry of a run of late ones, how many there are, and by how much the first was late.
-        self._run: tuple[int, int, float] | None = None
+        self._start: float | None = None
+        self._late = 0
 
     def at(self, entry: int, time: object, *, lag: float = 0.0) -> float:
         """Seconds at an entry.
@@ -51,36 +49,15 @@ class LogClock:
         seconds = (time - self._start) * self._unit
         late = self.now - seconds
         if late <= 0:
-            self.settle()
-            self.now = seconds
+            self.now, self._late = seconds, 0
         elif late > lag:
-            self._late(entry, late)
+            self._late += 1
+            if self._late == 1:
+                message = f"Time runs backwards by {late:.3f} s: it stands still until it goes on."
+                self._problems.append(Problem(entry, message))
+            elif self._late > PATIENCE:
+                self._start -= late / self._unit
         return self.now
-
-    def settle(self) -> None:
-        """Say what is left to say; to be called at the log's end."""
-        if self._run is None:
-            return
-        first, count, late = self._run
-        more = f", and so are {count - 1} entries after it" if count > 1 else ""
-        message = f"Time runs backwards by {late:.3f} s: taken as the time of the entry before{more}."
-        self._problems.append(Problem(first, message))
-        self._run = None
-
-    def _late(self, entry: int, late: float) -> None:
-        first, count, by = self._run or (entry, 0, late)
-        self._run = (first, count + 1, by)
-        if count + 1 <= PATIENCE:
-            return
-        self._problems.append(
-            Problem(
-                first,
-                f"Time runs backwards by {by:.3f} s and stays behind: {count + 1} entries are taken at the time of the"
-                " entry before, and time is counted on from there.",
-            )
-        )
-        self._run = None
-        self._start = (self._start or 0.0) - late / self._unit
 
 
 # One key gives one character, or a line end with its indentation, or a bracket with its closing one.
@@ -112,14 +89,17 @@ def cause_of(before: str, edits: Sequence[Edit]) -> Cause:
 _LAST_OF_ONE_UNIT = "\uffff"
 
 
-def wide(text: str) -> bool:
-    """Whether some character of the text takes two units."""
-    return not text.isascii() and max(text, default="") > _LAST_OF_ONE_UNIT
-
-
 def joined(text: str) -> str:
     """The same text with each pair of surrogates made one character, as a file would hold it."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _places(text: str) -> Sequence[int]:
+    """For each UTF-16 unit, and for the end, the code point that it belongs to."""
+    if text.isascii() or max(text) <= _LAST_OF_ONE_UNIT:
+        return range(len(text) + 1)
+    sizes = (1 + (character > _LAST_OF_ONE_UNIT) for character in text)
+    return [*(at for at, size in enumerate(sizes) for _ in range(size)), len(text)]
 
 
 def code_point_edits(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
@@ -132,47 +112,33 @@ def code_point_edits(text: str, edits: Sequence[Edit]) -> tuple[Edit, ...]:
     Raises:
         ValueError: an edit lies outside of the text, or they are out of order or overlap.
     """
-    if not wide(text):
-        apply_edits(text, edits)
-        return tuple(edits)
-    units = text.encode("utf-16-le", "surrogatepass")
+    places = _places(text)
     found: list[Edit] = []
     last = 0
-    for edit in edits:
-        if not last <= edit.start <= edit.end <= len(units) // 2:
-            raise ValueError(f"range {edit.start}-{edit.end} does not fit a text of {len(units) // 2} UTF-16 units")
-        last = edit.end
-        start, end, new = edit.start, edit.end, edit.text
-        if _inside_pair(units, start):
-            start, new = start - 1, _unit(units, start - 1) + new
-        if _inside_pair(units, end):
-            end, new = end + 1, new + _unit(units, end)
-        found.append(Edit(_length(units[: 2 * start]), _length(units[: 2 * end]), joined(new)))
+    for start, end, new in edits:
+        if not last <= start <= end < len(places):
+            raise ValueError(f"range {start}-{end} does not fit a text of {len(places) - 1} UTF-16 units")
+        last = end
+        before = _half(text[places[start]], 0) if _cuts(places, start) else ""
+        after = _half(text[places[end]], 1) if _cuts(places, end) else ""
+        found.append(Edit(places[start], places[end] + bool(after), joined(before + new + after)))
     apply_edits(text, found)
     return tuple(found)
 
 
 def code_point_offset(text: str, offset: int) -> int:
     """A place in UTF-16 units as a place in code points. Raises ValueError outside of the text."""
-    if not wide(text):
-        if not 0 <= offset <= len(text):
-            raise ValueError(f"offset {offset} lies outside of a text of {len(text)} characters")
-        return offset
-    units = text.encode("utf-16-le", "surrogatepass")
-    if not 0 <= 2 * offset <= len(units):
-        raise ValueError(f"offset {offset} lies outside of a text of {len(units) // 2} UTF-16 units")
-    return _length(units[: 2 * (offset - _inside_pair(units, offset))])
+    places = _places(text)
+    if not 0 <= offset < len(places):
+        raise ValueError(f"offset {offset} lies outside of a text of {len(places) - 1} UTF-16 units")
+    return places[offset]
 
 
-def _unit(units: bytes, at: int) -> str:
-    return units[2 * at : 2 * at + 2].decode("utf-16-le", "surrogatepass")
+def _cuts(places: Sequence[int], offset: int) -> bool:
+    """Whether a place lies between the two units of a character."""
+    return offset > 0 and places[offset] == places[offset - 1]
 
 
-def _inside_pair(units: bytes, at: int) -> bool:
-    if not 0 < 2 * at < len(units):
-        return False
-    return "\ud800" <= _unit(units, at - 1) <= "\udbff" and "\udc00" <= _unit(units, at) <= "\udfff"
-
-
-def _length(units: bytes) -> int:
-    return len(units.decode("utf-16-le", "surrogatepass"))
+def _half(character: str, number: int) -> str:
+    """A surrogate of a character of two units."""
+    return character.encode("utf-16-le")[2 * number : 2 * number + 2].decode("utf-16-le", "surrogatepass")

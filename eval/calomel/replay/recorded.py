@@ -27,8 +27,6 @@ class Suggested:
         offer: the first time it was offered.
         before: the text of the document then.
         after: the text that it leads to.
-        offers: how often it came, typing along.
-        until: seconds at which it was gone: the text changed and it did not come again, or another one took its place.
         accepted: the person took it, by the log's own word.
         partly: the person took a word or a line of it, by the log's own word; of one suggestion maybe several times.
     """
@@ -36,25 +34,15 @@ class Suggested:
     offer: Offered
     before: str
     after: str
-    offers: int
-    until: float
     accepted: bool = False
     partly: bool = False
-
-    @property
-    def visible_seconds(self) -> float:
-        """How long it may have been on the screen at most; the log does not say that it was drawn."""
-        return self.until - self.offer.time
 
 
 def distinct_offers(events: Iterable[Event]) -> list[Suggested]:
     """The suggestions of a recording, in order of their first offer. Of one answer all are taken, each for itself."""
     reader = _Reader()
-    time = 0.0
     for event in events:
         reader.read(event)
-        time = event.time
-    reader.end(time)
     return reader.found
 
 
@@ -72,24 +60,18 @@ class _Reader:
         document = event.document
         if isinstance(event, Opened):
             self._texts[document] = event.text
-            self._hide(document, event.time)
+            self._hide(document)
             self._gone.pop(document, None)
         elif isinstance(event, Changed):
             self._texts[document] = apply_edits(self._texts[document], event.edits)
-            self._hide(document, event.time)
+            self._hide(document)
         elif isinstance(event, Accepted):
             self._accept(event)
         elif isinstance(event, Offered):
             self._offer(event)
 
-    def end(self, time: float) -> None:
-        for document in list(self._current):
-            self._hide(document, time)
-
-    def _hide(self, document: str, time: float) -> None:
+    def _hide(self, document: str) -> None:
         shown = self._current.pop(document, [])
-        for each in shown:
-            each.until = max(each.until, time)
         if shown:
             self._gone[document] = shown
 
@@ -109,15 +91,13 @@ class _Reader:
         document = event.document
         if self._requests.get(document) != event.request:
             self._requests[document] = event.request
-            self._hide(document, event.time)
+            self._hide(document)
         text = self._texts[document]
         after = apply_edits(text, event.edits)
         known = next((each for each in self._gone.get(document, []) if each.after == after), None)
         if known is None:
-            known = Suggested(event, text, after, 0, event.time)
+            known = Suggested(event, text, after)
             self.found.append(known)
-        known.offers += 1
-        known.until = event.time
         self._current.setdefault(document, []).append(known)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -55,41 +54,14 @@ class RecordedDocument:
         text: None as long as it is not known, or not for sure.
         version: of the text, None when the log counts none.
         opened: the replay was told of it.
+        unsure: a problem says that its text is not known.
     """
 
     path: str
     text: str | None = None
     version: int | None = None
     opened: bool = False
-    _aside: Problem | None = None
-    _left_out: int = 0
-
-    def put_aside(self, entry: int, why: str) -> None:
-        """From here on the text is not known for sure: what follows is left out until it is."""
-        if self._aside is None:
-            self._aside = Problem(entry, why)
-        self.text = None
-
-    def leave_out(self, entry: int) -> None:
-        """Count an entry that is of no use without the text."""
-        if self._aside is None:
-            self._aside = Problem(entry, f"The text of {self.path} is not known here.")
-        else:
-            self._left_out += 1
-
-    def known(self, text: str, version: int | None, entry: int, problems: list[Problem]) -> None:
-        """The log says the whole text."""
-        self.settle(problems, entry)
-        self.text, self.version = text, version
-
-    def settle(self, problems: list[Problem], entry: int | None = None) -> None:
-        """Say what was left out since the text became uncertain, until `entry`; None: until the end."""
-        if self._aside is None:
-            return
-        until = "to the end" if entry is None else f"until entry {entry}, which says the text anew"
-        later = f" So are {self._left_out} later entries of {self.path}, {until}." if self._left_out else ""
-        problems.append(Problem(self._aside.entry, f"{self._aside.message} The entry is left out.{later}"))
-        self._aside, self._left_out = None, 0
+    unsure: bool = False
 
 
 def _edits_of(value: object) -> tuple[Edit, ...]:
@@ -208,8 +180,7 @@ def read_recording(
         reader.expect(len(entries), next_edit)
     reader.settle()
     problems = sorted([*reader.problems, *([problem] if problem else [])], key=lambda each: each.entry)
-    metadata = {name: str(count) for name, count in sorted(reader.counts.items())}
-    return ReplayLog(name, "recording", reader.events, problems, reader.checks, metadata)
+    return ReplayLog(name, "recording", reader.events, problems, reader.checks)
 
 
 class _Reader:
@@ -217,7 +188,6 @@ class _Reader:
         self.events: list[Event] = []
         self.problems: list[Problem] = []
         self.checks = Checks()
-        self.counts: Counter[str] = Counter()
         self._clock = LogClock(self.problems, _MILLISECONDS)
         self._documents: dict[int, RecordedDocument] = {}
         self._stored: dict[str, str] = {}
@@ -248,9 +218,6 @@ class _Reader:
             self._refuse(entry, values, kind, what)
 
     def settle(self) -> None:
-        self._clock.settle()
-        for document in self._documents.values():
-            document.settle(self.problems)
         for what, entries in self._unknown.items():
             more = f", and so are {len(entries) - 1} more of this kind" if len(entries) > 1 else ""
             self.problems.append(Problem(entries[0], f"Entries of {what} are not known: it is left out{more}."))
@@ -271,9 +238,22 @@ class _Reader:
     def _refuse(self, entry: int, values: Mapping[str, Any], kind: str, what: str) -> None:
         document = self._documents.get(values["id"]) if type(values.get("id")) is int else None
         if kind in {"changed", "setContent"} and document is not None:
-            document.put_aside(entry, f"Wrong {kind} of {document.path}: {what}.")
+            self._put_aside(entry, document, f"Wrong {kind} of {document.path}: {what}.")
         else:
             self.problems.append(Problem(entry, f"Wrong {kind}: {what}. It is left out."))
+
+    def _put_aside(self, entry: int, document: RecordedDocument, why: str) -> None:
+        """From here on the text is not known for sure: what follows is left out until it is."""
+        if not document.unsure:
+            later = f"The entry is left out, and so are later ones of {document.path} until the log says its text anew."
+            self.problems.append(Problem(entry, f"{why} {later}"))
+        document.text, document.unsure = None, True
+
+    def _text(self, entry: int, document: RecordedDocument) -> str | None:
+        """The document's text; None where it is not known, so that the entry is of no use."""
+        if document.text is None:
+            self._put_aside(entry, document, f"The text of {document.path} is not known here.")
+        return document.text
 
     def _document(self, values: Mapping[str, Any]) -> RecordedDocument:
         number = values["id"]
@@ -325,17 +305,14 @@ class _Reader:
 
     def _on_storeContent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
         document, name = self._document(values), values["contentId"]
-        if document.text is None:
-            document.leave_out(entry)
-        elif self._check(entry, document, name, document.text):
-            self._stored[name] = document.text
+        text = self._text(entry, document)
+        if text is not None and self._check(entry, document, name, text):
+            self._stored[name] = text
 
     def _on_restoreContent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
         document, name = self._document(values), values["contentId"]
-        text = self._stored.get(name, document.text)
-        if text is None:
-            document.leave_out(entry)
-        elif self._check(entry, document, name, text):
+        text = self._stored[name] if name in self._stored else self._text(entry, document)
+        if text is not None and self._check(entry, document, name, text):
             self._set(entry, document, text, values.get("v"))
 
     def _on_opened(self, entry: int, values: Mapping[str, Any]) -> None:
@@ -351,17 +328,15 @@ class _Reader:
 
     def _on_focused(self, entry: int, values: Mapping[str, Any]) -> None:
         document = self._document(values)
-        if document.text is None:
-            document.leave_out(entry)
-            return
-        self._open(entry, document, document.text)
-        self.events.append(Focused(entry, self._clock.now, document.path))
+        text = self._text(entry, document)
+        if text is not None:
+            self._open(entry, document, text)
+            self.events.append(Focused(entry, self._clock.now, document.path))
 
     def _on_changed(self, entry: int, values: Mapping[str, Any]) -> None:
         document = self._document(values)
-        text, version = document.text, values.get("v")
+        text, version = self._text(entry, document), values.get("v")
         if text is None:
-            document.leave_out(entry)
             return
         if type(version) is int and document.version is not None and version != document.version + 1:
             if version <= document.version:
@@ -383,13 +358,11 @@ class _Reader:
 
     def _on_selectionChanged(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
         document, selection = self._document(values), values["selection"]
-        if document.text is None:
-            document.leave_out(entry)
+        text = self._text(entry, document)
+        if text is None or not selection:
             return
-        if not selection:
-            return
-        first, last = (code_point_offset(document.text, int(offset)) for offset in selection[0])
-        self._open(entry, document, document.text)
+        first, last = (code_point_offset(text, int(offset)) for offset in selection[0])
+        self._open(entry, document, text)
         self.events.append(Selected(entry, self._clock.now, document.path, first, last, len(selection)))
 
     def _on_documentEvent(self, entry: int, values: Mapping[str, Any]) -> None:  # noqa: N802
@@ -399,7 +372,6 @@ class _Reader:
             self._document(values)
             self._fetches[data["requestId"]] = Fetch(values["id"], data.get("v"), self._clock.now)
         elif source == SOURCE:
-            self.counts[f"reason {data.get('source')}"] += 1
             if entry not in self._explained:
                 raise ValueError(f"there is no change to version {data.get('v')} before it that it could explain")
         else:
@@ -413,36 +385,29 @@ class _Reader:
         fetch = self._fetches.pop(data["requestId"], None)
         if fetch is None:
             raise ValueError(f"request {data['requestId']} was never sent")
-        self.counts["requests"] += 1
-        results = data.get("result") or ()
         document = self._documents[fetch.document]
-        if data.get("error"):
-            self.counts[f"requests {data['error']}"] += 1
-        elif not results:
-            self.counts["requests empty"] += 1
-        elif document.text is None:
-            document.leave_out(entry)
-        elif fetch.version != document.version:
+        results = () if data.get("error") else data.get("result") or ()
+        text = self._text(entry, document) if results else None
+        if text is None or fetch.version != document.version:
             # The text moved on in the meantime: the editor shows no such answer.
-            self.counts["requests late"] += 1
-        else:
-            for result in results:
-                edits = (_edit_of(document.text, result),)
-                source, inline = str(result.get("source") or ""), bool(result.get("isInlineEdit"))
-                request, now = str(data["requestId"]), self._clock.now
-                self.events.append(Offered(entry, now, document.path, edits, source, request, inline, fetch.time))
+            return
+        for result in results:
+            edits = (_edit_of(text, result),)
+            source, inline = str(result.get("source") or ""), bool(result.get("isInlineEdit"))
+            request, now = str(data["requestId"]), self._clock.now
+            self.events.append(Offered(entry, now, document.path, edits, source, request, inline, fetch.time))
 
     def _check(self, entry: int, document: RecordedDocument, name: str, text: str) -> bool:
         if content_id(text) == name:
             self.checks.content_ids_right += 1
             return True
         self.checks.content_ids_wrong += 1
-        document.put_aside(entry, f"The text of {document.path} is not the one that the log names {name!r}.")
+        self._put_aside(entry, document, f"The text of {document.path} is not the one that the log names {name!r}.")
         return False
 
     def _set(self, entry: int, document: RecordedDocument, text: str, version: object) -> None:
         same = document.text == text
-        document.known(text, version if type(version) is int else None, entry, self.problems)
+        document.text, document.version, document.unsure = text, version if type(version) is int else None, False
         if not same:
             document.opened = False
         self._open(entry, document, text)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import StuckError, run
@@ -33,15 +33,8 @@ class ReplayError(Exception):
     """A run cannot be done; the message is a sentence for its user."""
 
 
-class Report(Protocol):
-    """Told how far each log is."""
-
-    def __call__(self, log: int, done: int, total: int) -> None:
-        """`done` of `total` events of the log with this number."""
-
-
-def nobody(log: int, done: int, total: int) -> None:
-    """Tells nobody."""
+# Told how far each log is: its number, and how many of how many of its events are done.
+Report = Callable[[int, int, int], None]
 
 
 def open_engine(options: ReplayOptions) -> Completer:
@@ -56,7 +49,7 @@ def replay_logs(
     options: ReplayOptions,
     *,
     jobs: int = 1,
-    report: Report = nobody,
+    report: Report = lambda *_: None,
     open_model: OpenModel = open_engine,
     folder: Path | None = None,
     resume: bool = True,
@@ -91,15 +84,15 @@ def replay_logs(
         "weights": _weights(options),
         "logs": digests,
     }
-    with Journal("replay", depends_on, resume=resume, folder=folder) as journal:
-        known = {at: journal.get(digest, LogResult) for at, digest in enumerate(digests)}
-        results = {at: result for at, result in known.items() if result is not None}
-        for number in results:
-            report(number, len(logs[number].events), len(logs[number].events))
-        todo = [(number, log) for number, log in enumerate(logs) if number not in results]
-        for number, result in _computed(todo, options, jobs, report, open_model, ray=ray):
-            journal.put(digests[number], result)
-            results[number] = result
+    journal = Journal("replay", depends_on, resume=resume, folder=folder)
+    known = {at: journal.get(digest, LogResult) for at, digest in enumerate(digests)}
+    results = {at: result for at, result in known.items() if result is not None}
+    for number in results:
+        report(number, len(logs[number].events), len(logs[number].events))
+    todo = [(number, log) for number, log in enumerate(logs) if number not in results]
+    for number, result in _computed(todo, options, jobs, report, open_model, ray=ray):
+        journal.put(digests[number], result)
+        results[number] = result
     journal.path.unlink(missing_ok=True)
     return [results[number] for number in range(len(logs))]
 

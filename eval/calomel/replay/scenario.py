@@ -3,8 +3,8 @@
 The txtar format of the public suite of cursortab.nvim: a description, a header of `name: value` lines, then files
 between lines `-- name --`. Rows count from 1, columns from 0 in bytes of UTF-8, as Neovim has them; a place beyond its
 line is taken as the line's end. `row` 0, or none, is row 1. `cursor-positions` are further places for the same
-question, each of which counts for itself where silence is right. `fim-row` and `fim-col` are the place for assistants
-that fill at the cursor alone.
+question, each of which counts for itself where silence is right. `fim-row` and `fim-col`, the place for assistants that
+fill at the cursor alone, are not read.
 
 `history` lists edits made before, oldest first. Each is replayed as a change where its new text stands in the buffer;
 one that is not in the buffer (of another file, or of another part of this one) is an edit of a document of its own.
@@ -77,7 +77,6 @@ class Scenario:
         file: path, as prompts name it.
         text: of the buffer.
         places: of the cursor, at least one; the first is `row` and `col`.
-        fill_place: for assistants that only fill, None when there is none of its own.
         history: oldest first.
         manual: it is asked by a key.
         expected: the right text afterwards; None: silence is right.
@@ -90,7 +89,6 @@ class Scenario:
     file: str
     text: str
     places: tuple[Place, ...]
-    fill_place: Place | None
     history: tuple[PastEdit, ...]
     manual: bool
     expected: str | None
@@ -126,7 +124,6 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
     language = header.get("language", "")
     expected = files.get("expected", files.get("expected.txt", ""))
     first = Place(_number(header, "row", problems) or 1, _number(header, "col", problems))
-    fill_row = _number(header, "fim-row", problems)
     return Scenario(
         name=header.get("id") or name,
         description=header.get("description") or description,
@@ -134,7 +131,6 @@ def parse_scenario(text: str, name: str = "scenario") -> Scenario:
         file=header.get("file") or f"eval{suffix_of(language)}",
         text=files["buffer.txt"],
         places=(first, *_places(header.get("cursor-positions", ""), problems)),
-        fill_place=Place(fill_row, _number(header, "fim-col", problems)) if fill_row else None,
         history=tuple(_history(_content(files.get("history", "")), _line_of(text, "history"), problems)),
         manual=_manual(files.get("steps", ""), _line_of(text, "steps"), problems),
         expected=_ending_like(files["buffer.txt"], expected) if expected.strip() else None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -23,11 +23,10 @@ from calomel.replay.events import (
     LogError,
     Opened,
     ReplayLog,
-    Selected,
     apply_edits,
     language_of,
 )
-from calomel.replay.hunks import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke, hunks_between, strokes, typed
+from calomel.replay.hunks import HUNK_SECONDS, KEY_SECONDS, LINE_SECONDS, Stroke, hunks_between, played, strokes, typed
 from calomel.report.heldout import BenchDataError, packed_rows
 from calomel.report.stories import Story, read_stories
 
@@ -65,14 +64,23 @@ def story_log(story: Story) -> ReplayLog:
     text = story.text
     time = 0.0
     for number, change in enumerate(story.changes, 1):
-        after = change.apply(text)
-        for event in _changes(story, number, text, after, time):
-            events.append(event)
-            time = event.time
+        after, moved = change.apply(text), 0
+        for hunk in hunks_between(story.path, text, after):
+            made = strokes(hunk, hunk.start + moved, f"{story.id}:{number}:{hunk.line}")
+            events += played(made, number, time + HUNK_SECONDS, story.path)
+            time = events[-1].time
+            moved += sum(map(len, hunk.new)) - sum(map(len, hunk.old))
         text = after
-    checks = Checks(end_content_right=text == story.after(len(story.changes)))
+    checks = Checks(end_content_right=_played_to(story.text, events) == text)
     metadata = {"group": package_of(story.path), "kind": story.kind}
     return ReplayLog(f"{story.kind}-{story.id}", "story", events, checks=checks, metadata=metadata)
+
+
+def _played_to(text: str, events: Iterable[Event]) -> str:
+    """The text that the changes lead to."""
+    for event in events:
+        text = apply_edits(text, event.edits) if isinstance(event, Changed) else text
+    return text
 
 
 def package_of(path: str) -> str:
@@ -82,22 +90,6 @@ def package_of(path: str) -> str:
         if name in parts:
             return "/".join(parts[: parts.index(name) + depth])
     return path if len(parts) == 1 or parts[0] in _ANYWHERE else parts[0]
-
-
-def _changes(story: Story, entry: int, before: str, after: str, time: float) -> Iterator[Changed | Selected]:
-    """One change: the cursor goes there, and the lines are typed."""
-    text, moved = before, 0
-    for hunk in hunks_between(story.path, before, after):
-        time += HUNK_SECONDS
-        for number, stroke in enumerate(strokes(hunk, hunk.start + moved, f"{story.id}:{entry}:{hunk.line}")):
-            if number == 0:
-                yield Selected(entry, round(time, 3), story.path, stroke.edit.start, stroke.edit.start)
-            time += stroke.seconds
-            yield Changed(entry, round(time, 3), story.path, (stroke.edit,), "typed")
-            text = apply_edits(text, (stroke.edit,))
-        moved += sum(map(len, hunk.new)) - sum(map(len, hunk.old))
-    if text != after:
-        raise LogError(f"{story.path}: a change cannot be typed")
 
 
 # Of the text around the blocks.
@@ -134,12 +126,9 @@ def writing_log(path: str, text: str, package: str = "") -> ReplayLog | None:
     for entry, (first, last) in enumerate(blocks, 1):
         time += HUNK_SECONDS * chance.uniform(1, 5)
         at = sum(len(line) for row, line in enumerate(lines) if row < first)
-        events.append(Selected(entry, round(time, 3), path, at, at))
-        for stroke in _written(lines[first:last], lines, at, chance):
-            time += stroke.seconds
-            events.append(Changed(entry, round(time, 3), path, (stroke.edit,), "typed"))
-            now = apply_edits(now, (stroke.edit,))
-    checks = Checks(end_content_right=now == text)
+        events += played(_written(lines[first:last], lines, at, chance), entry, time, path)
+        time = events[-1].time
+    checks = Checks(end_content_right=_played_to(now, events) == text)
     return ReplayLog(f"writing-{name}", "story", events, checks=checks, metadata={"group": package or package_of(path)})
 
 
@@ -174,35 +163,31 @@ def _written(block: list[str], lines: list[str], at: int, chance: random.Random)
         place = at + len(indent)
         if chance.random() < _OTHER_LINES:
             other = chance.choice(lines).strip()[: chance.randint(4, 30)]
-            yield from typed(other, place, chance)
-            yield from _deleted(place, other, chance)
+            yield from _detour(other, place, 0, chance)
         yield from _with_errors(content[len(indent) :], lines, place, chance)
         at += len(line)
 
 
 def _with_errors(text: str, lines: list[str], at: int, chance: random.Random) -> Iterator[Stroke]:
     for found in _PIECE.finditer(text):
-        piece = found[0]
-        if len(piece) > 2 and piece[0].isalpha() and chance.random() < _ERRORS:  # noqa: PLR2004 (words)
-            yield from _mistyped(piece, at, chance)
-        elif len(piece) > 2 and piece[0].isalpha() and chance.random() < _OTHER_WORDS:  # noqa: PLR2004
-            other = _other_word(lines, piece, chance)
-            yield from typed(other, at, chance)
-            yield from _deleted(at, other, chance)
-            yield from typed(piece, at, chance)
-        else:
-            yield from typed(piece, at, chance)
+        piece, right = found[0], 0
+        is_word = len(piece) > 2 and piece[0].isalpha()  # noqa: PLR2004 (words)
+        if is_word and chance.random() < _ERRORS:
+            # A wrong key, and some more until somebody notices.
+            right = chance.randrange(1, len(piece))
+            end = min(len(piece), right + 1 + chance.randint(*_NOTICED))
+            wrong = piece[:right] + chance.choice(_NEIGHBOURS) + piece[right + 1 : end]
+            yield from _detour(wrong, at, right, chance)
+        elif is_word and chance.random() < _OTHER_WORDS:
+            yield from _detour(_other_word(lines, piece, chance), at, 0, chance)
+        yield from typed(piece[right:], at + right, chance)
         at += len(piece)
 
 
-def _mistyped(word: str, at: int, chance: random.Random) -> Iterator[Stroke]:
-    """A wrong key, some more keys, then all of them taken back and typed right."""
-    wrong = chance.randrange(1, len(word))
-    end = min(len(word), wrong + 1 + chance.randint(*_NOTICED))
-    first = word[:wrong] + chance.choice(_NEIGHBOURS) + word[wrong + 1 : end]
-    yield from typed(first, at, chance)
-    yield from _deleted(at + wrong, first[wrong:], chance)
-    yield from typed(word[wrong:], at + wrong, chance)
+def _detour(text: str, at: int, right: int, chance: random.Random) -> Iterator[Stroke]:
+    """A text is typed, and taken back to so many right characters."""
+    yield from typed(text, at, chance)
+    yield from _deleted(at + right, text[right:], chance)
 
 
 def _deleted(at: int, text: str, chance: random.Random) -> Iterator[Stroke]:

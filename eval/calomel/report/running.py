@@ -9,8 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TextIO, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from calomel.report.result import CONVERTER, Value, source_hash
 from calomel.storage import write_whole
@@ -47,7 +46,6 @@ class Journal:
         else:
             self.path.write_text("", encoding="utf-8")
         self.resumed = len(self._records)
-        self._file = self.path.open("a", encoding="utf-8")
 
     def get(self, key: str, kind: type[_T]) -> _T | None:
         """The record of this class under `key`, if it was measured before."""
@@ -56,22 +54,8 @@ class Journal:
     def put(self, key: str, record: object) -> None:
         """Remember `record`, on disk at once."""
         self._records[key] = CONVERTER.unstructure(record)
-        self._file.write(json.dumps({"key": key, "record": self._records[key]}) + "\n")
-        self._file.flush()
-
-    def close(self) -> None:
-        """Close the file; the records stay readable."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        """Use as a context manager."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the file."""
-        self.close()
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": key, "record": self._records[key]}) + "\n")
 
     def _read(self) -> None:
         """Load every whole line; a line cut off by an interruption is dropped from the file as well."""

@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from scipy.stats import beta, binom, rankdata
+from scipy.stats import beta, binom
 
 from calomel.selectivity.calibrator import HOPELESS, OWN, Calibrator, KindCalibrator, features
+from calomel.selectivity.quality import auroc, ece, reliability
 from calomel.selectivity.sample import Sample
 
 Numbers = NDArray[np.float64]
@@ -45,7 +46,6 @@ PENALTIES: Final = (0.3, 1.0, 3.0, 10.0, 30.0)
 _LIGHT: Final = 0.1
 # Of the scale where few outcomes correct a whole calibrator: it moves when some hundred say so, the offset at once.
 _HEAVY: Final = 100.0
-BINS: Final = 10
 # Fewer accepted or not accepted ones than that prove nothing about either.
 FEWEST: Final = 20
 # For two numbers, scale and offset, alone.
@@ -169,36 +169,11 @@ def _family(sample: Sample) -> str:
 
 
 def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
-    """ECE in ten bins of equal width, AUROC with ties counted half, and mean log-loss."""
-    ece = sum(abs(each["probability"] - each["accepted"]) * each["count"] for each in reliability(probabilities, truth))
+    """ECE in ten bins of equal width, AUROC with ties counted half (NaN of one outcome alone), and mean log-loss."""
     clipped = np.clip(probabilities, 1e-12, 1 - 1e-12)
     loss = -(truth * np.log(clipped) + (1 - truth) * np.log(1 - clipped)).mean()
-    return Quality(ece / max(1, len(truth)), auroc(probabilities, truth), float(loss))
-
-
-def reliability(probabilities: Numbers, truth: Numbers) -> list[dict[str, float]]:
-    """By tenths of the probability: how many, their mean probability, the share accepted; empty ones are left out."""
-    bins = np.minimum((probabilities * BINS).astype(int), BINS - 1)
-    found = []
-    for number in sorted(set(bins.tolist())):
-        inside = bins == number
-        found.append(
-            {
-                "count": int(inside.sum()),
-                "probability": round(float(probabilities[inside].mean()), 4),
-                "accepted": round(float(truth[inside].mean()), 4),
-            }
-        )
-    return found
-
-
-def auroc(probabilities: Numbers, truth: Numbers) -> float:
-    """Chance that an accepted one has the higher probability; NaN where one of both is missing."""
-    right = truth > 0
-    one, other = int(right.sum()), int((~right).sum())
-    if not one or not other:
-        return math.nan
-    return float((rankdata(probabilities)[right].sum() - one * (one + 1) / 2) / (one * other))
+    ranked = auroc(probabilities, truth)
+    return Quality(ece(probabilities, truth) or 0.0, math.nan if ranked is None else ranked, float(loss))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +202,7 @@ class _Table:
     def solve(self, truth: Numbers, chosen: NDArray[np.bool_], penalty: float) -> Numbers:
         """The differences of weights, of the scale and of the bias that fit the chosen rows best."""
         light = np.asarray([penalty] * len(self.names) + [_LIGHT, 1e-6])
-        return _solve(self.inputs[chosen], truth[chosen], light, self.offset[chosen])
+        return solve(self.inputs[chosen], truth[chosen], light, self.offset[chosen])
 
     def predict(self, solved: Numbers) -> Numbers:
         return np.asarray(expit(self.offset + self.inputs @ solved))
@@ -255,12 +230,15 @@ def _report(
         "ece": round(quality.ece, 4),
         "auroc": None if math.isnan(quality.auroc) else round(quality.auroc, 4),
         "log_loss": round(quality.log_loss, 4),
-        "reliability": reliability(probabilities, truth),
+        "reliability": [
+            {"count": each.size, "probability": round(each.confidence, 4), "accepted": round(each.taken, 4)}
+            for each in reliability(probabilities, truth)
+        ],
         "makers": {maker: {"samples": count, "accepted": taken[maker]} for maker, count in sorted(makers.items())},
     }
 
 
-def _solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -> Numbers:
+def solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) -> Numbers:
     """Minimise the penalised log-loss, which is convex: [rows, columns] inputs, a penalty for each column."""
 
     def loss(weights: Numbers) -> float:
@@ -293,7 +271,7 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
     check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
     sums = logit(np.clip([shipped.probability(sample.subject) for sample in samples], 1e-9, 1 - 1e-9))
     inputs = np.stack((sums, np.ones_like(sums)), axis=1)
-    scale, offset = _solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
+    scale, offset = solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
     kinds = {
         kind: KindCalibrator(
             {name: (1 + scale) * weight for name, weight in fitted.weights.items()},

@@ -20,7 +20,7 @@ from torch import Tensor
 from calomel.engine.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_checkpoint, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.selectivity.fit import auroc
+from calomel.selectivity.quality import auroc
 from calomel.storage import write_whole
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Lesson, Preference, Renderer, balance, split
 from calomel.training.alignment.loss import MODES, Layout, Marks, figures, lay_out, losses, score
@@ -115,11 +115,12 @@ def _evaluate(scored: Sequence[tuple[Lesson, list[float]]]) -> Evaluation:
             above.append(scores[number] - keep)
             good.append(desirable)
     taken, values = np.array(good, dtype=np.bool_), np.array(said)
+    ranked = auroc(np.array(above), taken.astype(np.float64))
     return Evaluation(
         taken=_mean(values[taken]),
         rejected=_mean(values[~taken]),
         silence=_mean(np.array(quiet)),
-        auroc=auroc(np.array(above), taken.astype(np.float64)),
+        auroc=math.nan if ranked is None else ranked,
         count=len(said),
     )
 
