@@ -201,9 +201,7 @@ def test_nothing_measured_means_what_pays_for_the_model() -> None:
 
 
 def test_a_slow_device_gets_what_it_reads_in_time() -> None:
-    limit = default_budget(
-        positions=32_768, supported=8192, answer_tokens=64, prefill_rate=1000.0, first_use_seconds=3.0
-    )
+    limit = default_budget(positions=32_768, supported=8192, answer_tokens=64, prefill_rate=1000.0)
     assert limit.tokens == 3000
     assert "1,000 tokens/s measured" in limit.why
 

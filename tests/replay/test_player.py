@@ -130,7 +130,7 @@ def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
     assert asked.prefix + asked.suffix == after
     assert asked.prefix.endswith("x = 1")
     assert asked.path == "a.py"
-    document = next(iter(player.editor.workspace.documents))
+    document = next(iter(player.editor.workspace.documents.values()))
     assert document.text == after
     assert document.encoding is Encoding.UTF16
     assert result.text_right

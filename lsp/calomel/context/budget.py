@@ -79,7 +79,6 @@ def default_budget(
     answer_tokens: int,
     wanted: int | None = None,
     prefill_rate: float | None = None,
-    first_use_seconds: float = FIRST_USE_SECONDS,
 ) -> ContextLimit:
     """The tokens of a context; the smallest bound wins, and is named.
 
@@ -89,7 +88,6 @@ def default_budget(
         answer_tokens: of the longest answer.
         wanted: by the user, who may have more than is supported; None for what is best.
         prefill_rate: tokens a second that were measured on this device; None while nothing was measured.
-        first_use_seconds: what reading a whole context may take.
     """
     most = max(1, min(MAX_BUDGET, positions - answer_tokens))
     if wanted is not None:
@@ -101,9 +99,9 @@ def default_budget(
         (supported, "the longest context that pays for this model"),
     ]
     if prefill_rate is not None:
-        affordable = max(_LEAST, int(prefill_rate * first_use_seconds))
+        affordable = max(_LEAST, int(prefill_rate * FIRST_USE_SECONDS))
         bounds.append(
-            (affordable, f"what this device reads in {first_use_seconds:g} s, at {prefill_rate:,.0f} tokens/s measured")
+            (affordable, f"what this device reads in {FIRST_USE_SECONDS:g} s, at {prefill_rate:,.0f} tokens/s measured")
         )
     return ContextLimit(*min(bounds, key=lambda bound: bound[0]))
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from calomel.context.budget import Budget, TokenCounter, share_out
 from calomel.context.front import Front, choose
-from calomel.context.window import Window, carry_over, changed, place
+from calomel.context.window import Window, carry_over, place
 from calomel.prompts.own import diff_text
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts, changed_span
 from calomel.workspace.workspace import Situation
 
 
@@ -55,8 +55,6 @@ def location(value: Excerpt | Hunk) -> str:
     return f"{value.path}:{value.start_line + 1}"
 
 
-Part = Literal["related", "far", "edits", "suffix", "prefix"]
-
 # Documents that are remembered; of each, places that the cursor goes back to.
 _DOCUMENTS: Final = 32
 _WINDOWS: Final = 4
@@ -66,7 +64,7 @@ _WINDOWS: Final = 4
 class PartAccount:
     """What became of one part: its tokens, and why so many."""
 
-    part: Part
+    part: Literal["related", "far", "edits", "suffix", "prefix"]
     tokens: int
     why: str
 
@@ -103,28 +101,24 @@ class _Memory:
     budget: int
     windows: tuple[tuple[Window, int], ...]
     fronts: dict[int, Front]
-    withdrawals: int = 0
+    withdrawals: int
 
     def now(self, text: str) -> _Memory:
         """The same, where it is in the current text."""
         if self.text is text or self.text == text:
             return self
-        change = changed(self.text, text)
+        change = changed_span(self.text, text)
         moved = ((carry_over(window, change), front) for window, front in self.windows)
-        return _Memory(
-            text,
-            self.budget,
-            tuple((window, front) for window, front in moved if window is not None),
-            {number: front.after(change) for number, front in self.fronts.items()},
-            self.withdrawals,
-        )
+        windows = tuple((window, front) for window, front in moved if window is not None)
+        fronts = {number: front.after(change) for number, front in self.fronts.items()}
+        return replace(self, text=text, windows=windows, fronts=fronts)
 
     def with_use(self, window: Window, number: int, front: Front) -> _Memory:
         """With the newest window and front in the first place; what has not been used for long is let go."""
         windows = ((window, number), *(known for known in self.windows if known[0] != window))[:_WINDOWS]
         used = dict.fromkeys(at for _, at in windows)
         fronts = {**self.fronts, number: front}
-        return _Memory(self.text, self.budget, windows, {at: fronts[at] for at in used}, self.withdrawals)
+        return replace(self, windows=windows, fronts={at: fronts[at] for at in used})
 
 
 class ContextBuilder:
@@ -170,10 +164,13 @@ class ContextBuilder:
 
     def _memory(self, situation: Situation, budget: int) -> _Memory:
         memory = self._memories.get(situation.uri)
-        if memory is None or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals):
-            memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
-        names = {excerpt.path for front in memory.fronts.values() for excerpt in front.related}
-        if not all(map(situation.permits, names)):
+        fronts = () if memory is None else memory.fronts.values()
+        names = {excerpt.path for front in fronts for excerpt in front.related}
+        if (
+            memory is None
+            or (memory.budget, memory.withdrawals) != (budget, situation.withdrawals)
+            or not all(map(situation.permits, names))
+        ):
             memory = _Memory(situation.text, budget, (), {}, situation.withdrawals)
         self._memories[situation.uri] = memory
         self._memories.move_to_end(situation.uri)
@@ -185,12 +182,13 @@ class ContextBuilder:
         self, parts: PromptParts, front: Front, window: Window, shares: Budget, text: str
     ) -> tuple[PartAccount, ...]:
         counter = self.counter
+        prefix = "from the beginning of the file" if window.start == 0 else f"cut at a line: room for {shares.prefix}"
         return (
             PartAccount("related", counter.excerpts(parts.related), _why_related(front)),
             PartAccount("far", counter.excerpts(parts.far), _why_far(front, shares)),
             PartAccount("edits", counter.edits(parts.edits), _why_edits(parts, front)),
             PartAccount("suffix", counter.suffix(parts.suffix), _why_suffix(parts, window, text, counter)),
-            PartAccount("prefix", counter.text(parts.prefix), _why_prefix(window, shares)),
+            PartAccount("prefix", counter.text(parts.prefix), prefix),
         )
 
 
@@ -218,7 +216,3 @@ def _why_edits(parts: PromptParts, front: Front) -> str:
 def _why_suffix(parts: PromptParts, window: Window, text: str, counter: TokenCounter) -> str:
     whole = window.end == len(text) and counter.suffix(parts.suffix) >= counter.text(parts.suffix)
     return "up to the end of the file" if whole else "cut at a line: what is near the cursor, and lines behind it"
-
-
-def _why_prefix(window: Window, shares: Budget) -> str:
-    return "from the beginning of the file" if window.start == 0 else f"cut at a line: room for {shares.prefix}"

@@ -103,7 +103,7 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
         return "the edits outgrew their room"
     snapshot = front.snapshot
     if snapshot is None:
-        if shares.far and not _holds_all(window, situation.text):
+        if shares.far and not window.is_whole(situation.text):
             return "the file outgrew the window"
     elif not (snapshot.span.start <= window.start and window.end <= snapshot.span.end):
         return "the cursor left the snapshot"
@@ -111,7 +111,9 @@ def _worn(front: Front, situation: Situation, window: Window, shares: Budget, co
         return "a quarter of the snapshot was rewritten"
     taken = counter.excerpts(front.related) + counter.excerpts(front.far) + stream
     left = shares.total - MARKS - taken
-    return "" if left >= _window_tokens(situation, window, counter) else "the window needs the room"
+    text, offset = situation.text, situation.offset
+    needed = counter.text(text[window.start : offset]) + counter.text(text[offset : window.end])
+    return "" if left >= needed else "the window needs the room"
 
 
 def _chosen(
@@ -119,7 +121,7 @@ def _chosen(
 ) -> Front:
     """A new front; with the related code of `kept`, if there is one."""
     room = shares.total - MARKS - shares.edits - _reserve(situation.text, shares, counter)
-    wants_far = bool(shares.far) and not _holds_all(window, situation.text)
+    wants_far = bool(shares.far) and not window.is_whole(situation.text)
     snapshot = None
     if kept is not None and counter.excerpts(kept.related) <= room - (shares.far if wants_far else 0) // 2:
         related, left_out = kept.related, kept.left_out
@@ -129,7 +131,7 @@ def _chosen(
         far = 0 if snapshot is None else counter.excerpts(snapshot.excerpts)
         related, left_out = _useful(situation.related, room - far, counter)
     left = room - counter.excerpts(related)
-    if wants_far and (snapshot is None or not snapshot.is_whole(situation.text)):
+    if wants_far and (snapshot is None or not snapshot.span.is_whole(situation.text)):
         # The file has what other code leaves.
         snapshot = _taken(situation, window, left, counter)
     first = _newest(situation.hunks, int(shares.edits * _STREAM_SHARE), counter)
@@ -190,16 +192,6 @@ def _reserve(text: str, shares: Budget, counter: TokenCounter) -> int:
     """Tokens to leave for the window: all that it may ever have, in a small file a hop more than that has now."""
     most = shares.prefix + shares.suffix
     return most if len(text) > most * 8 else min(most, counter.text(text) + HOP_TOKENS)
-
-
-def _window_tokens(situation: Situation, window: Window, counter: TokenCounter) -> int:
-    return counter.text(situation.text[window.start : situation.offset]) + counter.text(
-        situation.text[situation.offset : window.end]
-    )
-
-
-def _holds_all(window: Window, text: str) -> bool:
-    return window.start == 0 and window.end == len(text)
 
 
 def _shrunk(span: Window, change: Change) -> Window:

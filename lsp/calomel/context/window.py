@@ -6,13 +6,13 @@ the text through edits, until the cursor has used up the room; then they move by
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from calomel.context.budget import HOP_TOKENS, TokenCounter
-from calomel.prompts.parts import Excerpt, common_prefix, common_suffix
+from calomel.prompts.parts import Excerpt
 
 # In a small window a hop is a quarter of it.
 _HOP_SHARE: Final = 1 / 4
@@ -31,6 +31,10 @@ class Window:
 
     start: int
     end: int
+
+    def is_whole(self, text: str) -> bool:
+        """Whether it is all of `text`."""
+        return self.start == 0 and self.end == len(text)
 
 
 def place(
@@ -82,13 +86,6 @@ def carry_over(window: Window, change: Change) -> Window | None:
     return window if window.end < low else None
 
 
-def changed(old: str, new: str) -> Change:
-    """The span of `old` that became another one in `new`."""
-    prefix = common_prefix(old, new)
-    suffix = common_suffix(old[prefix:], new[prefix:])
-    return prefix, len(old) - suffix, len(new) - suffix
-
-
 def _hop(room: int) -> int:
     return max(1, min(HOP_TOKENS, int(room * _HOP_SHARE)))
 
@@ -137,15 +134,18 @@ def _last_line_start(text: str, offset: int, room: int) -> int:
 
 def _at_block(text: str, start: int, offset: int, blocks: Sequence[int]) -> int:
     """The first beginning of a block within a few lines of `start`; else `start`."""
-    if not blocks:
-        return start
+    moved = _to_block(text, start, blocks, _BLOCK_REACH)
+    return moved if 0 < moved <= offset else text.rfind("\n", 0, offset) + 1
+
+
+def _to_block(text: str, start: int, blocks: Sequence[int], reach: int) -> int:
+    """Where the first block begins that does so at most `reach` lines behind a start of a line; else that start."""
     line = text.count("\n", 0, start)
-    index = bisect_right(blocks, line - 1)
-    if index == len(blocks) or blocks[index] - line > _BLOCK_REACH:
-        return start
-    for _ in range(blocks[index] - line):
-        start = text.find("\n", start) + 1
-    return start if 0 < start <= offset else text.rfind("\n", 0, offset) + 1
+    index = bisect_left(blocks, line)
+    if index < len(blocks) and blocks[index] - line <= reach:
+        for _ in range(blocks[index] - line):
+            start = text.find("\n", start) + 1
+    return start
 
 
 _SNAPSHOT_REACH: Final = 12
@@ -169,10 +169,6 @@ class Snapshot:
     def __len__(self) -> int:
         """In characters."""
         return sum(len(excerpt.text) for excerpt in self.excerpts)
-
-    def is_whole(self, text: str) -> bool:
-        """Whether it is all of `text`."""
-        return self.span.start == 0 and self.span.end == len(text)
 
 
 def take(
@@ -214,13 +210,7 @@ def _block_start(text: str, start: int, blocks: Sequence[int]) -> int:
     """The start of a line at or behind `start`; of a block, if one begins within a few lines."""
     if start == 0:
         return 0
-    start = text.find("\n", start - 1) + 1 or len(text)
-    line = text.count("\n", 0, start)
-    index = bisect_left(blocks, line)
-    if index < len(blocks) and blocks[index] - line <= _SNAPSHOT_REACH:
-        for _ in range(blocks[index] - line):
-            start = text.find("\n", start) + 1
-    return start
+    return _to_block(text, text.find("\n", start - 1) + 1 or len(text), blocks, _SNAPSHOT_REACH)
 
 
 def _line_end(text: str, end: int) -> int:

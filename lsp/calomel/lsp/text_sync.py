@@ -91,7 +91,7 @@ class TextSync:
         """A change came that nobody can read: whichever document it was of, its text is not known any more."""
         document = params.get("textDocument") if isinstance(params, dict) else None
         uri = document.get("uri") if isinstance(document, dict) else None
-        known = [each.uri for each in self._workspace.documents]
+        known = list(self._workspace.documents)
         for each in (uri,) if isinstance(uri, str) else tuple(known):
             if each in known and each not in self._lost:
                 self._lose(each, "a change has another form than the protocol's")

@@ -70,7 +70,7 @@ class Suggester(Listener):
             switches=Switches(clock),
         )
         workspace.listeners += [self._session.matches, self]
-        for document in workspace.documents:
+        for document in workspace.documents.values():
             self._session.matches.opened(document)
         workspace.is_acceptance = self.is_acceptance
 

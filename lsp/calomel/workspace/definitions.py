@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Final
 
-from tree_sitter import Language, Node, Query, QueryCursor, QueryError, Tree
+from tree_sitter import Node, Query, QueryCursor, QueryError, Tree
 
 from calomel.prompts.parts import split_lines
 from calomel.workspace.languages import (
@@ -64,12 +64,8 @@ class Definition:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Queries:
-    """For definitions that may stand anywhere, and for those at the top of a file."""
-
-    anywhere: Query
-    top: Query | None
+# For definitions that may stand anywhere, and for those at the top of a file.
+_Queries = tuple[Query, Query | None]
 
 
 def definitions_in(tree: Tree, grammar: Grammar, text: str) -> tuple[Definition, ...]:
@@ -97,7 +93,7 @@ def _captured(root: Node, queries: _Queries) -> Iterator[Node]:
     """
     for start in range(root.start_byte, root.end_byte, _SLICE):
         found: dict[int, Node] = {}
-        for query, depth in ((queries.anywhere, None), (queries.top, 1)):
+        for query, depth in zip(queries, (None, 1), strict=True):
             if query is not None:
                 cursor = QueryCursor(query)
                 cursor.set_byte_range(start, min(start + _SLICE, root.end_byte))
@@ -169,20 +165,18 @@ def in_error(tree: Tree, offset: int) -> bool:
 @cache
 def _queries(grammar: Grammar) -> _Queries | None:
     language = load(grammar)
-    kinds = [] if language is None else [kind for kind in grammar.definitions if _known(language, kind)]
-    if language is None or not kinds:
+    if language is None:
+        return None
+    # A newer wheel of a grammar may have renamed a node: its definitions are lost then, and nothing else.
+    kinds = [kind for kind in grammar.definitions if language.id_for_node_kind(kind, True) is not None]
+    if not kinds:
         return None
     anywhere = [f"({kind}) @d" for kind in kinds if kind not in VARIABLES]
     top = "\n".join(grammar.top_places)
     try:
-        return _Queries(Query(language, "\n".join([*anywhere, *grammar.places])), Query(language, top) if top else None)
+        return Query(language, "\n".join([*anywhere, *grammar.places])), Query(language, top) if top else None
     except QueryError:
-        return _Queries(Query(language, "\n".join(anywhere)), None)
-
-
-def _known(language: Language, kind: str) -> bool:
-    # A newer wheel of a grammar may have renamed a node: its definitions are lost then, and nothing else.
-    return language.id_for_node_kind(kind, True) is not None
+        return Query(language, "\n".join(anywhere)), None
 
 
 def _name(node: Node) -> Node | None:
@@ -199,12 +193,9 @@ def _name(node: Node) -> Node | None:
     for _ in range(_DEEPEST_DECLARATOR):
         if declarator is None or declarator.child_count == 0 or declarator.type == "qualified_identifier":
             break
-        declarator = declarator.child_by_field_name("declarator") or _last_named(declarator)
+        last = declarator.named_children[-1] if declarator.named_child_count else None
+        declarator = declarator.child_by_field_name("declarator") or last
     return declarator
-
-
-def _last_named(node: Node) -> Node | None:
-    return node.named_child(node.named_child_count - 1) if node.named_child_count else None
 
 
 def _body(node: Node) -> Node | None:
@@ -233,14 +224,11 @@ def _whole(node: Node) -> Node:
     whole, parent = node, node.parent
     while parent is not None and parent.type in _WRAPPERS:
         # A list of several names in brackets is no whole.
-        if parent.type.endswith("_declaration") and parent.named_child_count > 1 and not _templated(parent):
+        several = parent.type.endswith("_declaration") and parent.named_child_count > 1
+        if several and parent.type != "template_declaration":
             break
         whole, parent = parent, parent.parent
     return whole
-
-
-def _templated(node: Node) -> bool:
-    return node.type == "template_declaration"
 
 
 # Where the syntax offers no cut for so many lines, empty lines do.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from calomel.prompts.parts import common_prefix, common_suffix, split_lines
+from calomel.prompts.parts import changed_span, split_lines
 
 
 class Encoding(StrEnum):
@@ -29,16 +29,12 @@ class Position(NamedTuple):
     character: int
 
 
-_LAST_BMP: Final = 0xFFFF
-
-
 def units(text: str, encoding: Encoding) -> int:
     """How many units of `encoding` the text has. A lone surrogate counts as one character."""
     if encoding is Encoding.UTF32 or text.isascii():
         return len(text)
-    if encoding is Encoding.UTF16:
-        return len(text) + sum(ord(character) > _LAST_BMP for character in text)
-    return len(text.encode("utf-8", "surrogatepass"))
+    name, width = ("utf-16-le", 2) if encoding is Encoding.UTF16 else ("utf-8", 1)
+    return len(text.encode(name, "surrogatepass")) // width
 
 
 def column(line: str, character: int, encoding: Encoding) -> int:
@@ -198,7 +194,7 @@ class Document:
     def position_at(self, offset: int, encoding: Encoding | None = None) -> Position:
         """The position of an offset."""
         offset = max(0, min(offset, len(self)))
-        number, inside = self._place(offset)
+        number, inside = self.place(offset)
         return Position(number, units(self._lines[number][:inside], encoding or self.encoding))
 
     def place_at(self, position: Position, encoding: Encoding | None = None) -> tuple[int, int]:
@@ -227,18 +223,16 @@ class Document:
 
     def _replace_all(self, text: str) -> TextChange | None:
         """As the smallest single replacement, so that the diff stream sees what changed and not a new file."""
-        before = self.text
-        prefix = common_prefix(before, text)
-        suffix = common_suffix(before[prefix:], text[prefix:])
-        start, end = prefix, len(before) - suffix
-        return self._replace(self._place(start), self._place(end), text[prefix : len(text) - suffix])
+        start, end, new_end = changed_span(self.text, text)
+        return self._replace(self.place(start), self.place(end), text[start:new_end])
 
     def replacing(self, start: int, end: int, text: str) -> TextChange:
         """What it would be to replace the characters from `start` to `end` by `text`."""
-        (first, head), (last, tail) = self._place(start), self._place(end)
+        (first, head), (last, tail) = self.place(start), self.place(end)
         return TextChange(start, end, text, self.text[start:end], first, last, head, tail)
 
-    def _place(self, offset: int) -> tuple[int, int]:
+    def place(self, offset: int) -> tuple[int, int]:
+        """The line that `offset` lies in, and the column in it, in code points."""
         line = self.line_of(offset)
         return line, offset - self.line_start(line)
 
@@ -270,27 +264,16 @@ class Document:
         self._lines[first:end] = lines
 
 
-class Documents:
+class Documents(dict[str, Document]):
     """All open documents, by uri."""
 
     def __init__(self, encoding: Encoding = Encoding.UTF16) -> None:
+        super().__init__()
         self.encoding = encoding
-        self._open: dict[str, Document] = {}
-
-    def __iter__(self) -> Iterator[Document]:
-        return iter(tuple(self._open.values()))
-
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def get(self, uri: str) -> Document | None:
-        """The open document, or None."""
-        return self._open.get(uri)
 
     def open(self, uri: str, language_id: str, version: int | None, text: str, path: str | None = None) -> Document:
         """Take over a document; one that is open already is replaced, since the editor's word counts."""
-        document = Document(uri, language_id, version, text, path, self.encoding)
-        self._open[uri] = document
+        self[uri] = document = Document(uri, language_id, version, text, path, self.encoding)
         return document
 
     def change(self, uri: str, version: int | None, changes: Sequence[Change]) -> Iterator[tuple[Document, TextChange]]:
@@ -299,7 +282,7 @@ class Documents:
         Yields the document after each change that did something. Raises ResyncNeeded when the document is unknown, its
         version goes backwards, or a range is wrong; changes before the wrong one have been applied.
         """
-        document = self._open.get(uri)
+        document = self.get(uri)
         if document is None:
             raise ResyncNeeded("a change came for a document that is not open")
         if version is not None and document.version is not None:
@@ -313,10 +296,6 @@ class Documents:
                 yield document, done
         if version is not None:
             document.version = version
-
-    def close(self, uri: str) -> Document | None:
-        """Let go of a document; None when it was not open."""
-        return self._open.pop(uri, None)
 
 
 def _replaces_all(change: Change, document: Document) -> bool:

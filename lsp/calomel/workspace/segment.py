@@ -71,18 +71,8 @@ _PARSE_SECONDS: Final = 2.0
 _KINDS: Final = ("other", "class", "enum", "function", "interface", "method", "module", "trait", "type", "variable")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some lines of a file.
-
-    Attributes:
-        line, end: first line, and the one behind the last.
-        words: how often the number of each word occurs.
-    """
-
-    line: int
-    end: int
-    words: dict[int, int]
+# Some lines of a file: the first, the one behind the last, and how often the number of each word occurs.
+Chunk = tuple[int, int, dict[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +116,7 @@ def _structure(text: str, path: str) -> tuple[tuple[int, ...], tuple[Definition,
 
 def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
     """Runs of at most `CHUNK_LINES` lines that begin at good places where there are some."""
-    found = []
+    found: list[Chunk] = []
     line, at = 0, 0
     while line < len(lines):
         end = min(line + CHUNK_LINES, len(lines))
@@ -134,14 +124,9 @@ def _chunks(lines: list[str], starts: tuple[int, ...]) -> tuple[Chunk, ...]:
             at += 1
         if end < len(lines) and at > 0 and starts[at - 1] >= line + _SHORTEST_CHUNK:
             end = starts[at - 1]
-        found.append(Chunk(line, end, count_numbers(words_in("".join(lines[line:end])))))
+        found.append((line, end, count_numbers(words_in("".join(lines[line:end])))))
         line = end
     return tuple(found)
-
-
-def kind_number(kind: str) -> int:
-    """A kind of definition as the index keeps it."""
-    return _KINDS.index(kind) if kind in _KINDS else 0
 
 
 def kind_name(number: int) -> str:
@@ -282,15 +267,15 @@ def build_segment(files: Sequence[tuple[SourceFile, Analysis]]) -> Segment:
         indexed.append(
             IndexedFile(file.path, file.name, len(analysis.lines), family_of(file.path), text, starts),
         )
-        for chunk in analysis.chunks:
-            words.extend(chunk.words)
-            places.extend([len(chunks)] * len(chunk.words))
-            counts.extend(chunk.words.values())
-            chunks.append((number, chunk.line, chunk.end, sum(chunk.words.values())))
+        for line, end, counted in analysis.chunks:
+            words.extend(counted)
+            places.extend([len(chunks)] * len(counted))
+            counts.extend(counted.values())
+            chunks.append((number, line, end, sum(counted.values())))
         definitions += [
             (
                 word_number(each.name), number, each.start_line, each.end_line + 1, each.body_line,
-                kind_number(each.kind), min(each.depth, 255),
+                _KINDS.index(each.kind) if each.kind in _KINDS else 0, min(each.depth, 255),
             )
             for each in analysis.definitions
         ]  # fmt: skip

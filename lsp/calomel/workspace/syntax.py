@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, Literal
 
 from tree_sitter import Node, Tree
@@ -92,37 +93,10 @@ WORD: Final = re.compile(r"[^\W\d]\w*")
 # What the cursor's lines mention matters most, then what its function takes, then what is farther away.
 _NEAR_LINES: Final = 3
 _FAR_LINES: Final = 40
+_MOST_IDENTIFIERS: Final = 32
 # One letter names a loop's counter, not a thing that is defined elsewhere.
 _SHORTEST: Final = 2
 _TEXT: Final = frozenset({"text", "jsx_text"})
-
-
-def identifiers_near(
-    document: Document,
-    offset: int,
-    scopes: tuple[Definition, ...],
-    tree: Tree | None,
-    keywords: frozenset[str],
-    limit: int,
-) -> tuple[str, ...]:
-    """Distinct identifiers: of the nearest lines, then of the enclosing signatures, then of more lines."""
-    line = document.line_of(offset)
-    found: dict[str, None] = {}
-    for word, start in _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1, keywords):
-        if _is_name(tree, start, word):
-            found[word] = None
-    for scope in reversed(scopes):
-        for match in WORD.finditer(scope.signature):
-            if match[0] not in keywords and len(match[0]) >= _SHORTEST:
-                found.setdefault(match[0])
-    if len(found) < limit:
-        known = keywords.union(found)
-        for word, start in _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1, known):
-            if len(found) >= limit:
-                break
-            if _is_name(tree, start, word):
-                found[word] = None
-    return tuple(found)[:limit]
 
 
 def _words(document: Document, offset: int, first: int, end: int, known: frozenset[str]) -> list[tuple[str, int]]:
@@ -205,7 +179,7 @@ class SyntaxTrees(Listener):
         state.revision = document.revision
         if state.tree is not None:
             state.tree.edit(document, change)
-        if _has_line_end(change.inserted) or _has_line_end(change.removed):
+        if not {*change.inserted, *change.removed}.isdisjoint("\r\n"):
             state.blocks = None
 
     def closed(self, document: Document) -> None:
@@ -248,16 +222,25 @@ class SyntaxTrees(Listener):
         found = [
             each
             for each in enclosing(tree, grammar, text, at)
-            if offset < each.end or not blank or _column(document, each) < offset - line_start
+            if offset < each.end or not blank or document.place(each.head)[1] < offset - line_start
         ]
         scopes = tuple(found)
         return scopes + _unfinished(document, offset, scopes) if in_error(tree, before) else scopes
 
-    def identifiers_near(self, document: Document, offset: int, limit: int = 32) -> tuple[str, ...]:
-        """Distinct identifiers around `offset`, the nearest first, without keywords."""
-        grammar = self._state(document).grammar
-        tree = self.tree(document)
-        return identifiers_near(document, offset, self.scopes(document, offset), tree, keywords(grammar), limit)
+    def identifiers_near(self, document: Document, offset: int) -> tuple[str, ...]:
+        """Distinct names without keywords: of the nearest lines, then of enclosing signatures, then of more lines."""
+        known, tree = keywords(self._state(document).grammar), self.tree(document)
+        line = document.line_of(offset)
+        near = _words(document, offset, line - _NEAR_LINES, line + _NEAR_LINES + 1, known)
+        found = dict.fromkeys(word for word, start in near if _is_name(tree, start, word))
+        for scope in reversed(self.scopes(document, offset)):
+            words = WORD.findall(scope.signature)
+            found.update(dict.fromkeys(word for word in words if word not in known and len(word) >= _SHORTEST))
+        if len(found) < _MOST_IDENTIFIERS:
+            far = _words(document, offset, line - _FAR_LINES, line + _FAR_LINES + 1, known.union(found))
+            names = (word for word, start in far if _is_name(tree, start, word))
+            found.update(dict.fromkeys(islice(names, _MOST_IDENTIFIERS - len(found))))
+        return tuple(found)[:_MOST_IDENTIFIERS]
 
     def block_starts(self, document: Document) -> tuple[int, ...]:
         """Lines at which an excerpt may begin well, ascending; the first is 0."""
@@ -317,10 +300,6 @@ class SyntaxTrees(Listener):
         return state
 
 
-def _column(document: Document, definition: Definition) -> int:
-    return definition.head - document.line_start(document.line_of(definition.head))
-
-
 def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) -> tuple[Definition, ...]:
     """What indentation knows below the last scope of a tree that an unfinished statement has confused."""
     last = known[-1].start if known else -1
@@ -329,10 +308,6 @@ def _unfinished(document: Document, offset: int, known: tuple[Definition, ...]) 
         for scope in scopes_by_indentation(document, offset)
         if scope.start > last and (scope.kind != "block" or document.text[scope.start : scope.start + 1].strip())
     )
-
-
-def _has_line_end(text: str) -> bool:
-    return "\n" in text or "\r" in text
 
 
 def errors(root: Node, grammar: Grammar | None = None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -89,7 +89,7 @@ class Workspace:
     def set_folders(self, folders: Sequence[Path]) -> None:
         """Take over other folders; open documents get their names anew."""
         self.folders = tuple(folders)
-        for document in self.documents:
+        for document in tuple(self.documents.values()):
             document.path = prompt_name(document.uri, self.folders)
 
     def open(self, uri: str, language_id: str, version: int | None, text: str) -> Document:
@@ -136,7 +136,7 @@ class Workspace:
 
     def close(self, uri: str) -> None:
         """The editor closed a document."""
-        document = self.documents.close(uri)
+        document = self.documents.pop(uri, None)
         self._expected.pop(uri, None)
         if uri in self._hidden:
             self._hidden.discard(uri)
@@ -183,11 +183,15 @@ class Workspace:
 
     def shown(self) -> Iterator[Document]:
         """The open documents that a model may see, as far as is known; `situation` looks at all of them anew."""
-        return (document for document in self.documents if document.uri not in self._hidden)
+        return (document for document in self.documents.values() if document.uri not in self._hidden)
 
     def permits(self, name: str) -> bool:
         """Whether a model may see what prompts call so: every open document and every file that has this name."""
-        if any((document.path or document.uri) == name for document in self.documents if document.uri in self._hidden):
+        if any(
+            (document.path or document.uri) == name
+            for document in self.documents.values()
+            if document.uri in self._hidden
+        ):
             return False
         rules = self.privacy
         return rules is None or all(rules.allowed(folder / name).allowed for folder in self.folders)
@@ -220,23 +224,19 @@ class Workspace:
         return text if self.privacy is None else self.privacy.mask(text)
 
     def _masked_hunk(self, hunk: Hunk) -> Hunk:
-        if self.privacy is None:
-            return hunk
-        return Hunk(hunk.path, hunk.start_line, self.mask(hunk.before), self.mask(hunk.after), hunk.predicted)
+        return replace(hunk, before=self.mask(hunk.before), after=self.mask(hunk.after))
 
     def _masked_excerpts(self, document: Document, offset: int, related: Related) -> tuple[Excerpt, ...]:
         found = related.excerpts(document, offset)
         permitted = {name for name in {each.path for each in found} if self.permits(name)}
-        return tuple(
-            Excerpt(each.path, each.start_line, self.mask(each.text)) for each in found if each.path in permitted
-        )
+        return tuple(replace(each, text=self.mask(each.text)) for each in found if each.path in permitted)
 
     def look_again(self) -> None:
         """Rules, names and links may have changed since: whatever no model may see any more is forgotten."""
         rules = self.privacy
         if rules is None:
             return
-        for document in self.documents:
+        for document in tuple(self.documents.values()):
             self.shows(document)
         for uri in self.history.uris:
             path = file_of(uri)

@@ -208,6 +208,13 @@ def split_lines(text: str) -> list[str]:
     return lines
 
 
+def changed_span(old: str, new: str) -> tuple[int, int, int]:
+    """What became another text, as (start, end, new end): `old[start:end]` is `new[start:new end]` now."""
+    prefix = common_prefix(old, new)
+    suffix = common_suffix(old[prefix:], new[prefix:])
+    return prefix, len(old) - suffix, len(new) - suffix
+
+
 def common_prefix(one: str, other: str) -> int:
     """The length of the longest common beginning, by bisection over comparisons of slices."""
     low, high = 0, min(len(one), len(other))
