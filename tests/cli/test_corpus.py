@@ -18,8 +18,8 @@ def test_options_reach_the_builder_and_the_rest_keeps_its_default(
 ) -> None:
     calls: list[CorpusConfig] = []
     monkeypatch.setattr(build, "build_corpus", lambda config, report: calls.append(config))
-    assert run("corpus", "--out", tmp_path, "--seed", 3, "--cache", "kept").status == 0
-    assert [CorpusConfig(out=tmp_path, seed=3, cache=Path("kept"))] == calls
+    assert run("corpus", "--out", tmp_path, "--cache", "kept").status == 0
+    assert [CorpusConfig(out=tmp_path, cache=Path("kept"))] == calls
 
 
 def test_wrong_package_list_becomes_one_line(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.documents import Document
 from calomel.training.edits.scene import Focus, Scene
 from calomel.training.edits.story import Change, Story
-from calomel.training.examples import EditExampleMaker, ExampleMaker, Hole, StorySampler, changed_ids, cut, rewriting
+from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker, Hole, changed_ids, cut, rewriting
 
 SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
 
@@ -319,15 +319,18 @@ def stories(kind: str, language: str, count: int) -> list[Story]:
     return [Story(kind, language, f"{number}.py", "a a\n", changes) for number in range(count)]
 
 
-def test_commits_have_their_share_however_many_there_are() -> None:
-    sampler = StorySampler([*stories("rename", "python", 3), *stories("commit", "python", 300)], {})
+def test_commits_have_their_share_however_many_there_are(config: TrainConfig, tokenizer: Tokenizer) -> None:
+    many = [*stories("rename", "python", 3), *stories("commit", "python", 300)]
+    examples = EditExamples(many, tokenizer, config)
     rng = random.Random(0)
-    drawn = [sampler.draw(rng).kind for _ in range(2000)]
+    drawn = [examples.story(rng).kind for _ in range(2000)]
     assert drawn.count("commit") / 2000 == pytest.approx(0.5, abs=0.04)
 
 
 @pytest.mark.parametrize("kind", ["rename", "commit"])
-def test_a_language_without_commits_or_with_nothing_else_is_drawn_all_the_same(kind: str) -> None:
-    sampler = StorySampler(stories(kind, "go", 2), {"go": 1.0})
+def test_a_language_without_commits_or_with_nothing_else_is_drawn_all_the_same(
+    config: TrainConfig, tokenizer: Tokenizer, kind: str
+) -> None:
+    examples = EditExamples(stories(kind, "go", 2), tokenizer, replace(config, languages={"go": 1.0}))
     rng = random.Random(0)
-    assert {sampler.draw(rng).kind for _ in range(20)} == {kind}
+    assert {examples.story(rng).kind for _ in range(20)} == {kind}

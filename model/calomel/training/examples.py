@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -334,36 +334,29 @@ _COMMITS_SHARE: Final = 0.5
 _SILENT_SHARE: Final = 0.5
 
 
-class StorySampler:
-    """Draws stories: a language by its share, whether of commits, then a story, each as often as the other."""
+class EditExamples:
+    """Examples of edits, drawn: a language by its share, whether of commits, then a story, each as often as others."""
 
-    def __init__(self, stories: Iterable[Story], shares: Mapping[str, float]) -> None:
-        self._stories, self._shares = by_language(stories, shares)
+    def __init__(self, stories: Iterable[Story], tokenizer: Tokenizer, config: TrainConfig) -> None:
+        self._stories, self._shares = by_language(stories, config.languages)
         self._committed = {
             language: [story for story in each if story.kind == "commit"] for language, each in self._stories.items()
         }
         self._told = {
             language: [story for story in each if story.kind != "commit"] for language, each in self._stories.items()
         }
-
-    def draw(self, rng: random.Random) -> Story:
-        """A story."""
-        language = rng.choices(list(self._stories), self._shares)[0]
-        told, committed = self._told[language], self._committed[language]
-        return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
-
-
-class EditExamples:
-    """Examples of edits, drawn."""
-
-    def __init__(self, sampler: StorySampler, maker: EditExampleMaker) -> None:
-        self._sampler = sampler
-        self._maker = maker
+        self._maker = EditExampleMaker(tokenizer, config)
 
     @classmethod
     def from_file(cls, path: Path, tokenizer: Tokenizer, config: TrainConfig) -> EditExamples:
         """Of the stories in a `.jsonl.zst` made by `calomel edits`."""
-        return cls(StorySampler(read_stories(path), config.languages), EditExampleMaker(tokenizer, config))
+        return cls(read_stories(path), tokenizer, config)
+
+    def story(self, rng: random.Random) -> Story:
+        """A story."""
+        language = rng.choices(list(self._stories), self._shares)[0]
+        told, committed = self._told[language], self._committed[language]
+        return rng.choice(committed if not told or (committed and rng.random() < _COMMITS_SHARE) else told)
 
     def draw(self, shape: BatchShape, phase: float, rng: random.Random) -> Example:
         """An example of some moment of some story.
@@ -372,7 +365,7 @@ class EditExamples:
             CorpusError: hardly any story yields one; the shape is too small for them.
         """
         for _ in range(_STORY_TRIES):
-            scene = scene_of(self._sampler.draw(rng), rng)
+            scene = scene_of(self.story(rng), rng)
             if scene is None or (not scene.changes and rng.random() >= _SILENT_SHARE):
                 continue
             example = self._maker.make(scene, shape, phase, rng)

@@ -18,20 +18,17 @@ def corpus(
     repositories: Annotated[
         Path | None, typer.Option(help="List of repositories. Default: the one that ships; with --packages, none.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides the order of the files.")] = 0,
 ) -> None:
     """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     from calomel.training.corpus.build import CorpusConfig, build_corpus
     from calomel.training.corpus.shards import CorpusError
 
-    config = CorpusConfig(out=out, seed=seed)
+    config = CorpusConfig(out=out)
     config = replace(
         config,
         cache=cache or config.cache,
         packages=packages or config.packages,
         repositories=repositories or (None if packages else config.repositories),
-        data=data or config.data,
     )
     try:
         build_corpus(config, report=print)

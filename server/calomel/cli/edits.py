@@ -21,21 +21,18 @@ def edits(
     packages: Annotated[Path | None, typer.Option(help="List of the corpus's packages. Default: the shipped.")] = None,
     releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Measuring data that must not be trained on.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides which edits are made, and their order.")] = 0,
 ) -> None:
     """Build the edits to train on. Downloads earlier releases of the corpus's packages, and clones repositories."""
     from calomel.training.corpus.shards import CorpusError
     from calomel.training.edits.build import EditsConfig, build_edits
 
-    config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, commits=commits, seed=seed)
+    config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, commits=commits)
     config = replace(
         config,
         cache=cache or config.cache,
         packages=packages or config.packages,
         releases=releases or config.releases,
         repositories=repositories or config.repositories,
-        data=data or config.data,
     )
     try:
         build_edits(config, report=print)

@@ -238,9 +238,9 @@ class _Build:
             # Order decides batches, not secrets: a seeded generator is what is wanted.
             random.Random(config.seed).shuffle(kept.stories)
         summary = self._record.summary
-        summary.train, summary.heldout = tally(self._train), tally(self._heldout)
-        write_stories(config.out / TRAIN, self._train)
-        write_stories(config.out / HELDOUT, self._heldout)
+        summary.train, summary.heldout = tally(self._train.stories), tally(self._heldout.stories)
+        write_stories(config.out / TRAIN, self._train.stories)
+        write_stories(config.out / HELDOUT, self._heldout.stories)
         own = (corpus_build.NOTICE, corpus_build.HELDOUT_NOTICE)
         for name, of_corpus, notice in zip((NOTICE, HELDOUT_NOTICE), own, self._record.notices(), strict=True):
             # The corpus's own, and behind it the releases and histories whose differences became stories.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,9 +51,6 @@ class Kept:
     def __len__(self) -> int:
         return len(self.stories)
 
-    def __iter__(self) -> Iterator[Story]:
-        return iter(self.stories)
-
 
 def edited_lines(story: Story) -> str:
     """Return the lines that a story changes, each before and after: what makes two stories the same."""
@@ -66,19 +63,17 @@ def edited_lines(story: Story) -> str:
     return "\n".join(parts)
 
 
-def tally(stories: Iterable[Story]) -> dict[str, Any]:
+def tally(stories: Sequence[Story]) -> dict[str, Any]:
     """Count one split; `changes` counts stories by their number of changes."""
-    told = list(stories)
     both: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for story in told:
+    for story in stories:
         both[story.kind][story.language] += 1
     return {
-        "stories": len(told),
-        "characters": sum(len(story.text) for story in told),
-        "by_kind": Counter(story.kind for story in told),
-        "by_language": Counter(story.language for story in told),
+        "stories": len(stories),
+        "by_kind": Counter(story.kind for story in stories),
+        "by_language": Counter(story.language for story in stories),
         "by_kind_and_language": both,
-        "changes": Counter(len(story.changes) for story in told),
+        "changes": Counter(len(story.changes) for story in stories),
     }
 
 
