@@ -121,13 +121,24 @@ def test_the_older_control_groups_are_read_too(tmp_path: Path) -> None:
     assert free_bytes("cpu", tmp_path / "none", tmp_path) == 1_250_000
 
 
-@pytest.mark.parametrize(("free", "tokens"), [(4096, 32_768), (350, 16_384), (200, 4096)])
+@pytest.mark.parametrize(
+    ("free", "dtype", "resident", "tokens"),
+    [
+        (4096, "float32", 400, 32_768),
+        (350, "float32", 400, 16_384),
+        (200, "float32", 400, 4096),
+        # the program will take 400 MiB, and with bfloat16 on a CPU 500
+        (360, "float32", 260, 8192),
+        (360, "bfloat16", 260, 4096),
+    ],
+)
 def test_as_many_contexts_are_cached_as_the_memory_that_is_left_has_room_for(
-    monkeypatch: pytest.MonkeyPatch, free: int, tokens: int
+    monkeypatch: pytest.MonkeyPatch, free: int, dtype: str, resident: int, tokens: int
 ) -> None:
     monkeypatch.setattr("calomel.families.open.free_bytes", lambda device: free * MIB)
+    monkeypatch.setattr("calomel.families.open.resident_bytes", lambda: resident * MIB)
 
-    engine, _ = open_engine(nano_path(), OpenOptions(dtype="float32"))
+    engine, _ = open_engine(nano_path(), OpenOptions(dtype=dtype))
 
     assert isinstance(engine, Engine)
     with engine:
@@ -154,6 +165,7 @@ def test_a_configuration_that_is_nested_without_end_is_refused(tmp_path: Path) -
 
 def test_a_number_of_cached_tokens_that_was_asked_for_is_kept_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("calomel.families.open.free_bytes", lambda device: 350 * MIB)
+    monkeypatch.setattr("calomel.families.open.resident_bytes", lambda: 400 * MIB)
 
     with pytest.raises(OutOfMemoryRefusedError, match="With a cache of 16384 tokens it takes"):
         open_engine(nano_path(), OpenOptions(dtype="float32", cache_tokens=32_768))

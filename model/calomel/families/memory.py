@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,11 @@ from calomel.families.shards import Shards
 
 _MEMINFO: Final = Path("/proc/meminfo")
 _CGROUP: Final = Path("/sys/fs/cgroup")
-# Python, PyTorch and the other libraries, 310 MB, and what the engine lets oneDNN keep of products of bfloat16, 85 MB.
-PROCESS_BYTES: Final = 400 * 1024**2
+_STATM: Final = Path("/proc/self/statm")
+# Python, PyTorch and the other libraries, 310 MB, and what comes and goes while requests are served.
+_PROGRAM_BYTES: Final = 400 * 1024**2
+# What the engine lets oneDNN keep of products of bfloat16, 85 MB, and the gaps that it leaves between others.
+_PRODUCT_BYTES: Final = 100 * 1024**2
 # Limit, use, and the line of memory.stat with what could be given back: of version 2 of control groups, and of 1.
 _LIMITS: Final = (
     ("memory.max", "memory.current", "memory.stat", ""),
@@ -30,6 +34,21 @@ def free_bytes(device: str, meminfo: Path = _MEMINFO, cgroup: Path = _CGROUP) ->
     limits = (_left_of_limit(cgroup, *names) for names in _LIMITS)
     told = [left for left in (_available(meminfo), *limits) if left is not None]
     return min(told, default=None)
+
+
+def program_bytes(device: str, dtype: torch.dtype) -> int:
+    """Of the machine's memory, what the program takes beside a model on a CPU; a GPU's has none of it."""
+    if device.startswith("cuda"):
+        return 0
+    return _PROGRAM_BYTES + (_PRODUCT_BYTES if dtype == torch.bfloat16 else 0)
+
+
+def resident_bytes(statm: Path = _STATM) -> int:
+    """What this program takes now; 0 where the system does not say."""
+    try:
+        return int(statm.read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def _available(meminfo: Path) -> int | None:

@@ -15,7 +15,7 @@ from calomel.families.configuration import read_config
 from calomel.families.family import MISFITS, Family, OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import dtype_of
-from calomel.families.memory import Estimate, EstimateOptions, free_bytes
+from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes, resident_bytes
 from calomel.families.shards import Shards
 from calomel.families.table import find
 
@@ -97,7 +97,7 @@ def fitted(folder: Path, family: Family, options: OpenOptions) -> OpenOptions:
         OutOfMemoryRefusedError: the checkpoint does not fit.
     """
     named = replace(options, cache_tokens=options.cached, spare_tokens=options.spare)
-    limit = free_bytes(options.device) if options.memory_limit is None else options.memory_limit
+    limit = _room(options) if options.memory_limit is None else options.memory_limit
     if limit is None:
         return named
     choices = [named]
@@ -113,6 +113,12 @@ def fitted(folder: Path, family: Family, options: OpenOptions) -> OpenOptions:
         f"contexts {_gib(found.cache)}, one step {_gib(found.work)}), and {_gib(limit)} {there}; nothing was loaded. "
         f"{_what_would_fit(folder, family, options, limit)}"
     )
+
+
+def _room(options: OpenOptions) -> int | None:
+    """What is free for a model: the program itself will have grown when it serves."""
+    free, program = free_bytes(options.device), program_bytes(options.device, dtype_of(options.dtype, options.device))
+    return None if free is None else max(0, free - max(0, program - resident_bytes()))
 
 
 def _what_would_fit(folder: Path, family: Family, options: OpenOptions, limit: int) -> str:

@@ -336,7 +336,8 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
 
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
-    from calomel.families.memory import PROCESS_BYTES, free_bytes
+    from calomel.families.loading import dtype_of
+    from calomel.families.memory import free_bytes, program_bytes
     from calomel.families.open import OutOfMemoryRefusedError, estimate_of, fitted
     from calomel.families.table import find
 
@@ -344,7 +345,7 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     free = free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
     if free is None:
         return
-    process = 0 if on_gpu else PROCESS_BYTES
+    process = program_bytes(settings.device, dtype_of(None, settings.device))
     options = OpenOptions(
         device=settings.device,
         cache_tokens=settings.cache_tokens,

@@ -74,7 +74,7 @@ def estimate(
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
-    from calomel.families.memory import PROCESS_BYTES, free_bytes
+    from calomel.families.memory import free_bytes, program_bytes
     from calomel.families.open import estimate_of
 
     folder = _folder(name, weights=False)
@@ -83,14 +83,15 @@ def estimate(
     eight: Quantization | None = "int8" if quantize == "int8" else "fp8" if quantize == "fp8" else None
     options = OpenOptions(device=device, dtype=dtype, cache_tokens=cache_tokens, quantize=eight)
     try:
-        kind = str(dtype_of(dtype, device)).removeprefix("torch.")
+        numbers = dtype_of(dtype, device)
         found = estimate_of(folder, _family(folder), options)
     except CheckpointError as error:
         raise InputError(str(error)) from error
+    kind = str(numbers).removeprefix("torch.")
     print(f"weights    {found.weights / _MIB:10.1f} MiB  ({quantize or kind})")
     print(f"contexts   {found.cache / _MIB:10.1f} MiB  ({options.cached} tokens stay encoded, {kind})")
     print(f"one step   {found.work / _MIB:10.1f} MiB")
-    process = 0 if device.startswith("cuda") else PROCESS_BYTES
+    process = program_bytes(device, numbers)
     if process:
         print(f"program    {process / _MIB:10.1f} MiB")
     together = found.total + process

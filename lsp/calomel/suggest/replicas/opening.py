@@ -9,7 +9,8 @@ from typing import Final
 
 from calomel.engine.config import Shape
 from calomel.families.family import OpenOptions
-from calomel.families.memory import PROCESS_BYTES, free_bytes
+from calomel.families.loading import dtype_of
+from calomel.families.memory import free_bytes, program_bytes
 from calomel.families.open import estimate_of
 from calomel.families.table import find
 from calomel.suggest.model_info import version
@@ -88,7 +89,8 @@ def refuse_too_many(folder: Path, options: OpenOptions, count: int) -> None:
 
 def bytes_of_replica(folder: Path, options: OpenOptions) -> int:
     """Memory that one replica takes on a CPU. Raises CheckpointError when the folder does not tell."""
-    return PROCESS_BYTES + estimate_of(folder, find(folder), replace(options, memory_limit=None)).total
+    program = program_bytes(options.device, dtype_of(options.dtype, options.device))
+    return program + estimate_of(folder, find(folder), replace(options, memory_limit=None)).total
 
 
 def processors() -> int:
