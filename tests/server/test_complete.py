@@ -189,10 +189,9 @@ def test_a_server_is_idle_only_while_no_request_runs_and_some_time_after() -> No
     idleness = Idleness(60, lambda: now)
     now = 59
     assert not idleness.over
-    idleness.begin()
-    now = 500
-    assert not idleness.over
-    idleness.end()
+    with idleness.request():
+        now = 500
+        assert not idleness.over
     now = 559
     assert not idleness.over
     now = 560

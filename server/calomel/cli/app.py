@@ -6,21 +6,18 @@ from typing import Annotated
 
 import typer
 
-from calomel.cli.align import align
 from calomel.cli.bench import bench
 from calomel.cli.calibrate import calibrate
 from calomel.cli.config import config
 from calomel.cli.context import context
-from calomel.cli.corpus import corpus
 from calomel.cli.demo import demo
 from calomel.cli.editor import editor
-from calomel.cli.edits import edits
 from calomel.cli.fill import fill, tryout
 from calomel.cli.models import models
 from calomel.cli.replay import replay
 from calomel.cli.serve import doctor, lsp, serve
 from calomel.cli.stats import stats
-from calomel.cli.train import train
+from calomel.cli.train import align, corpus, edits, train
 
 # Plain help: the decorated one imports rich and three more packages before it prints a word.
 app = typer.Typer(

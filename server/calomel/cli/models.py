@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
+from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
     from calomel.families.family import Family, Published, Quantization
@@ -40,6 +40,7 @@ def list_() -> None:
 @models.command()
 def info(name: _Name) -> None:
     """What a model's files say of it."""
+    from calomel.cli.fetch import read_source
     from calomel.suggest.model_info import describe
 
     folder = _folder(name)
@@ -53,7 +54,7 @@ def info(name: _Name) -> None:
     print(f"answers    {', '.join(told.kinds)}")
     print(f"positions  {told.max_context}")
     print(f"weights    {told.weights}")
-    source = _source(folder)
+    source = read_source(folder)
     if source:
         print(f"from       {source}")
     if _family_name(folder) not in {"calomel", "unknown"}:
@@ -147,14 +148,10 @@ def fetch(
 
     Without a revision, the newest one is taken and written down. This is the one command that downloads a model.
     """
-    from calomel.cli.fetch import FetchError
     from calomel.cli.fetch import fetch as get
 
     repo, _, revision = repository.partition("@")
-    try:
-        found = get(repo, revision or None, name)
-    except FetchError as error:
-        raise CommandError(str(error)) from error
+    found = get(repo, revision or None, name)
     print(f"{found.path} (revision {found.revision})")
     print(f"calomel serve --model {found.path.name}")
 
@@ -217,12 +214,6 @@ def _folder(name: str, *, weights: bool = True) -> Path:
 
 def _bytes(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-
-
-def _source(folder: Path) -> str:
-    from calomel.cli.fetch import read_source
-
-    return read_source(folder)
 
 
 _STATE: Final = (

@@ -21,7 +21,7 @@ from calomel.server.deliveries import Acceptances, Deliveries
 from calomel.server.door import Door
 from calomel.server.errors import DoorError, StartError, from_http, from_validation
 from calomel.server.known_workspace import KnownWorkspace
-from calomel.server.lifetime import CountRequests, Idleness, unload_when_idle
+from calomel.server.lifetime import Idleness, unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Authentication, ErrorBoundary, Measured, OriginCheck
@@ -137,8 +137,7 @@ def create_app(
         # A redirect would repeat the Host header and turn a POST without a slash into a puzzle.
         redirect_slashes=False,
         middleware=[
-            *([] if idleness is None else [Middleware(CountRequests, idleness=idleness)]),
-            Middleware(Measured, metrics=metrics),
+            Middleware(Measured, metrics=metrics, idleness=idleness),
             Middleware(ErrorBoundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(OriginCheck, allowed=settings.allowed_origins),

@@ -183,10 +183,11 @@ class Visit:
         """Fill a hole; ends as `run` does."""
         if not self.door.settings.record_denoising:
             return await self.run(self.filler.afill(wanted))
-        return await self.run(self._watched(wanted))
+        return await self.run(self.watched(self.filler.canvases(wanted)))
 
-    async def _watched(self, wanted: FillRequest) -> Fill:
-        async with aclosing(self.filler.canvases(wanted)) as items:
+    async def watched(self, items: AsyncGenerator[CanvasText | Answer]) -> Answer:
+        """What follows the canvases of an answer, which are kept for the recording."""
+        async with aclosing(items):
             async for item in items:
                 if not isinstance(item, CanvasText):
                     return item

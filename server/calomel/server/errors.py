@@ -62,29 +62,37 @@ class DoorError(Exception):
         return shape(str(self), self.type, self.code, self.param)
 
 
-class InvalidParameterError(DoorError):
-    """A field of the request is missing or out of its range."""
+class RefusedError(DoorError):
+    """The request cannot be served as it is."""
 
     status = 400
     type = "invalid_request_error"
+
+
+class UnavailableError(DoorError):
+    """The server cannot serve it now, and can later."""
+
+    status = 503
+
+
+class InvalidParameterError(RefusedError):
+    """A field of the request is missing or out of its range."""
+
     code = "invalid_parameter"
     message = "The request is invalid."
 
 
-class TooManyValuesError(DoorError):
+class TooManyValuesError(RefusedError):
     """A body of numbers, lists or objects by the ten thousand, which no client sends."""
 
     status = 413
-    type = "invalid_request_error"
     code = "too_many_values"
     message = "The body holds too many values. Send less at once."
 
 
-class ContextLengthError(DoorError):
+class ContextLengthError(RefusedError):
     """Prompt and answer together are longer than the model's positions."""
 
-    status = 400
-    type = "invalid_request_error"
     code = "context_length_exceeded"
     message = (
         "You exceeded the maximum context length for this model. Please reduce the length of the prompt or completion."
@@ -125,19 +133,17 @@ class OriginError(DoorError):
     message = "Web pages of other addresses may not use this server; its administrator can allow them."
 
 
-class MediaTypeError(DoorError):
+class MediaTypeError(RefusedError):
     """The body is not declared as JSON. Browsers send such bodies across origins without asking first."""
 
     status = 415
-    type = "invalid_request_error"
     code = "unsupported_media_type"
     message = "Send the body as JSON, with the header 'content-type: application/json'."
 
 
-class OverloadedError(DoorError):
+class OverloadedError(UnavailableError):
     """As many requests as the server takes are running or waiting."""
 
-    status = 503
     code = "engine_overloaded"
     retry_after = RETRY_OVERLOAD
     message = "Engine overloaded: too many requests are waiting. Please try again shortly."
@@ -153,45 +159,40 @@ class RateLimitError(DoorError):
     message = "Rate limit reached for requests of this client. Please try again shortly."
 
 
-class DrainingError(DoorError):
+class DrainingError(UnavailableError):
     """The server is about to end; it finishes what it has begun."""
 
-    status = 503
     code = "server_draining"
     retry_after = RETRY_RESTART
     message = "The server is shutting down. Please try again shortly."
 
 
-class ModelLoadingError(DoorError):
+class ModelLoadingError(UnavailableError):
     """The model is being opened."""
 
-    status = 503
     code = "model_loading"
     retry_after = RETRY_LOADING
     message = "The model is still loading. Please try again shortly."
 
 
-class ModelFailedError(DoorError):
+class ModelFailedError(UnavailableError):
     """The model could not be opened; the reason is in the server's log."""
 
-    status = 503
     code = "model_failed"
     message = "The model could not be loaded; the server's log says why."
 
 
-class EngineStoppedError(DoorError):
+class EngineStoppedError(UnavailableError):
     """The engine is closing, or its thread has failed; unless that happens again and again, it is started anew."""
 
-    status = 503
     code = "engine_stopped"
     retry_after = RETRY_LOADING
     message = "The engine has stopped and is started again. Please try again shortly."
 
 
-class ReplicaLostError(DoorError):
+class ReplicaLostError(UnavailableError):
     """A replica was lost, and its answer could not be made elsewhere as it was; the next question goes to another."""
 
-    status = 503
     code = "replica_lost"
     retry_after = RETRY_RESTART
     message = "A replica of the model was lost while it answered. Please try again shortly."
@@ -205,11 +206,10 @@ class UpstreamFailedError(DoorError):
     message = "The server of the model's weights failed."
 
 
-class RecordingError(DoorError):
+class RecordingError(RefusedError):
     """The denoising of this answer was not recorded, or is no longer kept."""
 
     status = 404
-    type = "invalid_request_error"
     code = "recording_not_found"
     message = "There is no recording of this completion."
 

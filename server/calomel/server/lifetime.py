@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from calomel.server.admission import Admission
@@ -36,14 +35,15 @@ class Idleness:
         self._running = 0
         self._since = clock()
 
-    def begin(self) -> None:
-        """A request came in."""
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        """A request, until it is answered or its client goes."""
         self._running += 1
-
-    def end(self) -> None:
-        """A request was answered, or its client went."""
-        self._running -= 1
-        self._since = self._clock()
+        try:
+            yield
+        finally:
+            self._running -= 1
+            self._since = self._clock()
 
     @property
     def over(self) -> bool:
@@ -54,25 +54,6 @@ class Idleness:
         """Return when it is over."""
         while not self.over:  # noqa: ASYNC110 (time passes; no event tells of it)
             await asyncio.sleep(min(_CHECK_SECONDS, self._seconds / 4))
-
-
-class CountRequests:
-    """ASGI middleware; goes around all others: a refused request shows that somebody is there, too."""
-
-    def __init__(self, app: ASGIApp, idleness: Idleness) -> None:
-        self._app = app
-        self._idleness = idleness
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request and count it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        self._idleness.begin()
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._idleness.end()
 
 
 async def unload_when_idle(

@@ -9,6 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -28,6 +29,7 @@ from calomel.server.errors import (
     OriginError,
     from_status,
 )
+from calomel.server.lifetime import Idleness
 from calomel.server.metrics import Metrics
 from calomel.server.tokens import Tokens
 
@@ -38,17 +40,25 @@ GONE: Final = "499"
 
 
 class Measured:
-    """ASGI middleware; goes around all others.
+    """ASGI middleware; goes around all others, so that refused requests count as well: somebody is there, too.
 
     Args:
         app: what is inside.
-        metrics: where it is counted.
+        metrics: where every request is counted by route, status and time.
+        idleness: is told of requests in progress, if the server ends when nobody uses it.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        idleness: Idleness | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._app = app
         self._metrics = metrics
+        self._in_use = nullcontext if idleness is None else idleness.request
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,7 +76,8 @@ class Measured:
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            with self._in_use():
+                await self._app(scope, receive, noting)
         finally:
             # The router leaves the route that it chose; its template, never the path that the client sent.
             route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
@@ -27,7 +26,7 @@ from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.server.access import protected_router
 from calomel.server.door import DONE, Visit, door_of, event, visit
-from calomel.server.errors import DoorError, InvalidParameterError, ModelFailedError
+from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
 from calomel.server.wire import (
     Canvas,
@@ -51,7 +50,7 @@ from calomel.suggest.chat_request import ChatRequest
 from calomel.weights import nano_path
 
 if TYPE_CHECKING:
-    from calomel.suggest.chat import Chat, Reply
+    from calomel.suggest.chat import Reply
 
 
 # Published.
@@ -257,11 +256,10 @@ _WARMEST: Final = 1.0
 RESET: Final = f"temperature is outside of {_COLDEST} to {_WARMEST:g} and was reset to {DEFAULT_TEMPERATURE}"
 
 
-class NoChatError(DoorError):
+class NoChatError(RefusedError):
     """The loaded model has no chat template."""
 
     status = 404
-    type = "invalid_request_error"
     code = "model_not_found"
     message = (
         "The loaded model does not chat: its folder has no chat template. "
@@ -288,7 +286,9 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
                 items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
                 items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
                 return visiting.stream(_events(visiting, body, await visiting.begun(items)))
-            return _plain(visiting, body, await visiting.run(_reply(visiting, chat, wanted)))
+            recorded = door_of(request).settings.record_denoising
+            reply = visiting.watched(chat.canvases(wanted)) if recorded else chat.reply(wanted)
+            return _plain(visiting, body, await visiting.run(reply))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
             raise InvalidParameterError(f"{param}: {error}", param) from None
@@ -349,18 +349,6 @@ def _temperature(body: ChatRequestBody) -> tuple[float, str | None]:
     if body.temperature is None or _COLDEST <= body.temperature <= _WARMEST:
         return DEFAULT_TEMPERATURE if body.temperature is None else body.temperature, None
     return DEFAULT_TEMPERATURE, RESET
-
-
-async def _reply(visiting: Visit, chat: Chat, wanted: ChatRequest) -> Reply:
-    """The reply; watched where the administrator asked for recordings."""
-    if not visiting.door.settings.record_denoising:
-        return await chat.reply(wanted)
-    async with aclosing(chat.canvases(wanted)) as items:
-        async for item in items:
-            if not isinstance(item, CanvasText):
-                return item
-            visiting.saw(item)
-    raise DoorError
 
 
 def _plain(visiting: Visit, body: ChatRequestBody, reply: Reply) -> Response:
