@@ -19,6 +19,7 @@ import torch
 
 from calomel.engine.attention import Piece, attention_multiplications, forward
 from calomel.engine.cache import Encoded, KeyValueBuffer, Lease
+from calomel.engine.compiled import CompiledLayers
 from calomel.engine.config import DiffusionConfig, Shape
 from calomel.engine.errors import EngineError, InvalidRequestError, RequestFailedError
 from calomel.engine.flash import flash_varlen
@@ -445,6 +446,8 @@ class TransformerDecoder(Decoder[P, C, KeyValueBuffer]):
         weight = model.embed_tokens.weight
         super().__init__(model.config, weight.device, list(model.parameters()), prefill_unit=prefill_unit, **common)
         self.model = model.eval()
+        if weight.is_cuda and model.compiled is None:
+            model.compiled = CompiledLayers()
         self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     def new_buffer(self, capacity: int) -> KeyValueBuffer:

@@ -9,6 +9,7 @@ Weights have the names of the Hugging Face Qwen3 implementation; fused projectio
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 import torch
@@ -147,11 +148,10 @@ class Attend(Protocol):
 
 
 class Attention(nn.Module):
-    """Grouped-query attention with RoPE and optional QK-norm; the softmax itself is the caller's `Attend`."""
+    """The projections of grouped-query attention, with RoPE and optional QK-norm; the rest is the caller's `Attend`."""
 
-    def __init__(self, config: ModelConfig, layer: int) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.layer = layer
         self.head_dim = config.head_dim
         self.q_heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         width = config.head_dim
@@ -162,8 +162,8 @@ class Attention(nn.Module):
         self.q_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
         self.k_norm = nn.RMSNorm(config.head_dim, eps=config.rms_norm_eps) if config.qk_norm else nn.Identity()
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
-        """X [T, C], cos and sin [T, 1, R] to [T, C]."""
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """X [T, C], cos and sin [T, 1, R] to q [T, Hq, D], k and v [T, Hkv, D]."""
         heads = self.qkv_proj(x).unflatten(-1, (-1, self.head_dim))
         both, v = heads.split((self.q_heads + self.kv_heads, self.kv_heads), dim=-2)
         # Queries and keys in one go: on the few rows of a canvas an operation costs more than its arithmetic.
@@ -171,8 +171,7 @@ class Attention(nn.Module):
             weights = torch.cat((self._by_head(self.q_norm, self.q_heads), self._by_head(self.k_norm, self.kv_heads)))
             both = F.rms_norm(both, (self.head_dim,), None, self.q_norm.eps) * weights
         q, k = rotate(both, cos, sin).split((self.q_heads, self.kv_heads), dim=-2)
-        out: Tensor = self.o_proj(attend(self.layer, q, k, v).flatten(-2))
-        return out
+        return q, k, v
 
     def _by_head(self, norm: nn.Module, heads: int) -> Tensor:
         """The weights of `norm` [heads, D]."""
@@ -199,22 +198,37 @@ class Layer(nn.Module):
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
+        self.number = layer
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.self_attn = Attention(config, layer)
+        self.self_attn = Attention(config)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.mlp = _feed_forward(config, layer)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attend) -> Tensor:
         """X [T, C] to [T, C]."""
-        x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
+        return self.after(x, attend(self.number, *self.before(x, cos, sin)))
+
+    def before(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """What attends, of x [T, C]: q [T, Hq, D], k and v [T, Hkv, D]."""
+        found: tuple[Tensor, Tensor, Tensor] = self.self_attn(self.input_layernorm(x), cos, sin)
+        return found
+
+    def after(self, x: Tensor, attended: Tensor) -> Tensor:
+        """X [T, C] and what its rows have found, [T, Hq, D], to [T, C]."""
+        x = x + self.self_attn.o_proj(attended.flatten(-2))
         out: Tensor = x + self.mlp(self.post_attention_layernorm(x))
         return out
 
 
 class Transformer(nn.Module):
-    """The whole decoder. Holds weights only; two engines can share one."""
+    """The whole decoder. Holds weights only; two engines can share one.
+
+    Attributes:
+        compiled: takes rows through the layers instead (`calomel.engine.compiled`); None for one after the other.
+    """
 
     inverse_frequency: Tensor
+    compiled: Callable[..., Tensor] | None
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -227,6 +241,7 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.embed_tokens.weight
         self.register_buffer("inverse_frequency", inverse_frequency(config), persistent=False)
+        self.compiled = None
 
     def forward(self, ids: Tensor, positions: Tensor, attend: Attend, text: Tensor | None = None) -> Tensor:
         """Ids [T] int64 and positions [T] int64 to hidden states [T, C] behind the last norm.
@@ -238,8 +253,11 @@ class Transformer(nn.Module):
         if self.memory is not None:
             x = x + self.memory(text)
         cos, sin = rotation(angles, x.dtype)
-        for layer in self.layers:
-            x = layer(x, cos, sin, attend)
+        if self.compiled is not None:
+            x = self.compiled(self.layers, x, cos, sin, attend)
+        else:
+            for layer in self.layers:
+                x = layer(x, cos, sin, attend)
         out: Tensor = self.norm(x)
         return out
 

@@ -175,12 +175,12 @@ class _Reader:
             self._left = (self._left[0] - 1, self._left[1] - 1)
 
     def _flush(self) -> None:
-        if self._before or self._after:
-            before, after = "".join(self._before), "".join(self._after)
+        before, after = "".join(self._before), "".join(self._after)
+        if before or after:
             self._hunks.append(Hunk(self._path, self._line, before, after, self._predicted))
-            self._line += len(self._before)
-            self._before.clear()
-            self._after.clear()
+        self._line += len(self._before)
+        self._before.clear()
+        self._after.clear()
 
 
 def _end_of(text: str) -> str:
