@@ -9,7 +9,8 @@ import pytest
 import torch
 import zstandard
 
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
+from calomel.engine import DiffusionConfig, ModelConfig, Transformer
+from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import HeldoutFile
 from calomel.report.running import Progress
 from calomel.training.documents import train_tokenizer

@@ -20,9 +20,7 @@ from calomel.engine import (
     CheckpointError,
     DiffusionConfig,
     Engine,
-    InvalidRequestError,
     ModelConfig,
-    PolicyUnavailableError,
     Request,
     Result,
     SamplingParams,
@@ -30,6 +28,7 @@ from calomel.engine import (
 )
 from calomel.engine.attention import Piece, forward
 from calomel.engine.cache import KeyValueBuffer, PrefixCache
+from calomel.engine.errors import InvalidRequestError, PolicyUnavailableError
 from calomel.engine.policies import parse_policy
 
 Start = Callable[..., Engine]

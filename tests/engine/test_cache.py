@@ -8,8 +8,9 @@ import torch
 from hypothesis import given, settings
 from tests.engine.cache_books import check
 
-from calomel.engine import CacheFullError, DiffusionConfig, ModelConfig
+from calomel.engine import DiffusionConfig, ModelConfig
 from calomel.engine.cache import KeyValueBuffer, Lease, PrefixCache, Spares, common_beginning
+from calomel.engine.errors import CacheFullError
 
 CONFIG = ModelConfig(10, 4, 4, 2, 1, 1, 2, 64, DiffusionConfig(8, 9))
 CPU = torch.device("cpu")

@@ -10,17 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from calomel.engine import (
-    BlockCausal,
-    CheckpointError,
-    Engine,
-    ModelConfig,
-    Request,
-    Transformer,
-    load_checkpoint,
-    save_checkpoint,
-)
-from calomel.engine.checkpoint import native_dtype
+from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Request, Transformer
+from calomel.engine.checkpoint import native_dtype, save_checkpoint
+from calomel.families.loading import load_checkpoint
 from calomel.weights import nano_path
 
 
@@ -66,21 +58,24 @@ def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_missing_tensor_is_named(folder: Path) -> None:
     change(folder, lambda tensors: tensors.pop("model.layers.1.self_attn.k_proj.weight"))
 
-    with pytest.raises(CheckpointError, match=r"missing \['model.layers.1.self_attn.k_proj.weight'\]"):
+    with pytest.raises(CheckpointError, match=r"missing model.layers.1.self_attn.k_proj.weight"):
         load_checkpoint(folder)
 
 
 def test_an_unknown_tensor_is_named(folder: Path) -> None:
     change(folder, lambda tensors: tensors.update({"model.extra": torch.zeros(1)}))
 
-    with pytest.raises(CheckpointError, match=r"unknown \['model.extra'\]"):
+    with pytest.raises(CheckpointError, match=r"unknown model.extra"):
         load_checkpoint(folder)
 
 
 def test_a_tensor_of_the_wrong_shape_is_named(folder: Path) -> None:
     change(folder, lambda tensors: tensors.update({"model.norm.weight": torch.zeros(5)}))
 
-    with pytest.raises(CheckpointError, match=r"model.norm.weight has shape \(5,\), config.json says \(32,\)"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"model.norm.weight \(5,\) does not make up norm.weight, for which config.json says \(32,\)",
+    ):
         load_checkpoint(folder)
 
 
@@ -100,7 +95,7 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
 def test_pickled_weights_are_not_loaded(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "model.bin")
 
-    with pytest.raises(CheckpointError, match="pickled weights are not loaded"):
+    with pytest.raises(CheckpointError, match="has weights as pickles alone"):
         load_checkpoint(folder)
 
 

@@ -13,20 +13,17 @@ import torch
 from torch import Tensor
 
 from calomel.engine import (
-    CacheFullError,
     CanvasState,
     Engine,
     EngineStoppedError,
     Handle,
     Priority,
     Request,
-    RequestCancelledError,
-    RequestFailedError,
     SamplingParams,
-    StepReport,
     Transformer,
 )
-from calomel.engine.decoder import Job
+from calomel.engine.decoder import Job, StepReport
+from calomel.engine.errors import CacheFullError, RequestCancelledError, RequestFailedError
 
 Start = Callable[..., Engine]
 

@@ -14,16 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from calomel.engine import (
-    ConstraintFailedError,
-    Engine,
-    InvalidRequestError,
-    Request,
-    RequestCancelledError,
-    RequestFailedError,
-    SamplingParams,
-    Transformer,
-)
+from calomel.engine import Engine, Request, SamplingParams, Transformer
+from calomel.engine.errors import ConstraintFailedError, InvalidRequestError, RequestCancelledError, RequestFailedError
 
 MASK, END, VOCAB = 95, 96, 97
 Start = Callable[..., Engine]

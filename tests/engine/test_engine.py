@@ -11,16 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import (
-    CanvasState,
-    DeadlineExceededError,
-    Engine,
-    InvalidRequestError,
-    Request,
-    Result,
-    SamplingParams,
-    Transformer,
-)
+from calomel.engine import CanvasState, DeadlineExceededError, Engine, Request, Result, SamplingParams, Transformer
+from calomel.engine.errors import InvalidRequestError
 from calomel.engine.sampling import best_length
 
 MASK, END = 95, 96

@@ -7,21 +7,16 @@ from typing import Any
 
 import pytest
 
-from calomel.engine import (
+from calomel.engine import Engine, EngineError, Request, SamplingParams, Transformer, errors
+from calomel.engine.errors import (
     ContextTooLongError,
     EmptyContextError,
-    Engine,
-    EngineError,
     InvalidCanvasError,
     InvalidRequestError,
     InvalidSamplingError,
     PolicyUnavailableError,
-    Request,
-    SamplingParams,
     TokenOutOfRangeError,
-    Transformer,
     UnknownPolicyError,
-    errors,
 )
 
 Start = Callable[..., Engine]

@@ -10,15 +10,12 @@ import pytest
 import torch
 from tests.engine.conftest import END, MASK
 
-from calomel.engine import (
+from calomel.engine import DeadlineExceededError, Request, Result, SamplingParams
+from calomel.engine.errors import (
     ContextTooLongError,
-    DeadlineExceededError,
     InvalidRequestError,
     PolicyUnavailableError,
-    Request,
     RequestCancelledError,
-    Result,
-    SamplingParams,
     TokenOutOfRangeError,
 )
 

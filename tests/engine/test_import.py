@@ -5,7 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from calomel.engine import Transformer, save_checkpoint
+from calomel.engine import Transformer
+from calomel.engine.checkpoint import save_checkpoint
 
 NAMES = (
     "OMP_WAIT_POLICY",

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig, load_checkpoint, save_checkpoint
+from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+from calomel.engine.checkpoint import save_checkpoint
 from calomel.engine.config import MoeConfig
 from calomel.engine.transformer import Experts, Mixture, Mlp, Transformer, rotate, rotation
+from calomel.families.loading import load_checkpoint
 
 QWEN = MoeConfig(experts=6, chosen=2, intermediate_size=10)
 LLADA = MoeConfig(

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from calomel.engine import Engine, Handle, InvalidRequestError, Priority, Request, StepReport
+from calomel.engine import Engine, Handle, Priority, Request
+from calomel.engine.decoder import StepReport
+from calomel.engine.errors import InvalidRequestError
 from calomel.engine.scheduler import Pace, Scheduler
 
 Start = Callable[..., Engine]

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from calomel.engine import DiffusionConfig, ModelConfig, load_checkpoint
+from calomel.engine import DiffusionConfig, ModelConfig
 from calomel.engine.attention import Piece, forward
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.config import LayerType
+from calomel.families.loading import load_checkpoint
 
 transformers = pytest.importorskip("transformers")
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from torch import Tensor
 
-from calomel.engine import UnknownPolicyError
+from calomel.engine.errors import UnknownPolicyError
 from calomel.engine.policies import (
     EntropyBound,
     Factor,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.engine.conftest import CONFIG
 
-from calomel.engine import Request, TokenOutOfRangeError
+from calomel.engine import Request
 from calomel.engine.block_causal import agreement
+from calomel.engine.errors import TokenOutOfRangeError
 
 CONTEXT = (1, 2, 3)
 ANSWER = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]

@@ -16,7 +16,6 @@ from calomel.engine.quantize import (
     QuantizedLinear,
     QuantizedStack,
     multiply,
-    quantize,
     quantize_tensor,
     rounded,
 )
@@ -28,6 +27,14 @@ from calomel.families.loading import load_decoder
 from calomel.families.open import estimate_of
 
 KINDS: tuple[Quantization, ...] = ("int8", "fp8")
+
+
+def quantize(model: Transformer, kind: Quantization) -> Transformer:
+    for name in list(model.state_dict()):
+        quantize_tensor(model, name, kind)
+    return model
+
+
 MOE = MoeConfig(experts=6, chosen=2, intermediate_size=10, shared=1)
 CONFIG = ModelConfig(
     vocab_size=67,

@@ -11,17 +11,19 @@ import torch
 from torch import Tensor
 
 from calomel.engine import (
-    ConstraintFailedError,
     DeadlineExceededError,
     Engine,
     NoiseRules,
     NoiseShape,
-    PolicyUnavailableError,
     Request,
-    RequestCancelledError,
-    RequestFailedError,
     SamplingParams,
     UniformDiffusion,
+)
+from calomel.engine.errors import (
+    ConstraintFailedError,
+    PolicyUnavailableError,
+    RequestCancelledError,
+    RequestFailedError,
 )
 
 VOCAB, CANVAS, END, OTHER_END = 50, 8, 48, 49

@@ -16,15 +16,8 @@ from torch import Tensor
 from transformers.models.diffusion_gemma import generation_diffusion_gemma as published_loop
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaForBlockDiffusion
 
-from calomel.engine import (
-    CheckpointError,
-    Engine,
-    InvalidRequestError,
-    NoiseShape,
-    Request,
-    SamplingParams,
-    UniformDiffusion,
-)
+from calomel.engine import CheckpointError, Engine, NoiseShape, Request, SamplingParams, UniformDiffusion
+from calomel.engine.errors import InvalidRequestError
 from calomel.families.configuration import read_config
 from calomel.families.diffusion_gemma import DIFFUSION_GEMMA, unread
 from calomel.families.family import OpenOptions

@@ -15,7 +15,8 @@ import torch
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
+from calomel.engine import DiffusionConfig, ModelConfig, Transformer
+from calomel.engine.checkpoint import save_checkpoint
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
 from calomel.suggest.filler import Filler

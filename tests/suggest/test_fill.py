@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from calomel.engine import EngineError, RequestCancelledError
+from calomel.engine import EngineError
+from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.suggest.fill import Fill, FillRequest
 from calomel.suggest.filler import Filler

@@ -9,15 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import (
-    BlockCausal,
-    DeadlineExceededError,
-    Engine,
-    ModelConfig,
-    Request,
-    RequestCancelledError,
-    Transformer,
-)
+from calomel.engine import BlockCausal, DeadlineExceededError, Engine, ModelConfig, Request, Transformer
+from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
 from calomel.suggest.filler import Filler, own_renderer

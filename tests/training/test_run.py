@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from calomel.engine.checkpoint import load_checkpoint
+from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import BatchStream, open_stream

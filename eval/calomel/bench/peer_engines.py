@@ -391,7 +391,7 @@ def transformers_makers(offer: Offer, _: Path) -> list[Maker]:
 
 def llamacpp_makers(offer: Offer, place: Path) -> list[Maker]:
     """A maker for everything that is tried of llama.cpp; writes a file for each number type into `place`."""
-    from calomel.engine import load_checkpoint
+    from calomel.families.loading import load_checkpoint
 
     model = load_checkpoint(offer.folder)
     makers: list[Maker] = []

@@ -20,39 +20,12 @@ os.environ.setdefault("LRU_CACHE_CAPACITY", "128")
 
 from calomel.engine.bidirectional import Bidirectional, BidirectionalOptions
 from calomel.engine.block_causal import BlockCausal
-from calomel.engine.checkpoint import load_checkpoint, save_checkpoint
 from calomel.engine.config import DiffusionConfig, ModelConfig
-from calomel.engine.decoder import StepReport, Work
+from calomel.engine.decoder import Work
 from calomel.engine.engine import Engine
-from calomel.engine.errors import (
-    CacheFullError,
-    CheckpointError,
-    ConstraintFailedError,
-    ContextTooLongError,
-    DeadlineExceededError,
-    EmptyContextError,
-    EngineError,
-    EngineStoppedError,
-    InvalidCanvasError,
-    InvalidRequestError,
-    InvalidSamplingError,
-    PolicyUnavailableError,
-    RequestCancelledError,
-    RequestFailedError,
-    TokenOutOfRangeError,
-    UnknownPolicyError,
-)
+from calomel.engine.errors import CheckpointError, DeadlineExceededError, EngineError, EngineStoppedError
 from calomel.engine.handle import AnyEngine, Handle
-from calomel.engine.request import (
-    CanvasState,
-    Constraint,
-    FinishReason,
-    Priority,
-    Request,
-    Result,
-    SamplingParams,
-    Walk,
-)
+from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
 from calomel.engine.transformer import Transformer
 from calomel.engine.uniform_diffusion import NoiseRules, NoiseShape, UniformDiffusion
 
@@ -61,40 +34,23 @@ __all__ = [
     "Bidirectional",
     "BidirectionalOptions",
     "BlockCausal",
-    "CacheFullError",
     "CanvasState",
     "CheckpointError",
     "Constraint",
-    "ConstraintFailedError",
-    "ContextTooLongError",
     "DeadlineExceededError",
     "DiffusionConfig",
-    "EmptyContextError",
     "Engine",
     "EngineError",
     "EngineStoppedError",
-    "FinishReason",
     "Handle",
-    "InvalidCanvasError",
-    "InvalidRequestError",
-    "InvalidSamplingError",
     "ModelConfig",
     "NoiseRules",
     "NoiseShape",
-    "PolicyUnavailableError",
     "Priority",
     "Request",
-    "RequestCancelledError",
-    "RequestFailedError",
     "Result",
     "SamplingParams",
-    "StepReport",
-    "TokenOutOfRangeError",
     "Transformer",
     "UniformDiffusion",
-    "UnknownPolicyError",
-    "Walk",
     "Work",
-    "load_checkpoint",
-    "save_checkpoint",
 ]

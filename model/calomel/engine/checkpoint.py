@@ -1,26 +1,22 @@
 """Checkpoint folders: `config.json` and `model.safetensors`, in the names of the Hugging Face Qwen3 implementation.
 
-Every tensor is placed by an explicit table; a name that the table does not expect, or one that it misses, is an error
-that names it. Nothing is ever unpickled.
+Every tensor is placed by an explicit table, which `calomel.families.loading` reads folders by.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from calomel.engine.config import ModelConfig, MoeConfig
-from calomel.engine.errors import CheckpointError
-from calomel.engine.transformer import Transformer, inverse_frequency
+from calomel.engine.transformer import Transformer
 from calomel.storage import write_whole
 
 CONFIG_FILE = "config.json"
@@ -87,44 +83,6 @@ def mixture_table(moe: MoeConfig, ours: str, theirs: str) -> Iterator[tuple[str,
         yield from mlp_table(f"{ours}.shared_experts", f"{theirs}.shared_experts")
 
 
-class WithoutNumbers(TorchFunctionMode):
-    """Modules are made without the random numbers that weights begin with.
-
-    For weights that are replaced, on the meta device: there `normal_` imports torch._dynamo, in a second and 80 MB.
-    """
-
-    def __torch_function__(
-        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Do nothing in the place of `torch.nn.init`."""
-        if getattr(func, "__module__", None) != "torch.nn.init":
-            return func(*args, **(kwargs or {}))
-        return None
-
-
-def load_checkpoint(
-    folder: Path, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
-) -> Transformer:
-    """Build the decoder of the checkpoint in `folder`, in evaluation mode, with weights as `dtype` on `device`.
-
-    Raises:
-        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or has a
-            number that is none.
-    """
-    config = ModelConfig.from_file(folder / CONFIG_FILE)
-    with torch.device("meta"), WithoutNumbers():
-        model = Transformer(config)
-    state = _read(folder, config, model, dtype, device)
-    for name, tensor in state.items():
-        if not tensor.isfinite().all():
-            raise CheckpointError(f"{name} in {folder / WEIGHTS_FILE} has numbers that are infinite or none")
-    model.load_state_dict(state, strict=False, assign=True)
-    if config.tie_word_embeddings:
-        model.lm_head.weight = model.embed_tokens.weight
-    model.inverse_frequency = inverse_frequency(config).to(device)
-    return model.requires_grad_(False).eval()
-
-
 def save_checkpoint(
     model: Transformer,
     folder: Path,
@@ -146,48 +104,6 @@ def save_checkpoint(
             tensors[name] = part.detach().to(device="cpu", dtype=dtype).contiguous()
     write_whole(folder / WEIGHTS_FILE, save(tensors, metadata={"format": "pt"}))
     write_whole(folder / CONFIG_FILE, json.dumps({**model.config.to_dict(), **(abilities or {})}, indent=2) + "\n")
-
-
-def _read(
-    folder: Path, config: ModelConfig, model: Transformer, dtype: torch.dtype, device: torch.device | str
-) -> dict[str, Tensor]:
-    shapes = {name: tensor.shape for name, tensor in model.state_dict().items()}
-    files = sorted(folder.glob("*.safetensors"))
-    if not files:
-        raise CheckpointError(f"{folder} has no .safetensors file; pickled weights are not loaded")
-    found: dict[str, Tensor] = {}
-    for file in files:
-        try:
-            with safe_open(file, framework="pt") as tensors:
-                found.update({name: tensors.get_tensor(name) for name in tensors.keys()})  # noqa: SIM118
-        except SafetensorError as error:
-            raise CheckpointError(f"{file} is damaged: {error}") from error
-    return _place(found, config, shapes, dtype, device)
-
-
-def _place(
-    found: dict[str, Tensor],
-    config: ModelConfig,
-    shapes: Mapping[str, torch.Size],
-    dtype: torch.dtype,
-    device: torch.device | str,
-) -> dict[str, Tensor]:
-    if config.tie_word_embeddings:
-        found.pop("lm_head.weight", None)
-    table = dict(tensor_table(config))
-    expected = {name for names in table.values() for name in names}
-    missing, unknown = sorted(expected - found.keys()), sorted(found.keys() - expected)
-    if missing or unknown:
-        raise CheckpointError(f"checkpoint does not fit its config.json: missing {missing}, unknown {unknown}")
-    state: dict[str, Tensor] = {}
-    for ours, theirs in table.items():
-        tensor = torch.cat([found[name] for name in theirs]) if len(theirs) > 1 else found[theirs[0]]
-        if tensor.shape != shapes[ours]:
-            raise CheckpointError(
-                f"{' + '.join(theirs)} has shape {tuple(tensor.shape)}, config.json says {tuple(shapes[ours])}"
-            )
-        state[ours] = tensor.to(device=device, dtype=dtype)
-    return state
 
 
 def _row_counts(config: ModelConfig, names: tuple[str, ...], rows: int) -> list[int]:

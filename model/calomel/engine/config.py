@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from calomel.engine.errors import CheckpointError
 from calomel.engine.memory import MemoryConfig
@@ -145,6 +145,19 @@ class Shape(Protocol):
         """How the checkpoint denoises."""
 
 
+# Fields of a `config.json` that there must be, and how others are read.
+_NEEDED: Final = (
+    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+    "max_position_embeddings",
+)  # fmt: skip
+_OPTIONAL: Final[Mapping[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("rms_norm_eps", "rope_theta"), float),
+    **dict.fromkeys(("tie_word_embeddings", "qk_norm", "attention_bias", "output_bias"), bool),
+    **dict.fromkeys(("sliding_window", "rotary_dim"), lambda said: said),
+    "layer_types": tuple,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU).
@@ -238,26 +251,14 @@ class ModelConfig:
             diffusion = DiffusionConfig(
                 **{key: raw["diffusion"][key] for key in raw["diffusion"] if key != "block_cache"}
             )
-            heads = int(raw["num_attention_heads"])
+            found: dict[str, Any] = {name: int(raw[name]) for name in _NEEDED}
+            heads = found["num_attention_heads"]
+            found["num_key_value_heads"] = int(raw.get("num_key_value_heads", heads))
+            found["head_dim"] = int(raw.get("head_dim", raw["hidden_size"] // (heads or 1)))
             return cls(
-                vocab_size=int(raw["vocab_size"]),
-                hidden_size=int(raw["hidden_size"]),
-                intermediate_size=int(raw["intermediate_size"]),
-                num_hidden_layers=int(raw["num_hidden_layers"]),
-                num_attention_heads=heads,
-                num_key_value_heads=int(raw.get("num_key_value_heads", heads)),
-                head_dim=int(raw.get("head_dim", raw["hidden_size"] // (heads or 1))),
-                max_position_embeddings=int(raw["max_position_embeddings"]),
+                **found,
                 diffusion=diffusion,
-                rms_norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
-                rope_theta=float(raw.get("rope_theta", 1_000_000.0)),
-                sliding_window=cast("int | None", raw.get("sliding_window")),
-                layer_types=tuple(raw.get("layer_types", ())),
-                tie_word_embeddings=bool(raw.get("tie_word_embeddings", True)),
-                qk_norm=bool(raw.get("qk_norm", True)),
-                attention_bias=bool(raw.get("attention_bias", False)),
-                output_bias=bool(raw.get("output_bias", False)),
-                rotary_dim=cast("int | None", raw.get("rotary_dim")),
+                **{name: read(raw[name]) for name, read in _OPTIONAL.items() if name in raw},
                 moe=MoeConfig.from_dict(raw["moe"]) if raw.get("moe") else None,
                 memory=MemoryConfig.from_dict(raw["memory"]) if raw.get("memory") else None,
             )

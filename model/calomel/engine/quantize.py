@@ -112,13 +112,6 @@ class QuantizedStack(nn.Module):
         return multiply(x, self.weight[rows], self.scale[rows])
 
 
-def quantize(model: Transformer, kind: Quantization) -> Transformer:
-    """Round the weights of `model`, in place, one matrix after the other; what is rounded already stays so."""
-    for name in list(model.state_dict()):
-        quantize_tensor(model, name, kind)
-    return model
-
-
 def quantize_tensor(model: Transformer, name: str, kind: Quantization) -> None:
     """Round the parameter called `name`, where it is a matrix that is rounded: for whoever loads one after the other.
 

@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig, load_checkpoint
+from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
 from calomel.engine.config import MoeConfig
-from calomel.engine.quantize import quantize
 from calomel.families.configuration import block_of, decoder_config, named, need_token_id, read_config, token_id
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config, sampled
-from calomel.families.loading import Places, dtype_of, engine_of, open_decoder, renamed
+from calomel.families.loading import Places, dtype_of, engine_of, load_checkpoint, open_decoder, renamed
 from calomel.families.memory import Estimate, EstimateOptions, decoder_estimate
 from calomel.prompts.renderer import PromptStyle
 
@@ -120,8 +119,8 @@ def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:
 
 
 def _open_own(folder: Path, options: OpenOptions) -> Engine:
-    model = load_checkpoint(folder, dtype=dtype_of(options.dtype, options.device), device=options.device)
-    return engine_of(model if options.quantize is None else quantize(model, options.quantize), options)
+    dtype = dtype_of(options.dtype, options.device)
+    return engine_of(load_checkpoint(folder, dtype=dtype, device=options.device, quantize=options.quantize), options)
 
 
 OWN: Final = Family(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Transformer
-from calomel.engine.checkpoint import WithoutNumbers, native_dtype
+from calomel.engine.checkpoint import CONFIG_FILE, native_dtype, tensor_table
 from calomel.engine.quantize import Quantization, quantize_tensor
 from calomel.engine.transformer import inverse_frequency
 from calomel.families.family import OpenOptions
@@ -163,20 +164,35 @@ def _frequencies_and_ties(name: str) -> bool:
     return name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight"
 
 
+class _WithoutNumbers(TorchFunctionMode):
+    """Modules are made without the random numbers that weights begin with.
+
+    For weights that are replaced, on the meta device: there `normal_` imports torch._dynamo, in a second and 80 MB.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Do nothing in the place of `torch.nn.init`."""
+        if getattr(func, "__module__", None) != "torch.nn.init":
+            return func(*args, **(kwargs or {}))
+        return None
+
+
 def load_decoder(
     folder: Path,
     config: ModelConfig,
     places: Places,
     *,
     dtype: torch.dtype,
-    device: str = "cpu",
+    device: torch.device | str = "cpu",
     quantize: Quantization | None = None,
 ) -> Transformer:
     """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
 
     With `quantize`, every matrix is rounded as soon as it is there: no more than one is whole at a time.
     """
-    with torch.device("meta"), WithoutNumbers():
+    with torch.device("meta"), _WithoutNumbers():
         model = Transformer(config)
 
     def placed(name: str) -> None:
@@ -195,6 +211,27 @@ def load_decoder(
     )
     model.inverse_frequency = inverse_frequency(config).to(device)
     return model.requires_grad_(requires_grad=False).eval()
+
+
+def load_checkpoint(
+    folder: Path,
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str = "cpu",
+    quantize: Quantization | None = None,
+) -> Transformer:
+    """The decoder of Calomel's own checkpoint in `folder`, in evaluation mode.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or has a
+            number that is none.
+    """
+    config = ModelConfig.from_file(folder / CONFIG_FILE)
+    model = load_decoder(folder, config, tensor_table(config), dtype=dtype, device=device, quantize=quantize)
+    for name, tensor in model.state_dict().items():
+        if tensor.dtype in TYPES.values() and not tensor.isfinite().all():
+            raise CheckpointError(f"{name} in {folder} has numbers that are infinite or none")
+    return model
 
 
 def open_decoder(folder: Path, options: OpenOptions, config: ModelConfig, places: Places) -> Engine:

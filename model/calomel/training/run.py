@@ -16,8 +16,9 @@ from rich.console import Console
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask
 
-from calomel.engine.checkpoint import load_checkpoint, native_bfloat16, save_checkpoint
+from calomel.engine.checkpoint import native_bfloat16, save_checkpoint
 from calomel.engine.transformer import Transformer
+from calomel.families.loading import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.storage import write_whole
 from calomel.training.batch import Batch, BatchStream, batches, open_stream, row_count

@@ -8,15 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from calomel.engine import (
-    BlockCausal,
-    DiffusionConfig,
-    Engine,
-    ModelConfig,
-    Transformer,
-    load_checkpoint,
-    save_checkpoint,
-)
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine.checkpoint import save_checkpoint
+from calomel.families.loading import load_checkpoint
 
 MASK, END, VOCAB = 95, 96, 97
 

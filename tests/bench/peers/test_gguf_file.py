@@ -7,7 +7,7 @@ import pytest
 from tests.bench.peers.conftest import random_checkpoint
 
 from calomel.bench.peer_engines import NumberType, write_gguf
-from calomel.engine import load_checkpoint
+from calomel.families.loading import load_checkpoint
 
 
 def test_the_file_holds_every_tensor_in_llamacpps_names(tmp_path: Path) -> None:

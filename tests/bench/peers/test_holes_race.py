@@ -13,7 +13,8 @@ import zstandard
 from calomel.bench.model import open_model
 from calomel.bench.peer_engines import TransformersPeer
 from calomel.bench.peers import Ours, PeersOptions, Theirs, moments_going_down, run_peers
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer, save_checkpoint
+from calomel.engine import DiffusionConfig, ModelConfig, Transformer
+from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import read_heldout
 from calomel.training.documents import train_tokenizer
 

@@ -8,7 +8,8 @@ import pytest
 from tests.bench.peers.conftest import END, random_checkpoint
 
 from calomel.bench.peer_engines import LlamaCppPeer, Peer, PeerUnavailableError, TransformersPeer, write_gguf
-from calomel.engine import BlockCausal, Engine, Request, load_checkpoint
+from calomel.engine import BlockCausal, Engine, Request
+from calomel.families.loading import load_checkpoint
 
 MOST = 12
 

@@ -12,18 +12,13 @@ from tests.engine.bidirectional.conftest import END, EXPAND, MASK, PREFIX, SUFFI
 from tests.engine.test_constraint import ANYTHING, PAIRS
 from tests.families.reference.window import Full
 
-from calomel.engine import (
-    BidirectionalOptions,
+from calomel.engine import BidirectionalOptions, DeadlineExceededError, Engine, Request, SamplingParams, Transformer
+from calomel.engine.decoder import StepReport
+from calomel.engine.errors import (
     ContextTooLongError,
-    DeadlineExceededError,
-    Engine,
     InvalidRequestError,
     PolicyUnavailableError,
-    Request,
     RequestCancelledError,
-    SamplingParams,
-    StepReport,
-    Transformer,
     UnknownPolicyError,
 )
 from calomel.engine.request import check

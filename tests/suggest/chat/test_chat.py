@@ -15,16 +15,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from calomel.engine import (
-    BlockCausal,
-    ContextTooLongError,
-    DiffusionConfig,
-    Engine,
-    ModelConfig,
-    RequestCancelledError,
-    SamplingParams,
-    Transformer,
-)
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, SamplingParams, Transformer
+from calomel.engine.errors import ContextTooLongError, RequestCancelledError
 from calomel.prompts.chat import Call, Function, Message, shown_so_far
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError

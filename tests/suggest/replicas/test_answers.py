@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.suggest.replicas.conftest import Open
 
-from calomel.engine import EngineError, InvalidRequestError, Priority, Request, Result, SamplingParams
+from calomel.engine import EngineError, Priority, Request, Result, SamplingParams
+from calomel.engine.errors import InvalidRequestError
 from calomel.prompts.grammar import json_form, pattern_form
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.suggest.completer import CompleteRequest, Draft

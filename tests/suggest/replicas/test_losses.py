@@ -10,14 +10,8 @@ import pytest
 from tests.suggest.replicas.conftest import Open
 from tests.suggest.replicas.here import HereLine, Place
 
-from calomel.engine import (
-    DeadlineExceededError,
-    Engine,
-    EngineStoppedError,
-    Request,
-    RequestCancelledError,
-    SamplingParams,
-)
+from calomel.engine import DeadlineExceededError, Engine, EngineStoppedError, Request, SamplingParams
+from calomel.engine.errors import RequestCancelledError
 from calomel.suggest.filler import Filler
 from calomel.suggest.opening import open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine

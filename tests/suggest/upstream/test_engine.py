@@ -13,16 +13,8 @@ import pytest
 from tests.suggest.upstream.conftest import Open
 from tests.suggest.upstream.served import MODEL, Asked, Handler, Vllm, head, reply
 
-from calomel.engine import (
-    DeadlineExceededError,
-    EngineStoppedError,
-    InvalidCanvasError,
-    InvalidRequestError,
-    PolicyUnavailableError,
-    Request,
-    RequestCancelledError,
-    SamplingParams,
-)
+from calomel.engine import DeadlineExceededError, EngineStoppedError, Request, SamplingParams
+from calomel.engine.errors import InvalidCanvasError, InvalidRequestError, PolicyUnavailableError, RequestCancelledError
 from calomel.prompts.published import PublishedTokenizer
 from calomel.suggest.upstream.errors import UpstreamError
 

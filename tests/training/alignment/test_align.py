@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from calomel.engine.checkpoint import load_checkpoint
+from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import PromptParts
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Preference
 from calomel.training.alignment.run import align, rounded

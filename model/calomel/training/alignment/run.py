@@ -17,8 +17,9 @@ import torch
 from rich.console import Console
 from torch import Tensor
 
-from calomel.engine.checkpoint import CONFIG_FILE, WEIGHTS_FILE, load_checkpoint, save_checkpoint
+from calomel.engine.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_checkpoint
 from calomel.engine.transformer import Transformer
+from calomel.families.loading import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.selectivity.quality import auroc
 from calomel.storage import write_whole
