@@ -17,7 +17,6 @@ from calomel.engine.policies import (
     Prefix,
     RevealPolicy,
     Threshold,
-    choose_positions,
     parse_policy,
 )
 
@@ -100,13 +99,6 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
     assert torch.equal(batch[:1], alone)
     assert bool(alone.any()) == bool(candidates.any())
     assert not (alone[0] & ~candidates).any()
-
-
-def test_canvases_of_different_policies_are_decided_side_by_side() -> None:
-    confidence = torch.tensor([[0.6, 0.7], [0.6, 0.7], [0.1, 0.2]])
-    chosen = choose_positions([Fixed(1), Threshold(0.5), Fixed(1)], confidence, confidence, torch.ones(3, 2).bool())
-
-    assert chosen.tolist() == [[False, True], [True, True], [False, True]]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ buffer as causal rows of a coming forward:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, Unpack
 
@@ -30,9 +30,9 @@ from calomel.engine.constraint import Rows, decide, settle
 from calomel.engine.decoder import Canvas, Common, Job, Prediction, TransformerDecoder, alone, generator
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
-from calomel.engine.policies import Joint, Paced, Policy, RevealPolicy, Threshold, choose_positions, parse_policy
+from calomel.engine.policies import Joint, Paced, Policy, RevealPolicy, Threshold, parse_policy
 from calomel.engine.request import FinishReason, Request, SamplingParams, Walk
-from calomel.engine.sampling import Choice, Draw, best_length, choose
+from calomel.engine.sampling import Draw, best_length, choose
 from calomel.engine.transformer import Transformer
 
 # A keystroke adds a few tokens to the cached prefix, and the near suffix follows it: these are encoded in the forward
@@ -117,13 +117,6 @@ class BlockCanvas(Canvas):
 
 
 BlockJob: TypeAlias = Job[Policy, BlockCanvas, KeyValueBuffer]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found(Prediction):
-    """What a row says: the token that was drawn, and whether the policy reveals it (`shown`)."""
-
-    shown: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,15 +449,15 @@ class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
     def _take(self, shares: Sequence[_Share], draws: Sequence[Draw], logits: Tensor) -> None:
         diffusion = self.diffusion
         choice = choose(logits, draws, mask_token_id=diffusion.mask_token_id, end_token_id=diffusion.end_token_id)
-        told = (choice.token, choice.log_prob, choice.entropy, self._shown(choice, shares))
+        told = (choice.token, choice.log_prob, choice.entropy)
         # The one thing that the host waits for.
         numbers = torch.stack([values.double() for values in told]).tolist()
-        found = [_Found(int(token), *rest) for token, *rest in zip(*numbers, strict=True)]
+        found = [Prediction(int(token), *rest) for token, *rest in zip(*numbers, strict=True)]
         rows = Rows(logits, choice)
         for share in shares:
             job, canvas = share.job, share.job.canvas
             with alone(job.handle):
-                causal: Sequence[Prediction] = found[share.start : share.start + share.causal]
+                causal = found[share.start : share.start + share.causal]
                 if job.walk is not None and causal:
                     column, draft = int(canvas.known is not None), canvas.draft or []
                     causal = decide(job, job.walk, causal, rows, row=share.start, column=column, draft=draft)
@@ -479,36 +472,6 @@ class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
                 elif self._goes_on(job, causal):
                     first, columns = self._probed(share, found)
                     self._denoised(job, columns, found[first : first + len(columns)], rows, first)
-
-    def _shown(self, choice: Choice, shares: Sequence[_Share]) -> Tensor:
-        """Whether a row's position is revealed, by each canvas' policy: [R] bool."""
-        shown = torch.zeros_like(choice.token, dtype=torch.bool)
-        index: list[tuple[int, int, int, bool]] = []
-        policies: list[RevealPolicy] = []
-        for share in shares:
-            canvas, reach = share.job.canvas, self._reach(share.job) if share.canvases else 0
-            for first, columns in share.canvases:
-                # What the causal mode has read on the way is known behind this forward.
-                least = 1 if share.causal else 0
-                masked = canvas.mask_token_id
-                index += [
-                    (row, len(policies), column, least <= column < reach and canvas.ids[column] == masked)
-                    for row, column in enumerate(columns, first)
-                ]
-                policies.append(self._policy(share.job))
-        if not index:
-            return shown
-        rows, batch, columns_, candidates = torch.tensor(index, device=self.device).unbind(dim=-1)
-        place = (batch, columns_)
-        shape = (len(policies), max(len(share.job.canvas) for share in shares if share.canvases))
-
-        def placed(values: Tensor) -> Tensor:
-            return torch.zeros(shape, dtype=values.dtype, device=self.device).index_put_(place, values)
-
-        confidence, entropy = placed(choice.log_prob[rows].exp()), placed(choice.entropy[rows])
-        chosen = choose_positions(policies, confidence, entropy, placed(candidates.bool()))
-        shown[rows] = chosen[place]
-        return shown
 
     def _prefilled(self, job: BlockJob) -> None:
         """A chunk of the context is encoded: keep its pages."""
@@ -570,7 +533,7 @@ class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
             job.canvas.settle(0, job.canvas.known)
         return True
 
-    def _probed(self, share: _Share, found: Sequence[_Found]) -> tuple[int, Sequence[int]]:
+    def _probed(self, share: _Share, found: Sequence[Prediction]) -> tuple[int, Sequence[int]]:
         """First row and columns of the canvas to go on with; the first step of several candidates chooses one."""
         job, canvas, chosen = share.job, share.job.canvas, 0
         if len(canvas.candidates) > 1:
@@ -581,11 +544,13 @@ class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
         job.canvas_length = job.canvas_length or len(canvas)
         return share.canvases[chosen]
 
-    def _denoised(self, job: BlockJob, columns: Sequence[int], found: Sequence[_Found], rows: Rows, first: int) -> None:
+    def _denoised(
+        self, job: BlockJob, columns: Sequence[int], found: Sequence[Prediction], rows: Rows, first: int
+    ) -> None:
         """Take the canvas one step on: `found`, the `rows` from `first` on, says what stands at `columns`."""
         canvas, joint, last = job.canvas, self._joint(job), self._last_step(job)
         whole = not canvas.masked()
-        changed = self._write(job, columns, found)
+        changed = self._write(job, dict(zip(columns, found, strict=True)))
         canvas.steps += 1
         canvas.whole_steps += whole
         walk = self._walk(job)
@@ -606,14 +571,25 @@ class BlockCausal(TransformerDecoder[Policy, BlockCanvas]):
             job.extend_by(canvas, len(canvas))
             self._go_on(job)
 
-    def _write(self, job: BlockJob, columns: Sequence[int], found: Sequence[_Found]) -> bool:
+    def _shown(self, job: BlockJob, told: Mapping[int, Prediction]) -> list[bool]:
+        """Which positions of the canvas a step reveals that has `told` of some of them."""
+        canvas, reach = job.canvas, self._reach(job)
+        everywhere = [told.get(column, Prediction(-1, -math.inf, 0.0)) for column in range(len(canvas))]
+        asked = [column in told and column < reach and not known for column, known in enumerate(canvas.revealed)]
+        if self._last_step(job):
+            return asked
+        confidence = torch.tensor([[found.log_prob for found in everywhere]]).exp()
+        entropy = torch.tensor([[found.entropy for found in everywhere]])
+        shown: list[bool] = self._policy(job)(confidence, entropy, torch.tensor([asked]))[0].tolist()
+        return shown
+
+    def _write(self, job: BlockJob, told: Mapping[int, Prediction]) -> bool:
         """Put what is revealed on the canvas, and tell whether a revealed position was changed."""
-        canvas, joint = job.canvas, self._joint(job)
-        reach = self._reach(job) if self._last_step(job) else 0
+        canvas, joint, shown = job.canvas, self._joint(job), self._shown(job, told)
         changed = False
-        for column, here in zip(columns, found, strict=True):
+        for column, here in told.items():
             if canvas.ids[column] == canvas.mask_token_id:
-                if here.shown or column < reach:
+                if shown[column]:
                     canvas.take(column, here)
             elif joint and not canvas.frozen[column] and here.token != canvas.ids[column]:
                 changes = math.exp(here.log_prob) > joint.edit

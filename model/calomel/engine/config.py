@@ -62,13 +62,9 @@ class MoeConfig:
                 f"{self.experts // self.groups}"
             )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As it is in `config.json`; `from_dict` reads it back."""
-        return {**asdict(self), "dense": list(self.dense)}
-
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> MoeConfig:
-        """Read what `to_dict` gave; raises TypeError for a field of the wrong type or name."""
+        """Read the field `moe` of a `config.json`; raises TypeError for a field of the wrong type or name."""
         return cls(**{**raw, "dense": tuple(raw.get("dense", ()))})
 
 
@@ -229,7 +225,6 @@ class ModelConfig:
         """The contents of `config.json`; `from_dict` reads them back."""
         fields = asdict(self)
         fields["layer_types"] = list(self.layer_types)
-        fields["moe"] = self.moe and self.moe.to_dict()
         for name in ("output_bias", "rotary_dim", "moe", "memory"):  # an ordinary Qwen3 checkpoint has none of these
             if not fields[name]:
                 del fields[name]

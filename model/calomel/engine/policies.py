@@ -9,7 +9,6 @@ every canvas that has any, so that every step makes progress.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -225,20 +224,6 @@ def parse_policy(text: str) -> Policy:
     if name == "verified":
         return Policy(reveal=_parse_reveal(parameter) if parameter else Threshold(0.0), verified=True)
     return Policy(reveal=_parse_reveal(text))
-
-
-def choose_positions(
-    policies: Sequence[RevealPolicy], confidence: Tensor, entropy: Tensor, candidates: Tensor
-) -> Tensor:
-    """Apply each canvas' policy, [B, L] each to [B, L] bool; canvases of one policy are decided together."""
-    distinct = list(dict.fromkeys(policies))
-    if len(distinct) == 1:
-        return distinct[0](confidence, entropy, candidates)
-    chosen = torch.zeros_like(candidates)
-    for policy in distinct:
-        group = [index for index, other in enumerate(policies) if other == policy]
-        chosen[group] = policy(confidence[group], entropy[group], candidates[group])
-    return chosen
 
 
 def _parse_reveal(text: str) -> RevealPolicy | Paced:

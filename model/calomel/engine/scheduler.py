@@ -109,11 +109,6 @@ class Scheduler(Generic[W]):
         self._served: dict[W, int] = {}
         self._closed = False
 
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
-
     def submit(self, jobs: Sequence[W]) -> bool:
         """Queue `jobs`; False when the scheduler is closed."""
         with self._changed:
