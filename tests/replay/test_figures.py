@@ -131,7 +131,7 @@ class Counting(Scripted):
     work: Work = Work()  # noqa: RUF009  (frozen)
 
     async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.work += Work(3, 2, 30, 10)
+        self.work += Work(3, 2, 30)
         return await super().complete(request)
 
 

@@ -71,13 +71,11 @@ class Work:
         forwards: of the model.
         steps: of them, those that did more than encode context: denoised, verified or judged.
         rows: of all forwards.
-        context_rows: of them, those of context encoded ahead of the first step.
     """
 
     forwards: int = 0
     steps: int = 0
     rows: int = 0
-    context_rows: int = 0
 
     def __add__(self, other: Work) -> Work:
         return Work(*map(add, astuple(self), astuple(other)))
@@ -423,7 +421,7 @@ class Decoder(ABC, Generic[P, C, B]):
 
     def report(self, report: StepReport) -> None:
         """Count a forward."""
-        self.work += Work(1, int(report.rows > report.prefill_rows), report.rows, report.prefill_rows)
+        self.work += Work(1, int(report.rows > report.prefill_rows), report.rows)
         if self._observe is not None:
             self._observe(report)
 

@@ -79,14 +79,21 @@ def _has_fp8(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= _ADA
 
 
-class QuantizedLinear(nn.Module):
-    """A linear map with rounded weights [N, K], in the place of `whole`."""
+class _Quantized(nn.Module):
+    """What has rounded weights [N, K] and their scale."""
 
-    def __init__(self, whole: nn.Linear, kind: Quantization) -> None:
+    def __init__(self, whole: nn.Linear | Stack, kind: Quantization) -> None:
         super().__init__()
         weight, scale = _rounded_matrix(whole.weight.detach(), kind)
         self.weight = nn.Parameter(weight, requires_grad=False)
         self.scale = nn.Parameter(scale, requires_grad=False)
+
+
+class QuantizedLinear(_Quantized):
+    """A linear map with rounded weights [N, K], in the place of `whole`."""
+
+    def __init__(self, whole: nn.Linear, kind: Quantization) -> None:
+        super().__init__(whole, kind)
         self.bias = whole.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -95,15 +102,12 @@ class QuantizedLinear(nn.Module):
         return out if self.bias is None else out + self.bias
 
 
-class QuantizedStack(nn.Module):
+class QuantizedStack(_Quantized):
     """One linear map of every expert with rounded weights, in the place of `whole`."""
 
     def __init__(self, whole: Stack, kind: Quantization) -> None:
-        super().__init__()
+        super().__init__(whole, kind)
         self.experts = whole.experts
-        weight, scale = _rounded_matrix(whole.weight.detach(), kind)
-        self.weight = nn.Parameter(weight, requires_grad=False)
-        self.scale = nn.Parameter(scale, requires_grad=False)
 
     def part(self, expert: int, x: Tensor) -> Tensor:
         """X [N, in] through one expert: [N, out]."""
