@@ -48,7 +48,7 @@ def test_the_users_own_settings_stay() -> None:
 def test_a_checkpoint_is_loaded_without_the_compiler_of_torch(model: Transformer, tmp_path: Path) -> None:
     save_checkpoint(model, tmp_path)
     code = (
-        "import pathlib, sys; from calomel.engine import load_checkpoint;"
+        "import pathlib, sys; from calomel.families.loading import load_checkpoint;"
         "load_checkpoint(pathlib.Path(sys.argv[1])); sys.exit('torch._dynamo' in sys.modules)"
     )
 
