@@ -17,5 +17,5 @@ def test_keystrokes_are_measured_through_the_real_programs() -> None:
                  "initialize_ms", "first_suggestion_ms"):  # fmt: skip
         assert figures[name] > 0, name
     assert 0.9 < figures["prefix_reuse"] <= 1
-    for name in ("prefix_reuse_settled", "prefix_reuse_jump", "superseded_share"):
+    for name in ("prefix_reuse_settled", "prefix_reuse_jump"):
         assert 0 <= figures[name] <= 1, name

@@ -49,35 +49,34 @@ def test_each_request_is_one_key_further_and_begins_anew_behind_the_last() -> No
 
 def test_figures_are_of_all_phases() -> None:
     alone = Crowd([[answered(at, 0.1) for at in (0.0, 0.1, 0.2, 0.3)]], began=0, seconds=0.4)
-    clients = [[answered(0, seconds), answered(1, seconds)] for seconds in (0.5, 0.5, 1.0)]
+    refused = [Asked(0, 0.1, 429, later=True), Asked(0, 0.1, 0)]
+    clients = [*([answered(0, seconds), answered(1, seconds)] for seconds in (0.5, 0.5, 1.0)), refused]
     together = Crowd(clients, began=0, seconds=2.0, left=2)
-    refused = Crowd([[Asked(0, 0.1, 429, later=True), Asked(0, 0.1, 0), answered(0, 1)]], began=0, seconds=1)
     seen = Seen(
-        Sample(100.0, 10, 4),
+        Sample(100.0, 10),
         alone,
         together,
-        refused,
         [30.0, 20.0, 200.0],
-        [Sample(300.0, 14, 5)],
-        Sample(120.0, 11, 4),
+        [Sample(300.0, 14)],
+        Sample(120.0, 11),
         0,
     )
     flat = flat_figures(seen)
     assert (flat["throughput_alone"], flat["throughput"], flat["throughput_ratio"]) == (10.0, 3.0, 0.3)
     assert (flat["p95_alone_ms"], flat["p50_ms"]) == (100.0, 500.0)
-    assert (flat["requests"], flat["left"]) == (12, 2)
-    assert (flat["errors"], flat["rejected"], flat["crowded_rejected"], flat["crowded_answered"]) == (1, 0, 1, 1)
+    assert (flat["requests"], flat["left"]) == (14, 2)
+    assert (flat["errors"], flat["rejected"]) == (1, 1)
     assert (flat["person_p50_ms"], flat["person_most_ms"]) == (30.0, 200.0)
     assert (flat["memory_start_mib"], flat["memory_most_mib"], flat["memory_end_mib"]) == (100.0, 300.0, 120.0)
-    assert (flat["files_left"], flat["files_most"], flat["places_left"], flat["cached_share"]) == (1, 14, 0, 0.9)
+    assert (flat["files_left"], flat["places_left"], flat["cached_share"]) == (1, 0, 0.9)
 
 
 def test_a_process_is_looked_at_by_what_the_system_says(tmp_path: Path) -> None:
-    for name in ("7/fd/0", "7/fd/1", "7/task/7"):
+    for name in ("7/fd/0", "7/fd/1"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
     sample = look(7, tmp_path)
-    assert (sample.files, sample.threads, sample.memory > 0) == (2, 1, True)
+    assert (sample.files, sample.memory > 0) == (2, True)
     assert look(8, tmp_path) == Sample()
 
 
@@ -103,5 +102,4 @@ def test_the_bench_runs_and_leaves_nothing_behind() -> None:
     assert flat["files_left"] <= 0
     assert flat["throughput"] > 0
     assert flat["cached_share"] > 0.5
-    assert flat["crowded_rejected"] > 0
     assert flat["person_most_ms"] is not None

@@ -5,12 +5,12 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from calomel.report.result import (
-    Machine,
     Provenance,
     Report,
     Table,
-    describe_machine,
     describe_run,
     put_interval,
     source_hash,
@@ -19,8 +19,8 @@ from calomel.report.result import (
 from calomel.report.running import Progress
 from calomel.report.stats import Interval
 
-MACHINE = Machine("Some CPU", 2, 24.0, "Linux x86_64", "3.11.7")
-PROVENANCE = Provenance("calomel bench infill", "abc", dirty=True, machine=MACHINE, date="2026-01-02")
+MACHINE = "Some CPU, 2 cores, 24 GiB, Linux x86_64, Python 3.11.7"
+PROVENANCE = Provenance("calomel bench infill", "abc", True, "2026-01-02", MACHINE, "Some CPU", 2)
 
 
 def report(*, loaded: bool = False) -> Report:
@@ -90,11 +90,14 @@ def test_an_interval_becomes_four_keys() -> None:
 def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast One\n")
-    assert describe_machine(cpuinfo).cpu == "Fast One"
+    made = describe_run(cpuinfo=cpuinfo)
+    assert made.cpu == "Fast One"
+    assert made.machine.startswith(f"Fast One, {made.cores} cores, ")
 
 
-def test_a_run_is_dated_and_named_after_its_command() -> None:
-    made = describe_run("calomel bench speed", now=datetime(2026, 1, 2, tzinfo=UTC))
+def test_a_run_is_dated_and_named_after_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/some/bin/calomel", "bench", "speed"])
+    made = describe_run(datetime(2026, 1, 2, tzinfo=UTC))
     assert (made.command, made.date) == ("calomel bench speed", "2026-01-02")
 
 

@@ -128,14 +128,6 @@ def test_each_filter_has_its_price() -> None:
     assert value(figures.threshold(0.0).lost) == 0.5
 
 
-def test_judging_time_is_that_of_all_candidates() -> None:
-    samples = [sample(number, judged_ms=float(number)) for number in range(101)]
-    figures = SelectivityFigures(samples, USELESS)
-    assert figures.time(50) == pytest.approx(50.5, abs=1.0)
-    assert figures.time(99) == pytest.approx(99, abs=1.5)
-    assert SelectivityFigures(right(), USELESS).time(50) is None
-
-
 def test_nothing_at_all_has_no_figures() -> None:
     figures = SelectivityFigures([], PERFECT)
     assert (figures.questions, figures.accepted, figures.filters()) == (0, 0, [])
@@ -158,13 +150,12 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_a_report_has_every_figure_for_machines_and_for_people(model: Path, tmp_path: Path) -> None:
-    one = written(tmp_path / "one.jsonl", [*drawn(30), sample(99, "accepted", filters=("unbalanced",), judged_ms=0.5)])
+    one = written(tmp_path / "one.jsonl", [*drawn(30), sample(99, "accepted", filters=("unbalanced",))])
     two = written(tmp_path / "two.jsonl", drawn(20, seed=2))
     report = run_selectivity(SelectivityOptions((one, two), model))
     report.write(json_path=tmp_path / "r.json", results=tmp_path / "out")
     flat = json.loads((tmp_path / "r.json").read_text())
     assert (flat["one.questions"], flat["one.candidates"], flat["two.candidates"]) == (31, 31, 20)
-    assert (flat["one.judging_ms_p50"], flat["two.judging_ms_p50"]) == (0.5, None)
     assert flat["one.all.auroc"] == flat["one.fill.auroc"] > 0.6
     assert flat["one.edit.auroc"] is None
     assert flat["one.at_balanced.threshold"] == 0.25

@@ -60,7 +60,7 @@ def test_cold_and_warm_are_told_for_both(
     flat = measure_speed(options, subject, long_files, progress).flat
     assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
     assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)
-    assert (flat["warm_128_p50_ms"], flat["warm_128_p50_ms_n"]) == (40.0, 3)
+    assert (flat["128.32.warm_p50_ms"], flat["128.32.warm_p50_ms_n"]) == (40.0, 3)
 
 
 def test_tokens_per_forward_and_second_count_what_was_kept(

@@ -3,8 +3,6 @@ from __future__ import annotations
 import pytest
 
 from calomel.report.stats import (
-    Interval,
-    paired_difference,
     percentile,
     percentile_interval,
     ratio_of_ratios,
@@ -28,23 +26,12 @@ def test_wilson_stays_inside_zero_and_one(successes: int, bounds: tuple[float, f
 
 
 def test_nothing_observed_gives_no_interval() -> None:
-    found = (wilson(0, 0), percentile([], 50), percentile_interval([], 50), paired_difference([], []))
-    assert found == (None, None, None, None)
+    found = (wilson(0, 0), percentile([], 50), percentile_interval([], 50))
+    assert found == (None, None, None)
 
 
 def test_percentile_lies_between_neighbours() -> None:
     assert percentile([1.0, 2.0, 3.0, 4.0], 50) == 2.5
-
-
-def test_equal_outcomes_differ_by_nothing_for_certain() -> None:
-    assert paired_difference([1, 0, 1, 1], [1, 0, 1, 1]) == Interval(0.0, 0.0, 0.0, 4)
-
-
-def test_a_clear_difference_excludes_zero() -> None:
-    interval = paired_difference([1] * 90 + [0] * 10, [0] * 100)
-    assert interval is not None
-    assert interval.value == 0.9
-    assert 0.8 < interval.low < 0.9 < interval.high < 1.0
 
 
 def test_ratio_is_of_the_sums_and_not_the_mean_of_ratios() -> None:

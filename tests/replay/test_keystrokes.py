@@ -128,4 +128,4 @@ def test_a_real_trace_that_is_cut_is_read_up_to_there(tmp_path: Path) -> None:
     whole = json.loads(gzip.decompress(data))
     log = read_log(path)
     assert 5_000 < log.events[-1].entry < len(whole["txns"])
-    assert "cut short" in log.problems[-1].message
+    assert "ends in the middle" in log.problems[-1].message

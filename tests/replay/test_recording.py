@@ -332,7 +332,7 @@ def test_a_packed_file_that_is_cut_is_read_up_to_there(recorder: Recorder, tmp_p
     path.write_bytes(packed[: len(packed) // 2])
     log = read_log(path)
     assert sum(isinstance(event, Changed) for event in log.events) > 500
-    assert "cut short" in log.problems[-1].message
+    assert "ends in the middle" in log.problems[-1].message
 
 
 def test_a_recording_of_one_entry_a_line_is_read_too(recorder: Recorder, tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from calomel.bench.held_summary import (
 )
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, silences
-from calomel.context.budget import TokenCounter
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
 from calomel.replay.watching import Decision, HideAll
@@ -164,18 +163,16 @@ class Contenders:
         rival: the same model left to right; None asks no baseline.
         settings: of the editor.
         gate: decides for both; None for a bare threshold.
-        counter: of tokens.
     """
 
     completer: Completer
     rival: Completer | None = None
     settings: SuggestSettings | None = None
     gate: Gate | None = None
-    counter: TokenCounter | None = None
 
     def room(self, moment: Moment, completer: Completer) -> Room:
         """An editor at that moment."""
-        room = Room(completer, self.settings, self.counter, self.gate)
+        room = Room(completer, self.settings, self.gate)
         # The last change is not settled: the editor asks while its cursor stands behind it.
         room.play(events_of(moment))
         if room.document(moment.story.path).text != moment.text:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from calomel.bench.holes import KINDS, REST_OF_LINE, Measure, make_holes
+from calomel.bench.holes import KINDS, Measure, make_holes
 from calomel.bench.model import BASELINE, Attempt, Contender, in_turns, open_model
 from calomel.report.heldout import Hole, read_heldout
 from calomel.report.result import (
@@ -21,10 +21,9 @@ from calomel.report.result import (
     number_cell,
     percent_cell,
     put_interval,
-    value_of,
 )
 from calomel.report.running import Journal, LoadWatch, Progress
-from calomel.report.stats import Interval, paired_difference, percentile, ratio_of_sums, wilson
+from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 from calomel.suggest.manner import Manner
 
@@ -51,9 +50,9 @@ NOTES: Final = (
     (
         "Time / left to right: total time over left-to-right's, same holes, same run, taking turns at being first, with"
         " the context already in the prefix cache. The key `vs_left_to_right_cold` adds the encoding of the context to"
-        " both, `vs_left_to_right_same_answer` counts the holes that both answered alike."
+        " both."
     ),
-    "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios and differences.",
+    "Brackets are 95 % intervals: Wilson's for shares, a paired bootstrap for ratios.",
 )
 Ask = Callable[[Hole, Contender], Attempt]
 
@@ -250,14 +249,9 @@ def flat_keys(outcomes: Sequence[Outcome], ours: str, baseline: str) -> dict[str
     put_interval(flat, "tokens_per_forward_left_to_right", tokens_per_forward(theirs))
     put_interval(flat, "vs_left_to_right", time_ratio(mine, theirs))
     put_interval(flat, "vs_left_to_right_cold", time_ratio(mine, theirs, cold=True))
-    alike = [pair for pair in zip(mine, theirs, strict=False) if pair[0].attempt.text == pair[1].attempt.text]
-    same = time_ratio([pair[0] for pair in alike], [pair[1] for pair in alike])
-    put_interval(flat, "vs_left_to_right_same_answer", same)
     for name, group in (("", mine), ("_left_to_right", theirs)):
         times = [outcome.attempt.milliseconds for outcome in group]
         flat[f"warm_p50_ms{name}"], flat[f"warm_p95_ms{name}"] = percentile(times, 50), percentile(times, 95)
-    right = ([outcome.correct for outcome in select(outcomes, each, REST_OF_LINE)] for each in (ours, baseline))
-    put_interval(flat, "exact_match_minus_left_to_right", paired_difference(*right))
     for row in KINDS:
         for language in (None, *_languages(outcomes)):
             mine, theirs = (select(outcomes, each, row, language=language) for each in (ours, baseline))
@@ -277,7 +271,7 @@ def quality_table(outcomes: Sequence[Outcome], ours: str, baseline: str) -> Tabl
         if mine:
             cells = (percent_cell(exact_match(mine)), percent_cell(exact_match(theirs)))
             ratios = (tokens_per_forward(mine), time_ratio(mine, theirs))
-            rows.append((row, str(len(mine)), *cells, *(number_cell(value_of(each)) for each in ratios)))
+            rows.append((row, str(len(mine)), *cells, *(number_cell(each) for each in ratios)))
     columns = ("holes", "n", "exact match", "left to right", "tokens per forward", "time / left to right")
     return Table(f"Policy {ours} and the same weights left to right", columns, rows)
 

@@ -30,7 +30,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
 
 from calomel.bench.load import private_folders
-from calomel.report.result import Report, Value, figures_table, rounded
+from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 
@@ -42,8 +42,6 @@ LINE = 1400
 LINES, QUICK_LINES = 12, 3
 STARTS, QUICK_STARTS = 5, 2
 CHANGES = 400
-# A fast typist: 100 words a minute.
-RHYTHM_SECONDS = 0.12
 READY_SECONDS = 90.0
 # Lines with less text than this say little about typing.
 SHORT_LINE = 20
@@ -55,10 +53,6 @@ NOTES = (
     (
         "A keystroke is a didChange of one character and an inlineCompletion request behind it; its time runs from"
         " sending the first to receiving the answer of the second, with no debounce. The next key waits for the answer."
-    ),
-    (
-        "`superseded_share`: the same keys again, one every 120 ms whatever the answers do; the share of requests that"
-        " a later one replaced."
     ),
     (
         "`change_p50_ms`: a didChange and a trivial request behind it, less the median of the trivial request alone,"
@@ -84,8 +78,6 @@ class _Times:
     first: list[float] = field(default_factory=list)
     answered: int = 0
     asked: int = 0
-    superseded: int = 0
-    rhythm: int = 0
 
 
 def run_keystrokes(model: Path | None = None, *, quick: bool = False) -> Report:
@@ -201,7 +193,7 @@ class _Editor:
 
 
 async def _type(editor: _Editor, budget: int, count: int, times: _Times, progress: Progress) -> None:
-    """Type real lines again, key by key, waiting for each answer; then in a rhythm; then edit elsewhere, then jump."""
+    """Type real lines again, key by key, waiting for each answer; then edit elsewhere, then jump."""
     numbers = [number for number in range(LINE, LINE + 400) if len(editor.lines[number].strip()) > SHORT_LINE][:count]
     milliseconds = times.suggest.setdefault(budget, [])
     progress.phase(f"lines at {budget}", len(numbers))
@@ -219,18 +211,6 @@ async def _type(editor: _Editor, budget: int, count: int, times: _Times, progres
             times.answered += bool(answer and answer.get("items"))
             _note_reuse(times, "", await editor.status())
         progress.step()
-    before = (await editor.status()).get("silences", {}).get("superseded", 0)
-    text = editor.lines[numbers[0]]
-    start = len(text) - len(text.lstrip())
-    editor.replace(numbers[0], start, len(text), "")
-    asked = []
-    for column in range(start, len(text)):
-        editor.replace(numbers[0], column, column, text[column])
-        asked.append(asyncio.create_task(editor.ask(numbers[0], column + 1)))
-        await asyncio.sleep(RHYTHM_SECONDS)
-    await asyncio.gather(*asked)
-    times.rhythm += len(asked)
-    times.superseded += (await editor.status()).get("silences", {}).get("superseded", 0) - before
     for step in range(3):
         editor.replace(LINE - 40 - 20 * step, 0, 0, f"# note {step}\u0020")
         await asyncio.sleep(SETTLE_SECONDS)
@@ -320,22 +300,21 @@ def _flat(times: _Times) -> dict[str, Value]:
     change = [max(0.0, value - trivial) for value in times.change]
     small, large = (times.suggest.get(budget, []) for budget in BUDGETS)
     return {
-        "change_p50_ms": rounded(percentile(change, 50)),
-        "change_p99_ms": rounded(percentile(change, 99)),
-        "suggest_2k_p50_ms": rounded(percentile(small, 50)),
-        "suggest_2k_p95_ms": rounded(percentile(small, 95)),
-        "suggest_8k_p50_ms": rounded(percentile(large, 50)),
-        "suggest_8k_p95_ms": rounded(percentile(large, 95)),
+        "change_p50_ms": percentile(change, 50),
+        "change_p99_ms": percentile(change, 99),
+        "suggest_2k_p50_ms": percentile(small, 50),
+        "suggest_2k_p95_ms": percentile(small, 95),
+        "suggest_8k_p50_ms": percentile(large, 50),
+        "suggest_8k_p95_ms": percentile(large, 95),
         "suggest_n": len(large),
         "context_2k_tokens": times.context.get(BUDGETS[0]),
         "context_8k_tokens": times.context.get(BUDGETS[1]),
         "prefix_reuse": _mean(times.reuse.get("", [])),
         "prefix_reuse_settled": _mean(times.reuse.get("_settled", [])),
         "prefix_reuse_jump": _mean(times.reuse.get("_jump", [])),
-        "initialize_ms": rounded(percentile(times.initialize, 50)),
-        "first_suggestion_ms": rounded(percentile(times.first, 50)),
+        "initialize_ms": percentile(times.initialize, 50),
+        "first_suggestion_ms": percentile(times.first, 50),
         "answered_share": round(times.answered / times.asked, 4) if times.asked else None,
-        "superseded_share": round(times.superseded / times.rhythm, 4) if times.rhythm else None,
     }
 
 

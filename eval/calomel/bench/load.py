@@ -2,8 +2,8 @@
 
 The server is a process of its own with its own defaults, the clients are connections from different addresses. Each
 types at a place of its own, one key a request, and asks again as soon as it has its answer; some hang up in the middle.
-Meanwhile one more client asks for a short text now and then, and the server's memory, open files and threads are looked
-at. In the end everything must be given back.
+Meanwhile one more client asks for a short text now and then, and the server's memory and open files are looked at. In
+the end everything must be given back.
 """
 
 from __future__ import annotations
@@ -29,19 +29,14 @@ import httpx
 
 from calomel.bench.holes import CHARACTERS_PER_TOKEN, Cell, cell_holes
 from calomel.report.heldout import HeldoutFile, read_heldout
-from calomel.report.result import Report, Value, figures_table, rounded
+from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
 from calomel.suggest import runtime_file
 from calomel.suggest.runtime_file import RuntimeFileError
 
-CLIENTS: Final = 64
-CONTEXT: Final = 2048
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
-# Above the limit: so many times as many clients as the server has places.
-CROWDING: Final = 2
-CROWDING_SECONDS: Final = 4.0
 # The model is told to give this many: an answer of no fixed length would make each run another measurement.
 ANSWER_TOKENS: Final = 32
 # Of a client's requests, one in so many is left within a third of a second.
@@ -73,8 +68,8 @@ NOTES: Final = (
     "`throughput_ratio`: all clients over one.",
     (
         f"`errors`: requests that were neither answered within {_PATIENCE:.0f} seconds nor told to come back later, in"
-        " all phases. `rejected`: those that were told to (429 or 503 with Retry-After) while the clients were as many"
-        f" as stated; `crowded_rejected`: while they were {CROWDING} times as many as the server has places."
+        " all phases. `rejected`: those that were told to (429 or 503 with Retry-After), as are clients beyond the"
+        " server's places."
     ),
     (
         "`person_…_ms`: answers of at most 16 tokens to one more client, from an address of its own, which asks"
@@ -106,9 +101,9 @@ class LoadOptions:
     model: Path | None = None
     device: str = "cpu"
     threads: int | None = None
-    clients: int = CLIENTS
+    clients: int = 64
     minutes: float | None = None
-    context: int = CONTEXT
+    context: int = 2048
     max_requests: int | None = None
     seed: int = 1
     quick: bool = False
@@ -216,11 +211,10 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The server at one moment: resident MiB, open files, threads; zeros where the system does not tell."""
+    """The server at one moment: resident MiB and open files; zeros where the system does not tell."""
 
     memory: float = 0.0
     files: int = 0
-    threads: int = 0
 
 
 @dataclass(slots=True)
@@ -230,7 +224,6 @@ class Seen:
     before: Sample = field(default_factory=Sample)
     alone: Crowd = field(default_factory=Crowd)
     together: Crowd = field(default_factory=Crowd)
-    crowded: Crowd = field(default_factory=Crowd)
     waits: list[float] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     after: Sample = field(default_factory=Sample)
@@ -256,7 +249,7 @@ def run_load(options: LoadOptions) -> Report:
 
 def flat_figures(seen: Seen) -> dict[str, Value]:
     """The figures of a run."""
-    alone, together, crowded = seen.alone, seen.together, seen.crowded
+    alone, together = seen.alone, seen.together
     answered = together.answered
     prompt = sum(asked.prompt for asked in answered)
     memory = [sample.memory for sample in seen.samples]
@@ -278,18 +271,13 @@ def flat_figures(seen: Seen) -> dict[str, Value]:
         "memory_end_mib": seen.after.memory,
     }
     return {
-        "seconds": rounded(together.seconds),
+        "seconds": together.seconds,
         "requests": len(alone.asked) + len(together.asked) + together.left,
         "left": together.left,
-        "errors": sum(crowd.errors for crowd in (alone, together, crowded)),
+        "errors": alone.errors + together.errors,
         "rejected": alone.rejected + together.rejected,
-        "crowded_clients": len(crowded.clients),
-        "crowded_answered": len(crowded.answered),
-        "crowded_rejected": crowded.rejected,
-        **{name: rounded(value) for name, value in figures.items()},
-        "files_most": max((sample.files for sample in seen.samples), default=None),
+        **figures,
         "files_left": seen.after.files - seen.before.files,
-        "threads_most": max((sample.threads for sample in seen.samples), default=None),
         "places_left": seen.places_left,
     }
 
@@ -304,7 +292,6 @@ def make_places(number: int, context: int, files: Sequence[HeldoutFile], *, seed
 
 async def _measure(options: LoadOptions, server: Served, places: Sequence[Place], progress: Progress) -> Seen:
     seen = Seen(before=look(server.pid))
-    limit = options.max_requests or _default_places()
     minutes = options.minutes or (QUICK_MINUTES if options.quick else MINUTES)
     progress.say(f"{len(places)} contexts are read")
     # A few at once, so that every context has been read before anything counts.
@@ -321,9 +308,6 @@ async def _measure(options: LoadOptions, server: Served, places: Sequence[Place]
     for task in beside:
         task.cancel()
     await asyncio.gather(*beside, return_exceptions=True)
-    seen.crowded = await crowd(
-        server, [places[at % len(places)] for at in range(CROWDING * limit)], CROWDING_SECONDS, first_client=1000
-    )
     await asyncio.sleep(_SETTLE_SECONDS)
     async with server.client() as client:
         running = _RUNNING.search((await client.get("/metrics")).text)
@@ -403,8 +387,7 @@ def look(pid: int, proc: Path = Path("/proc")) -> Sample:
     try:
         folder = proc / str(pid)
         pages = int((folder / "statm").read_text(encoding="ascii").split()[1])
-        files, threads = (len(list((folder / name).iterdir())) for name in ("fd", "task"))
-        return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, files, threads)
+        return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, len(list((folder / "fd").iterdir())))
     except (OSError, ValueError, IndexError):
         return Sample()
 
@@ -417,12 +400,6 @@ def source_address(url: str, number: int) -> str | None:
     if sys.platform != "linux" or not httpx.URL(url).host.startswith("127."):
         return None
     return str(ipaddress.IPv4Address("127.1.0.1") + number)
-
-
-def _default_places() -> int:
-    from calomel.server.settings import ServerSettings
-
-    return int(ServerSettings.model_fields["max_requests"].default)
 
 
 @contextmanager

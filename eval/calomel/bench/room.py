@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from calomel.bench.suite import SuiteError
-from calomel.context.budget import EstimateCounter, TokenCounter
+from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.parts import Hunk
 from calomel.replay.editor import Editor
@@ -41,7 +41,6 @@ class Room:
         self,
         completer: Completer,
         settings: SuggestSettings | None = None,
-        counter: TokenCounter | None = None,
         gate: Gate | None = None,
     ) -> None:
         self._now, self._since = 0.0, time.monotonic()
@@ -50,7 +49,7 @@ class Room:
         self.gate = WatchedGate(gate or ThresholdGate(settings.aggressiveness), Trigger.EDIT)
         self.suggester = Suggester(
             self._editor.workspace,
-            ContextBuilder(counter or EstimateCounter()),
+            ContextBuilder(EstimateCounter()),
             completer,
             settings,
             clock=self.clock,

@@ -12,7 +12,7 @@ import numpy as np
 
 from calomel.replay.figures import ranking
 from calomel.report.result import Report, Table, Value, interval_cell, percent_cell, put_interval
-from calomel.report.stats import Interval, Resampling, percentile, wilson
+from calomel.report.stats import Interval, Resampling, wilson
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.sample import Sample, read_samples
 from calomel.suggest.gate import THRESHOLDS
@@ -23,7 +23,6 @@ class Threshold:
     """What one threshold does, against showing each question's surest candidate whatever it is.
 
     Attributes:
-        threshold: the least probability of what is shown.
         shown: suggestions.
         fewer: share of all that is not shown.
         lost: share of what would have been accepted that is not shown.
@@ -31,7 +30,6 @@ class Threshold:
         characters: share of the characters that everything would have saved.
     """
 
-    threshold: float
     shown: int
     fewer: Interval | None
     lost: Interval | None
@@ -63,7 +61,6 @@ class SelectivityFigures:
         self.undecided = len(samples) - len(self.samples)
         self._calibrator = calibrator
         self.probabilities = [calibrator.probability(sample.subject) for sample in self.samples]
-        self.judged_ms = [sample.judged_ms for sample in samples if sample.judged_ms]
         # What happens within one minute of one log hangs together.
         self._clusters = [(_log(sample), int(sample.time // 60)) for sample in self.samples]
         self._seed = seed
@@ -89,7 +86,6 @@ class SelectivityFigures:
         taken = [float(each is not None and each.accepted) for each in shown]
         saved = [float(each.accepted * each.saved_characters) if each is not None else 0.0 for each in shown]
         return Threshold(
-            threshold,
             int(sum(there)),
             resampling.ratio([1 - each for each in there], [1.0] * len(picks)),
             resampling.ratio([every - each for every, each in zip(everything, taken, strict=True)], everything),
@@ -117,10 +113,6 @@ class SelectivityFigures:
     def questions(self) -> int:
         """Questions with a candidate that somebody could have decided about."""
         return len(self._picks)
-
-    def time(self, percent: float) -> float | None:
-        """Milliseconds that filters and calibrator took for a candidate, all filters asked."""
-        return percentile(self.judged_ms, percent)
 
     @cached_property
     def _picks(self) -> list[_Pick]:
@@ -204,8 +196,6 @@ def _tables(name: str, figures: SelectivityFigures, calibrator: Calibrator, flat
     flat[f"{name}.candidates"] = len(figures.samples)
     flat[f"{name}.too_short"] = figures.undecided
     flat[f"{name}.accepted"] = figures.accepted
-    for percent in (50, 99):
-        flat[f"{name}.judging_ms_p{percent}"] = figures.time(percent)
     title = (
         f"{name}: {len(figures.samples)} candidates of {figures.questions} questions, {figures.accepted} of their "
         f"surest would be accepted ({figures.undecided} more are too short or came too late)"

@@ -15,7 +15,7 @@ from statistics import fmean
 from calomel.bench.holes import Cell, Measure, as_run, before_keystroke, cell_holes, size_name
 from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, in_turns, open_model
 from calomel.report.heldout import HeldoutFile, Hole, read_heldout
-from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval, value_of
+from calomel.report.result import Report, Table, Value, number_cell, peak_memory, put_interval
 from calomel.report.running import LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, percentile_interval, ratio_of_sums
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
@@ -46,8 +46,6 @@ NOTES = (
 )
 
 
-# `warm_2k_p50_ms` and its like are for answers of this length.
-TYPICAL_ANSWER = 32
 OURS = "policy"
 
 
@@ -200,7 +198,7 @@ def measure_rounds(
 
 
 def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Sequence[str]) -> dict[str, Value]:
-    """Every figure: over all cells, for the typical answer by context, then cell by cell."""
+    """Every figure: over all cells, then cell by cell."""
     flat: dict[str, Value] = {}
     put_interval(flat, "tokens_per_forward", _tokens_per(cases, OURS, "forwards"))
     put_interval(flat, "vs_left_to_right", _time_ratio(cases, "warm"))
@@ -212,10 +210,7 @@ def flat_timings(cases: Sequence[Case], cells: Sequence[Cell], contenders: Seque
             for state in ("warm", "cold"):
                 times = _values(mine, name, state, "milliseconds")
                 for rank in (50, 95):
-                    interval = percentile_interval(times, rank)
-                    put_interval(flat, f"{cell.name}.{state}_p{rank}_ms{tail}", interval)
-                    if cell.answer == TYPICAL_ANSWER:
-                        put_interval(flat, f"{state}_{size_name(cell.context)}_p{rank}_ms{tail}", interval)
+                    put_interval(flat, f"{cell.name}.{state}_p{rank}_ms{tail}", percentile_interval(times, rank))
             for figure in ("kept_tokens", "prompt_tokens", "cached_tokens"):
                 flat[f"{cell.name}.{figure}{tail}"] = _mean(_values(mine, name, "warm", figure))
             put_interval(flat, f"{cell.name}.tokens_per_forward{tail}", _tokens_per(mine, name, "forwards"))
@@ -237,10 +232,10 @@ def timing_table(cases: Sequence[Case], cells: Sequence[Cell]) -> Table:
                     f"{size_name(cell.context)} context, {cell.answer} answer",
                     str(len(mine)),
                     *(_pair(mine, name, state) for state in ("warm", "cold") for name in both),
-                    number_cell(value_of(_tokens_per(mine, OURS, "forwards"))),
-                    *(number_cell(value_of(_tokens_per_second(mine, name)), 0) for name in both),
+                    number_cell(_tokens_per(mine, OURS, "forwards")),
+                    *(number_cell(_tokens_per_second(mine, name), 0) for name in both),
                     " / ".join(kept),
-                    number_cell(value_of(_time_ratio(mine, "warm"))),
+                    number_cell(_time_ratio(mine, "warm")),
                 )
             )
     columns = (

@@ -12,7 +12,7 @@ count it as a change that should have been made. `delta_chrf` and `score` do the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -103,21 +103,6 @@ class CaseScore:
     harms: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteScore:
-    """The result of a suite; rates are 0 to 1, `delta_chrf` 0 to 100, `score` 0 to 1. None: no such case."""
-
-    score: float | None
-    score_trimmed: float | None
-    delta_chrf: float | None
-    delta_chrf_trimmed: float | None
-    show_rate: float | None
-    quiet_rate: float | None
-    exact_match: float | None
-    edit_cases: int
-    quiet_positions: int
-
-
 def read_suite(path: Path) -> tuple[tuple[Case, ...], tuple[str, ...]]:
     """The cases of a folder, or of one file, in order of names, and what is wrong with files. Raises SuiteError."""
     files = sorted(path.glob("*.txtar")) if path.is_dir() else [path]
@@ -173,24 +158,25 @@ def score_case(case: Case, reply: Reply) -> CaseScore:
     )
 
 
-def score_suite(rows: Sequence[CaseScore]) -> SuiteScore:
-    """The whole; `score` is None unless both kinds of cases are there."""
+def score_suite(rows: Sequence[CaseScore]) -> dict[str, float | None]:
+    """The whole; rates and scores are 0 to 1, `delta_chrf` 0 to 100, None without such cases.
+
+    `score` is None unless both kinds of cases are there.
+    """
     edits, quiet = _apart(rows)
     show_rate = _mean([row.shown for row in edits])
     quiet_rate = _mean([not row.shown for row in quiet])
     quality = _mean([row.delta_chrf or 0.0 for row in edits])
     trimmed = _mean([row.delta_chrf_trimmed or 0.0 for row in edits])
-    return SuiteScore(
-        score=suite_score(quality, show_rate, quiet_rate),
-        score_trimmed=suite_score(trimmed, show_rate, quiet_rate),
-        delta_chrf=quality,
-        delta_chrf_trimmed=trimmed,
-        show_rate=show_rate,
-        quiet_rate=quiet_rate,
-        exact_match=_mean([row.right for row in edits]),
-        edit_cases=len(edits),
-        quiet_positions=len(quiet),
-    )
+    return {
+        "score": suite_score(quality, show_rate, quiet_rate),
+        "score_trimmed": suite_score(trimmed, show_rate, quiet_rate),
+        "delta_chrf": quality,
+        "delta_chrf_trimmed": trimmed,
+        "show_rate": show_rate,
+        "quiet_rate": quiet_rate,
+        "exact_match": _mean([row.right for row in edits]),
+    }
 
 
 def suite_score(quality: float | None, show_rate: float | None, quiet_rate: float | None) -> float | None:
@@ -204,7 +190,7 @@ def suite_score(quality: float | None, show_rate: float | None, quiet_rate: floa
 def figures(rows: Sequence[CaseScore], seed: int) -> dict[str, Value]:
     """The flat keys of a suite, with intervals."""
     edits, quiet = _apart(rows)
-    flat: dict[str, Value] = asdict(score_suite(rows))
+    flat: dict[str, Value] = {**score_suite(rows), "edit_cases": len(edits), "quiet_positions": len(quiet)}
     for key, values in zip(("score", "delta_chrf"), _rounds(rows, seed) or (), strict=False):
         low, high = _bounds(values)
         # All rounds alike: so few cases cannot tell how sure that is.
@@ -220,7 +206,7 @@ def figures(rows: Sequence[CaseScore], seed: int) -> dict[str, Value]:
 def score_above(rows: Sequence[CaseScore], theirs: Sequence[CaseScore], other: str, seed: int) -> dict[str, Value]:
     """By how much the score is above another's for the same cases, with bounds: both are resampled alike."""
     ours, others = (_rounds(each, seed) for each in (rows, theirs))
-    scores = score_suite(rows).score, score_suite(theirs).score
+    scores = score_suite(rows)["score"], score_suite(theirs)["score"]
     if ours is None or others is None or scores[0] is None or scores[1] is None:
         return {}
     low, high = _bounds(ours[0] - others[0])

@@ -246,33 +246,16 @@ def makers(ours: Sequence[Opportunity]) -> dict[str, dict[str, int]]:
     return dict(sorted(counts.items()))
 
 
-# Present in every summary, null for logs without a recorded assistant.
-RECORDED: Final = (
-    "recorded_shown_rate",
-    "recorded_acceptance_same_rule",
-    "acceptance_at_recorded_rate",
-    "acceptance_difference_at_recorded_rate",
-    "recorded_kept_rate",
-    "kept_rate_at_recorded_rate",
-    "recorded_characters_per_opportunity",
-    "characters_per_opportunity_at_recorded_rate",
-    "characters_difference_at_recorded_rate",
-    "real_acceptance_rate",
-)
-
-
 def recorded(
     offers: Offers, resampling: Resampling, results: Sequence[LogResult]
 ) -> tuple[dict[str, Interval | None], dict[str, int]]:
     """Ours beside the recorded assistant, under the same simulated user and at its shown rate, and counts.
 
     Our surest suggestions are taken, as many as it showed; which ones is not drawn anew in the intervals. For the
-    recorded assistant this is an upper bound: a text that was accepted stands in the log because it was offered. Empty
+    recorded assistant this is an upper bound: a text that was accepted stands in the log because it was offered. None
     without offers.
     """
     shown_by_it = sum(seen(item) is not None for item in offers.theirs)
-    if not shown_by_it:
-        return {}, {}
     accepts, real = sum(result.real_accepts for result in results), sum(result.real_offers for result in results)
     own = _surest(offers.ours, shown_by_it)
     zeros = [0.0] * len(offers.ours)
@@ -297,6 +280,8 @@ def recorded(
         "characters_difference_at_recorded_rate": resampling.difference((mine["saved"], there), (its["saved"], there)),
         "real_acceptance_rate": wilson(min(accepts, real), real),
     }
+    if not shown_by_it:
+        return dict.fromkeys(figures), {}
     counts = {"recorded_shown": shown_by_it, "shown_at_recorded_rate": sum(own)}
     return figures, {**counts, "real_accepts": accepts, "real_offers": real}
 

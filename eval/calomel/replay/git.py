@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -166,13 +166,6 @@ class LeftOut:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    path: str
-    before: str
-    after: str
-
-
 def read_git(folder: Path, commits: int = 50, revision: str = "HEAD") -> Iterator[ReplayLog | LeftOut]:
     """A log, or the reason for none, of each of the newest commits, oldest first.
 
@@ -199,14 +192,14 @@ def read_commit(repository: Repository, commit: Commit, name: str = "git") -> Re
     if len(changes) > MAX_FILES:
         return LeftOut(commit, f"huge: {len(changes)} files")
     problems: list[Problem] = []
-    texts: list[_Text] = []
+    texts: dict[str, tuple[str, str]] = {}
     for entry, change in enumerate(changes):
         found = _text(repository, change)
         if isinstance(found, str):
             problems.append(Problem(entry, f"{change.path} is left out: {found}."))
         else:
-            texts.append(found)
-    hunks = ordered(hunk for text in texts for hunk in hunks_between(text.path, text.before, text.after))
+            texts[change.path] = found
+    hunks = ordered(hunk for path, both in texts.items() for hunk in hunks_between(path, *both))
     lines = sum(len(hunk.old) + len(hunk.new) for hunk in hunks)
     if lines > MAX_LINES:
         return LeftOut(commit, f"huge: {lines} lines")
@@ -228,8 +221,8 @@ def _refusal(commit: Commit) -> str:
     return "a revert" if _REVERT.match(commit.subject) else ""
 
 
-def _text(repository: Repository, change: FileChange) -> _Text | str:
-    """A file's texts, or why nobody typed its change."""
+def _text(repository: Repository, change: FileChange) -> tuple[str, str] | str:
+    """A file's texts before and after, or why nobody typed its change."""
     refusal = _refusal_by_name(change)
     if refusal:
         return refusal
@@ -243,7 +236,7 @@ def _text(repository: Repository, change: FileChange) -> _Text | str:
         return "no text"
     if change.status != "A" and _FORM.sub("", before) == _FORM.sub("", after):
         return "its form alone changed"
-    return content_refusal(after) or _Text(change.path, before, after)
+    return content_refusal(after) or (before, after)
 
 
 def _refusal_by_name(change: FileChange) -> str:
@@ -259,11 +252,11 @@ def _refusal_by_name(change: FileChange) -> str:
     return generated_by_name(Path(change.path), None) or ""
 
 
-def _events(commit: Commit, texts: list[_Text], hunks: list[Hunk]) -> tuple[list[Event], bool]:
+def _events(commit: Commit, texts: Mapping[str, tuple[str, str]], hunks: Sequence[Hunk]) -> tuple[list[Event], bool]:
     """The hunks typed one after the other; and whether the texts at the end are the commit's."""
-    now = {text.path: text.before for text in texts}
+    now = {path: before for path, (before, _) in texts.items()}
     # Of each file: where hunks were made already, and by how much longer the text became there.
-    made: dict[str, list[tuple[int, int]]] = {text.path: [] for text in texts}
+    made: dict[str, list[tuple[int, int]]] = {path: [] for path in texts}
     events: list[Event] = []
     time, focused = 0.0, ""
     for entry, hunk in enumerate(hunks):
@@ -284,4 +277,4 @@ def _events(commit: Commit, texts: list[_Text], hunks: list[Hunk]) -> tuple[list
                 now[path] = apply_edits(now[path], event.edits)
         longer = sum(map(len, hunk.new)) - sum(map(len, hunk.old))
         made[path].append((hunk.line, longer))
-    return events, all(now[text.path] == text.after for text in texts)
+    return events, all(now[path] == after for path, (_, after) in texts.items())

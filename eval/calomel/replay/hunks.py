@@ -79,7 +79,9 @@ PAUSE_SECONDS: Final = (0.4, 2.0)
 # Share of places of weight 1 that somebody pauses at: within a word, once in 40 letters.
 _SHARE: Final = 0.025
 _PIECE: Final = re.compile(r"\r\n|\w+|[ \t]+|[^\w \t]")
-_OPENING, _CLOSING, _OPERATORS = ",;:([{", ")]}", "+-*/%=<>!&|^~.?"
+_WEIGHTS: Final = {
+    **dict.fromkeys(",;:([{", 9), **dict.fromkeys(")]}", 7), **dict.fromkeys("+-*/%=<>!&|^~.?", 4),
+}  # fmt: skip
 # Lines that are more alike than this are edited, others are written anew.
 _ALIKE: Final = 50.0
 
@@ -174,10 +176,6 @@ def _pieces(text: str, chance: random.Random) -> Iterator[str]:
 
 
 def _weight(piece: str) -> int:
-    if piece in _OPENING:
-        return 9
-    if piece in _CLOSING or piece[-1].isalnum() or piece[-1] == "_":
+    if piece[-1].isalnum() or piece[-1] == "_":
         return 7
-    if piece.isspace():
-        return 5
-    return 4 if piece in _OPERATORS else 2
+    return _WEIGHTS.get(piece, 5 if piece.isspace() else 2)

@@ -6,7 +6,6 @@ import json
 import re
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,21 +26,6 @@ _BETWEEN: Final = re.compile(r"[\s,]*")
 _DECODER: Final = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class LogText:
-    """What a file holds.
-
-    Attributes:
-        text: of it.
-        cut: a packed file ended too early.
-        encoded_wrong: some bytes are no UTF-8; each stands as U+FFFD.
-    """
-
-    text: str
-    cut: bool = False
-    encoded_wrong: bool = False
-
-
 def read_logs(path: Path) -> list[ReplayLog]:
     """The logs in a file: one, but of stories of edits or of a corpus of files one for each. Raises LogError."""
     if path.name.endswith(PACKED):
@@ -58,24 +42,26 @@ def read_log(path: Path) -> ReplayLog:
     """The events of a log. Raises LogError, with a sentence for the user, when nothing of it can be read."""
     if path.is_dir():
         raise LogError(f"{path} is a folder; a log is a file (a repository's history is read by --git).")
-    found = read_text(path)
-    log = _read(path, found)
+    text, encoded_wrong = read_text(path)
+    log = _read(path, text)
     if log is None:
         raise LogError(f"{path} is no log that is known; known are {_KNOWN}.")
-    if found.encoded_wrong:
+    if encoded_wrong:
         log.problems.insert(0, Problem(0, "Some bytes of the file are no UTF-8; each stands as U+FFFD."))
     return log
 
 
-def read_text(path: Path) -> LogText:
-    """The text of a file, unpacked when it is gzip. Raises LogError when it cannot be read."""
+def read_text(path: Path) -> tuple[str, bool]:
+    """The text of a file, unpacked when it is gzip, and whether some of it is no UTF-8 and stands as U+FFFD.
+
+    Raises LogError when it cannot be read.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise LogError(f"{path} has more than {MAX_BYTES:,} bytes; no log is as large as that.")
         data = path.read_bytes()
     except OSError as error:
         raise LogError(f"{path} cannot be read: {error.strerror or type(error).__name__}.") from error
-    cut = False
     if data.startswith(_GZIP_MAGIC):
         unpacker = zlib.decompressobj(_WINDOW_BITS)
         try:
@@ -84,22 +70,18 @@ def read_text(path: Path) -> LogText:
             raise LogError(f"{path} is damaged: {error}.") from error
         if unpacker.unconsumed_tail:
             raise LogError(f"{path} holds more than {MAX_BYTES:,} bytes; no log is as large as that.")
-        cut = not unpacker.eof
     try:
-        return LogText(data.decode("utf-8-sig"), cut)
-    except UnicodeDecodeError as error:
-        # The last character of a cut text may be half there, which is no other damage.
-        if cut and error.end >= len(data) and error.start >= len(data) - 3:
-            return LogText(data[: error.start].decode("utf-8-sig"), cut)
-        return LogText(data.decode("utf-8-sig", "replace"), cut, encoded_wrong=True)
+        return data.decode("utf-8-sig"), False
+    except UnicodeDecodeError:
+        return data.decode("utf-8-sig", "replace"), True
 
 
-def _read(path: Path, found: LogText) -> ReplayLog | None:
-    text = found.text.lstrip("\ufeff")
+def _read(path: Path, text: str) -> ReplayLog | None:
+    text = text.lstrip("\ufeff")
     name = _name(path)
     if text.lstrip().startswith("{"):
         for items in ("log", "txns"):
-            parsed = _parsed(text, items, cut=found.cut)
+            parsed = _parsed(text, items)
             if parsed is not None and isinstance(parsed[0].get(items), list):
                 values, problem = parsed
                 if items == "txns":
@@ -109,7 +91,7 @@ def _read(path: Path, found: LogText) -> ReplayLog | None:
     return read_scenario(text, name) if "-- buffer.txt --" in text else None
 
 
-def _parsed(text: str, items: str, *, cut: bool) -> tuple[dict[str, Any], Problem | None] | None:
+def _parsed(text: str, items: str) -> tuple[dict[str, Any], Problem | None] | None:
     """An object whose list `items` may be cut short, and what is wrong; None when the text is none.
 
     Only what stands before the first wrong place is read: after it, nothing in the text says where one is.
@@ -133,8 +115,7 @@ def _parsed(text: str, items: str, *, cut: bool) -> tuple[dict[str, Any], Proble
             element, at = _DECODER.raw_decode(text, at)
             elements.append(element)
             at = _skip(text, at)
-    what = "The packed file is cut short" if cut else f"The file ends in the middle, at character {at}"
-    count = len(elements)
+    count, what = len(elements), f"The file ends in the middle, at character {at}"
     problem = Problem(count, f"{what}: there is nothing from entry {count} on; the {count} before it are read.")
     return {**values, items: elements}, problem
 

@@ -34,6 +34,7 @@ from calomel.replay.events import (
     language_of,
 )
 from calomel.replay.reading import REASONS, LogClock, cause_of, code_point_edits, code_point_offset, joined
+from calomel.suggest.diff import split_lines
 
 # Enough of a hash to tell the texts of a session apart; the recorder keeps no more.
 CONTENT_ID_LENGTH: Final = 24
@@ -82,22 +83,6 @@ def _edits_of(value: object) -> tuple[Edit, ...]:
 
 # Lines and columns from 1, columns in UTF-16 units.
 _RANGE: Final = re.compile(r"\[(\d+),(\d+) -> (\d+),(\d+)\]")
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
-
-
-@dataclass(frozen=True, slots=True)
-class Fetch:
-    """A request that was sent.
-
-    Attributes:
-        document: its number in the log.
-        version: of the text it was for.
-        time: seconds from the start of the log.
-    """
-
-    document: int
-    version: int | None
-    time: float
 
 
 def _edit_of(text: str, result: Mapping[str, Any]) -> Edit:
@@ -114,16 +99,11 @@ def _edit_of(text: str, result: Mapping[str, Any]) -> Edit:
 
 
 def _offset(text: str, line: int, column: int) -> int:
-    start = 0
-    for _ in range(line - 1):
-        found = _LINE_END.search(text, start)
-        if found is None:
-            raise ValueError(f"the text has no line {line}")
-        start = found.end()
-    ending = _LINE_END.search(text, start)
-    content = text[start : ending.start() if ending else len(text)]
+    lines = [*split_lines(text), ""]
+    if line >= len(lines) + (not text or text[-1] in "\r\n"):
+        raise ValueError(f"the text has no line {line}")
     try:
-        return start + code_point_offset(content, column - 1)
+        return sum(map(len, lines[: line - 1])) + code_point_offset(lines[line - 1].rstrip("\r\n"), column - 1)
     except ValueError as error:
         raise ValueError(f"line {line} has no column {column}") from error
 
@@ -131,20 +111,13 @@ def _offset(text: str, line: int, column: int) -> int:
 SOURCE: Final = "TextModel.setChangeReason"
 
 
-def _changes_by_version(entries: Sequence[Any]) -> dict[int, int]:
-    """By the entry of each reason, that of its change, which it names behind it by document and version."""
-    found: dict[int, int] = {}
-    last: dict[tuple[object, object], int] = {}
-    for entry, values in enumerate(entries):
-        if not isinstance(values, dict):
-            continue
-        data = values.get("data")
-        if values.get("kind") == "changed":
-            last[_key(values, values)] = entry
-        elif values.get("kind") == "documentEvent" and isinstance(data, dict) and data.get("sourceId") == SOURCE:
-            change = last.get(_key(values, data))
-            if change is not None:
-                found[entry] = change
+def _reasons(entries: Sequence[Any]) -> dict[tuple[object, object], Cause]:
+    """By document and version, the cause of the change that made it; the log says it behind the change."""
+    found: dict[tuple[object, object], Cause] = {}
+    for values in entries:
+        data = values.get("data") if isinstance(values, dict) else None
+        if isinstance(data, dict) and data.get("sourceId") == SOURCE and values.get("kind") == "documentEvent":
+            found[_key(values, data)] = REASONS.get(str(data.get("source")), "other")
     return found
 
 
@@ -191,12 +164,10 @@ class _Reader:
         self._clock = LogClock(self.problems, _MILLISECONDS)
         self._documents: dict[int, RecordedDocument] = {}
         self._stored: dict[str, str] = {}
-        self._fetches: dict[object, Fetch] = {}
-        self._explained = _changes_by_version(entries)
-        self._causes: dict[int, Cause] = {
-            change: REASONS.get(str(entries[reason]["data"].get("source")), "other")
-            for reason, change in self._explained.items()
-        }
+        # Requests that were sent: document, version of the text, and seconds from the start of the log.
+        self._fetches: dict[object, tuple[int, object, float]] = {}
+        self._reasons = _reasons(entries)
+        self._changes: set[tuple[object, object]] = set()
         # Kinds that no reader knows: the first entry and how many there are.
         self._unknown: dict[str, list[int]] = {}
 
@@ -335,6 +306,7 @@ class _Reader:
 
     def _on_changed(self, entry: int, values: Mapping[str, Any]) -> None:
         document = self._document(values)
+        self._changes.add(_key(values, values))
         text, version = self._text(entry, document), values.get("v")
         if text is None:
             return
@@ -349,7 +321,7 @@ class _Reader:
         if not edits:
             return
         self._open(entry, document, text)
-        cause = self._causes.get(entry) or cause_of(text, edits)
+        cause = self._reasons.get(_key(values, values)) or cause_of(text, edits)
         if cause == "accept":
             self.checks.accepts += 1
             self.events.append(Accepted(entry, self._clock.now, document.path, edits))
@@ -370,9 +342,9 @@ class _Reader:
         source = data.get("sourceId")
         if source == _FETCH and data.get("kind") == "start":
             self._document(values)
-            self._fetches[data["requestId"]] = Fetch(values["id"], data.get("v"), self._clock.now)
+            self._fetches[data["requestId"]] = values["id"], data.get("v"), self._clock.now
         elif source == SOURCE:
-            if entry not in self._explained:
+            if _key(values, data) not in self._changes:
                 raise ValueError(f"there is no change to version {data.get('v')} before it that it could explain")
         else:
             self._unknown.setdefault(f"source {source!r}", []).append(entry)
@@ -385,17 +357,18 @@ class _Reader:
         fetch = self._fetches.pop(data["requestId"], None)
         if fetch is None:
             raise ValueError(f"request {data['requestId']} was never sent")
-        document = self._documents[fetch.document]
+        number, version, asked = fetch
+        document = self._documents[number]
         results = () if data.get("error") else data.get("result") or ()
         text = self._text(entry, document) if results else None
-        if text is None or fetch.version != document.version:
+        if text is None or version != document.version:
             # The text moved on in the meantime: the editor shows no such answer.
             return
         for result in results:
             edits = (_edit_of(text, result),)
             source, inline = str(result.get("source") or ""), bool(result.get("isInlineEdit"))
             request, now = str(data["requestId"]), self._clock.now
-            self.events.append(Offered(entry, now, document.path, edits, source, request, inline, fetch.time))
+            self.events.append(Offered(entry, now, document.path, edits, source, request, inline, asked))
 
     def _check(self, entry: int, document: RecordedDocument, name: str, text: str) -> bool:
         if content_id(text) == name:

@@ -12,7 +12,6 @@ from cattrs import BaseValidationError
 from calomel.replay.figures import (
     FIGURES,
     MAKER_COUNTS,
-    RECORDED,
     STEPS,
     Of,
     Offers,
@@ -79,7 +78,7 @@ def summarize(results: Sequence[LogResult], seed: int = 0) -> dict[str, Any]:
         if item.candidate is not None and (item.shown or item.candidate.outcome == "superseded")
     )
     at_its_rate, its_counts = recorded(offers, resampling, results)
-    figures = {**measure(offers, resampling), **dict.fromkeys(RECORDED), **at_its_rate}
+    figures = {**measure(offers, resampling), **at_its_rate}
     summary: dict[str, Any] = {
         "logs": len(results),
         "active_minutes": offers.minutes,

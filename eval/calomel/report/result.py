@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,50 +34,37 @@ MEASURED_PACKAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """The machine in words; no host or user name."""
-
-    cpu: str
-    cores: int
-    memory_gib: float
-    system: str
-    python: str
-
-    def __str__(self) -> str:
-        """One line for a report."""
-        return f"{self.cpu}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}, Python {self.python}"
-
-
-@dataclass(frozen=True, slots=True)
 class Provenance:
-    """Command, commit, machine and date: what every result carries."""
+    """Command, commit, date and machine: what every result carries. The machine in words, no host or user name."""
 
     command: str
     commit: str
     dirty: bool
-    machine: Machine
     date: str
+    machine: str
+    cpu: str
+    cores: int
 
 
-def describe_machine(cpuinfo: Path = Path("/proc/cpuinfo")) -> Machine:
-    """Read the processor's name and what this process may use of it."""
+def describe_run(now: datetime | None = None, cpuinfo: Path = Path("/proc/cpuinfo")) -> Provenance:
+    """The provenance of a run of this process's own command line."""
+    root = Path(__file__).resolve().parent
     cpu = platform.processor() or platform.machine()
     if cpuinfo.exists():
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
         cpu = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), cpu)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return Machine(cpu, cores, memory, f"{platform.system()} {platform.machine()}", platform.python_version())
-
-
-def describe_run(command: str | None = None, *, now: datetime | None = None) -> Provenance:
-    """The provenance of a run that starts now; `command` defaults to this process's own command line."""
-    root = Path(__file__).resolve().parent
-    commit = _git(root, "rev-parse", "HEAD") or "unknown"
-    dirty = bool(_git(root, "status", "--porcelain", "--", ":(top)", ":(top,exclude)docs"))
-    line = command if command is not None else shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-    date = (now if now is not None else datetime.now(UTC)).strftime("%Y-%m-%d")
-    return Provenance(line, commit, dirty, describe_machine(), date)
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return Provenance(
+        command=shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        commit=_git(root, "rev-parse", "HEAD") or "unknown",
+        dirty=bool(_git(root, "status", "--porcelain", "--", ":(top)", ":(top,exclude)docs")),
+        date=(now if now is not None else datetime.now(UTC)).strftime("%Y-%m-%d"),
+        machine=f"{cpu}, {cores} cores, {memory:.0f} GiB, {system}",
+        cpu=cpu,
+        cores=cores,
+    )
 
 
 def weights_hash(folder: Path) -> str:
@@ -194,18 +181,8 @@ class Report:
 
     def to_json(self) -> str:
         """The flat keys, with the provenance among them, and the details."""
-        made = self.provenance
-        origin: dict[str, Value] = {
-            "bench": self.bench,
-            "command": made.command,
-            "commit": made.commit,
-            "dirty": made.dirty,
-            "date": made.date,
-            "machine": str(made.machine),
-            "cpu": made.machine.cpu,
-            "cores": made.machine.cores,
-        }
-        return json.dumps({**origin, **self.flat, **self.details}, indent=2) + "\n"
+        values = {"bench": self.bench, **asdict(self.provenance), **self.flat, **self.details}
+        return json.dumps(values, indent=2) + "\n"
 
     def to_markdown(self) -> str:
         """The page for docs/results/."""
@@ -229,14 +206,13 @@ class Report:
 
     def write(self, *, json_path: Path | None, results: Path | None) -> None:
         """Write the flat keys to `json_path` and the page with its keys into the folder `results`, where given."""
-        if json_path is not None:
-            json_path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(json_path, self.to_json())
+        targets = {json_path: self.to_json()} if json_path is not None else {}
         if results is not None:
-            results.mkdir(parents=True, exist_ok=True)
             stem = self.bench.replace(" ", "-")
-            write_whole(results / f"{stem}.md", self.to_markdown())
-            write_whole(results / f"{stem}.json", self.to_json())
+            targets |= {results / f"{stem}.md": self.to_markdown(), results / f"{stem}.json": self.to_json()}
+        for path, text in targets.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, text)
 
 
 def put_interval(flat: dict[str, Value], key: str, interval: Interval | None) -> None:
@@ -279,16 +255,7 @@ def _bounded(value: float | None, low: float | None, high: float | None, digits:
     return f"{value:{form}}" if low is None or high is None else f"{value:{form}} [{low:{form}}, {high:{form}}]"
 
 
-def number_cell(value: float | None, digits: int = 2) -> str:
-    """A number, or a dash where nothing was measured."""
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def value_of(interval: Interval | None) -> float | None:
-    """The estimate; None of nothing."""
-    return None if interval is None else interval.value
-
-
-def rounded(value: float | None, digits: int = 3) -> float | None:
-    """The value with so many digits behind the point; None of none."""
-    return None if value is None else round(value, digits)
+def number_cell(value: Interval | float | None, digits: int = 2) -> str:
+    """A number, or an estimate without its bounds; a dash where nothing was measured."""
+    number = value.value if isinstance(value, Interval) else value
+    return "-" if number is None else f"{number:.{digits}f}"

@@ -77,13 +77,6 @@ def percentile_interval(values: Sequence[float], percent: float) -> Interval | N
     return bootstrap(lambda found: np.percentile(found, percent, axis=-1), values)
 
 
-def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """Mean of `ours[i] - theirs[i]` over the same items; None without such items."""
-    if len(ours) != len(theirs):
-        return None
-    return bootstrap(lambda one, other: (one - other).mean(axis=-1), ours, theirs)
-
-
 def ratio_of_sums(above: Sequence[float], below: Sequence[float], *, seed: int = 0) -> Interval | None:
     """`sum(above) / sum(below)`, items drawn together; None when the denominators sum to zero."""
     return bootstrap(_ratio, above, below, seed=seed)
