@@ -50,11 +50,27 @@ _CUTTING: Final = ("repeats_below", "unbalanced")
 
 
 class Asker:
-    """Puts questions to one model. Raises CompleterError where the model does."""
+    """Puts questions to one model. Raises CompleterError where the model does.
+
+    Args:
+        builder: of prompts.
+        completer: the model.
+        judging: decides about what is proposed.
+        sleep: waits.
+        alone: nobody changes the document meanwhile, so that others may have their turn between two proposals. Where
+            somebody types, syntax errors are counted in the text that was asked about, or not at all.
+    """
 
     def __init__(
-        self, builder: Builder, completer: Completer, judging: Judging, sleep: Callable[[float], Awaitable[None]]
+        self,
+        builder: Builder,
+        completer: Completer,
+        judging: Judging,
+        sleep: Callable[[float], Awaitable[None]],
+        *,
+        alone: bool = False,
     ) -> None:
+        self._alone = alone
         self.judging = judging
         self.model_id = ""
         self._builder = builder
@@ -140,6 +156,8 @@ class Asker:
         support = {(each.draft.text, each.draft.maker): each.support for each in proposed}
         best: Answered | None = None
         for candidate in answer.candidates:
+            if self._alone:
+                await asyncio.sleep(0)
             edits = read_rewrite(candidate, situation.text, start, end)
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)

@@ -115,7 +115,7 @@ class EditRoom:
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
         shown = await asyncio.to_thread(frame, _near(prompt), self.secrets.mask)
         model = _Counted(filler, info)
-        asker = Asker(self._builder, model, self.judging, asyncio.sleep)
+        asker = Asker(self._builder, model, self.judging, asyncio.sleep, alone=True)
         question = await self._question(shown, info, client, max_tokens)
         try:
             answered = await self._look(asker, question, shown, info)
@@ -159,7 +159,8 @@ class EditRoom:
         found: list[Found] = []
         best: Answered | None = None
         asked: list[tuple[int, int]] = []
-        for place in _places(question, shown, proposed):
+        places = await asyncio.to_thread(lambda: [*_places(question, shown, proposed)])
+        for place in places:
             if any(start <= place < end for start, end in asked):
                 continue
             start, end = region_around(shown.text, place, question.region)
@@ -181,7 +182,10 @@ class EditRoom:
         document = Document(key, "", None, shown.text, shown.path)
         syntax = SyntaxTrees()
         syntax.opened(document)
+        # Others have their turn before and behind the parse: nobody else changes this document.
+        await asyncio.sleep(0)
         await syntax.parse(document)
+        await asyncio.sleep(0)
 
         def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
             return syntax.errors_after(document, start, end, text)
