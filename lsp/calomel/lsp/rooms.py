@@ -112,21 +112,22 @@ class Rooms:
     async def index(self, folders: tuple[Path, ...], report: Callable[[float], None]) -> None:
         """Read the folders in the background, and forget what is not of them; returns when all of them are read."""
         if not self.indexes:
-            if self._has_read:
-                self._related.start(())
-            return
+            if not self._has_read:
+                return
+            folders = ()
         self._has_read = True
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
         def progress(read: int, found: int) -> None:
             loop.call_soon_threadsafe(report, read / found if found else 1.0)
-            if self._related.indexer.ready or read >= found:
+            if self._related.indexer.ready:
                 loop.call_soon_threadsafe(done.set)
 
         self._related.start(folders, progress, most_files=self._settings.workspace.index_files)
         await done.wait()
-        # What was taken while little was known stays in the prompt otherwise, for the sake of the model's cache.
+        # What was taken while little was known, or of a folder that is gone, would stay in the prompt: the model has read
+        # it.
         self.builder.clear()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:

@@ -130,7 +130,7 @@ def _is_name(tree: Tree | None, start: int, word: str) -> bool:
 
 
 # What one question may spend on parsing; an interrupted parse goes on with the next question.
-_PARSE_SECONDS: Final = 0.010
+_PARSE_SECONDS: Final = 0.008
 # What a question that needs a tree waits for one: a new file of some thousand lines.
 _PATIENCE: Final = 0.150
 # Nodes, of which ten thousand take some 5 ms.
