@@ -126,8 +126,7 @@ class Rooms:
 
         self._related.start(folders, progress, most_files=self._settings.workspace.index_files)
         await done.wait()
-        # What was taken while little was known, or of a folder that is gone, would stay in the prompt: the model has read
-        # it.
+        # What was taken while little was known, or of a folder that is gone, stays in the prompt otherwise.
         self.builder.clear()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
