@@ -46,15 +46,3 @@ def test_tokenizer_files_that_are_missing_are_found(sdar: Path) -> None:
     (sdar / "vocab.json").unlink()
 
     assert "vocab.json" in findings(sdar)["model"].found
-
-
-def test_a_model_that_is_served_elsewhere_needs_no_weights_here(sdar: Path) -> None:
-    for weights in sdar.glob("*.safetensors*"):
-        weights.unlink()
-    settings = ServerSettings(model=sdar, no_auth=True, upstream="https://gpu.example:8000")
-    found = {finding.subject: finding for finding in check_model(settings)}
-
-    assert (found["model"].level, found["upstream"].level) == (Level.OK, Level.OK)
-    assert "prompts go to gpu.example:8000" in found["upstream"].found
-    (sdar / "config.json").unlink()
-    assert next(iter(check_model(settings))).level is Level.FAIL

@@ -106,7 +106,6 @@ def test_without_replicas_nothing_is_said_of_them(client: TestClient) -> None:
     assert "calomel_replicas" not in client.get("/metrics").text
 
 
-@pytest.mark.parametrize("wrong", [{"replicas": 0}, {"replicas": 2, "upstream": "http://127.0.0.1:1", "model": "x"}])
-def test_a_number_of_replicas_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+def test_a_number_of_replicas_that_makes_no_sense_is_refused() -> None:
     with pytest.raises(ValidationError, match="replicas"):
-        ServerSettings(token=SecretStr(TOKEN), **wrong)
+        ServerSettings(token=SecretStr(TOKEN), replicas=0)

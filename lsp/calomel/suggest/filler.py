@@ -52,14 +52,12 @@ class Filler:
     Attributes:
         manner: how it fills a hole.
         whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
-        constrains: whether the engine takes constraints.
     """
 
     def __init__(
         self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
     ) -> None:
         self.engine = engine
-        self.constrains = True
         self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
@@ -178,7 +176,7 @@ class Filler:
 
     def _healing(self, request: FillRequest) -> TokenHealing:
         """What the answer owes: nothing, unless it is asked from a word's beginning on."""
-        asked = request.whole_word and self.constrains and request.constraint is None
+        asked = request.whole_word and request.constraint is None
         fits = asked and isinstance(self.tokenizer, Tokenizer)
         if not fits or self.manner.ended is not None:
             return NO_HEALING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from calomel.engine.quantize import Quantization
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.upstream.target import Upstream
 
 
 def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
@@ -30,7 +28,6 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
     dtype: str | None = None,
     quantize: Quantization | None = None,
     exact: bool = False,
-    upstream: Upstream | None = None,
     replicas: int | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
@@ -44,13 +41,11 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
-        upstream: who serves the model's weights in place of this machine; everything else but `model` is its own then.
         replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
             message names what.
-        UpstreamError: the upstream cannot be used.
         ReplicasError: the replicas cannot be started.
     """
     from calomel.families.family import OpenOptions  # imports torch
@@ -65,19 +60,16 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         quantize=quantize,
         exact=exact,
     )
-    return open_folder(model or nano_path(), options, upstream, replicas)
+    return open_folder(model or nano_path(), options, replicas)
 
 
-def open_folder(
-    folder: Path, options: OpenOptions, upstream: Upstream | None = None, replicas: int | None = None
-) -> Filler:
+def open_folder(folder: Path, options: OpenOptions, replicas: int | None = None) -> Filler:
     """Load the checkpoint in `folder` and start an engine for it.
 
-    With `upstream`, or with `replicas`, no weights are read here: that is asked, or so many processes are started.
+    With `replicas` no weights are read here: so many processes are started.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
-        UpstreamError: the upstream cannot be used.
         ReplicasError: the replicas cannot be started.
     """
     from calomel.engine import SamplingParams  # these import torch
@@ -93,10 +85,8 @@ def open_folder(
         own = Tokenizer.from_file(folder / "tokenizer.json")
         shape, worth = family.config(raw, folder), _worth(folder)
         _check_tokens(folder, own, shape)
-        engine = _engine(folder, options, (upstream, replicas), shape, own, ())
-        filler = Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
-        filler.constrains = upstream is None
-        return filler
+        engine = _engine(folder, options, shape, replicas)
+        return Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
     from calomel.prompts.published import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)
@@ -109,10 +99,7 @@ def open_folder(
     steps = generation.max_steps
     fill = Manner(published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended)
     edits = Manner(published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended)
-    control = published.tokenizer.control
-    ends = [control[name] for name in family.prompts.ends if name in control]
-    engine = _engine(folder, options, (upstream, replicas), shape, published.tokenizer, ends)
-    return Filler(engine, published.tokenizer, fill, edits)
+    return Filler(_engine(folder, options, shape, replicas), published.tokenizer, fill, edits)
 
 
 def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
@@ -146,24 +133,11 @@ def _worth(folder: Path) -> RecallWorth | None:
         raise CheckpointError(str(error)) from error
 
 
-def _engine(
-    folder: Path,
-    options: OpenOptions,
-    elsewhere: tuple[Upstream | None, int | None],
-    shape: Shape,
-    tokenizer: TextTokenizer,
-    ends: Sequence[int],
-) -> AnyEngine:
-    upstream, replicas = elsewhere
+def _engine(folder: Path, options: OpenOptions, shape: Shape, replicas: int | None) -> AnyEngine:
     if replicas is not None:
         from calomel.suggest.replicas.opening import open_replicas
 
         return open_replicas(folder, options, shape, replicas)
-    if upstream is None:
-        from calomel.families.open import open_engine
+    from calomel.families.open import open_engine
 
-        return open_engine(folder, options)[0]
-    from calomel.suggest.upstream.engine import UpstreamEngine
-    from calomel.suggest.upstream.shape import UpstreamShape
-
-    return UpstreamEngine(upstream, UpstreamShape.of(shape, folder.name), tokenizer, ends)
+    return open_engine(folder, options)[0]

@@ -280,28 +280,21 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
     except ModelNameError as error:
         yield fail("model", str(error), "calomel models list says which there are")
         return
-    yield _folder(folder, weights=settings.upstream is None)
-    if settings.upstream_host is not None:
-        # `calomel serve` asks it for a few tokens; the doctor sends nothing to another machine.
-        yield ok("upstream", f"prompts go to {settings.upstream_host}, which serves the model's weights")
-        yield _grammars()
-        return
+    yield _folder(folder)
     yield from _memory(folder, settings)
     yield _device(settings.device)
     yield _grammars()
 
 
-def _folder(folder: Path, *, weights: bool) -> Finding:
+def _folder(folder: Path) -> Finding:
     from calomel.suggest.model_info import describe
 
-    if not weights and not (folder / "config.json").is_file():
-        return fail("model", f"{folder} has no config.json", "choose another --model")
-    if weights and not is_model(folder):
+    if not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")
     try:
         info = describe(folder)
         if info.tokenizer is None:
-            _read_published(folder, weights=weights)
+            _read_published(folder)
         elif not Path(info.tokenizer).is_file():
             return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
     except (OSError, ValueError) as error:
@@ -309,11 +302,8 @@ def _folder(folder: Path, *, weights: bool) -> Finding:
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
 
 
-def _read_published(folder: Path, *, weights: bool) -> None:
-    """Read all of another maker's checkpoint but the weights themselves; `weights`: they are there, too.
-
-    Raises ValueError.
-    """
+def _read_published(folder: Path) -> None:
+    """Read all of another maker's checkpoint but the weights themselves. Raises ValueError."""
     from calomel.engine import CheckpointError
     from calomel.families.configuration import read_config
     from calomel.families.shards import Shards
@@ -323,8 +313,7 @@ def _read_published(folder: Path, *, weights: bool) -> None:
     try:
         family = find(folder)
         diffusion = family.config(read_config(folder), folder).diffusion
-        if weights:
-            Shards(folder)
+        Shards(folder)
     except CheckpointError as error:
         raise ValueError(str(error)) from error
     open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)

@@ -34,15 +34,6 @@ def serve(
         bool | None,
         typer.Option("--exact", help="No approximate cache where a family has one: slower, whole forwards."),
     ] = None,
-    upstream: Annotated[
-        str | None,
-        typer.Option(help="Address of a server of the model's weights (vLLM): prompts go there. Default: nowhere."),
-    ] = None,
-    upstream_model: Annotated[str | None, typer.Option(help="The model's name there. Default: the only one.")] = None,
-    upstream_token_file: Annotated[Path | None, typer.Option(help="Holds the token for that server.")] = None,
-    upstream_unencrypted: Annotated[
-        bool | None, typer.Option("--upstream-unencrypted", help="Send prompts to another machine over plain HTTP.")
-    ] = None,
     replicas: Annotated[
         int | None, typer.Option(help="Processes with the model, on Ray Serve. Default: it is in this one.")
     ] = None,

@@ -159,7 +159,7 @@ def create_app(
         admission=admission,
         metrics=metrics,
         deliveries=deliveries,
-        model=models.describe(settings.model, here=settings.upstream is None),
+        model=models.describe(settings.model),
         edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
         workspace=workspace,

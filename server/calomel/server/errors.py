@@ -198,14 +198,6 @@ class ReplicaLostError(UnavailableError):
     message = "A replica of the model was lost while it answered. Please try again shortly."
 
 
-class UpstreamFailedError(DoorError):
-    """Who serves the model's weights refused, failed or is gone; the message says which, and nothing of its words."""
-
-    status = 502
-    code = "upstream_failed"
-    message = "The server of the model's weights failed."
-
-
 class RecordingError(RefusedError):
     """The denoising of this answer was not recorded, or is no longer kept."""
 
@@ -236,7 +228,6 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "cache_full": OverloadedError,
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,
-    "upstream_failed": UpstreamFailedError,
     "replica_lost": ReplicaLostError,
     # Nobody but a closing engine cancels a request that is still awaited.
     "cancelled": EngineStoppedError,
@@ -249,7 +240,7 @@ def from_engine(error: Exception) -> DoorError | None:
     if kind is None:
         return None
     # An invalid request's message names a field and its bounds; the engine has never seen the user's text.
-    return kind(str(error)) if kind in {InvalidParameterError, UpstreamFailedError} else kind()
+    return kind(str(error)) if kind is InvalidParameterError else kind()
 
 
 def from_validation(error: RequestValidationError) -> DoorError:

@@ -32,7 +32,6 @@ from calomel.suggest.loopback import is_loopback
 from calomel.suggest.model_info import version
 from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
-from calomel.suggest.upstream.target import TargetError, Upstream, checked_url, read_token
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 
@@ -59,7 +58,6 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
         raise StartError(f"workspace: {settings.workspace} is no folder")
     allowed, editors, words = _tokens(settings, terminal=out.isatty())
     _check_tls(settings)
-    upstream = _upstream(settings)
     failures: list[Exception] = []
 
     def open_model() -> Filler:
@@ -73,7 +71,6 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 cache_tokens=settings.cache_tokens,
                 quantize=settings.quantize,
                 exact=settings.exact,
-                upstream=upstream,
                 replicas=settings.replicas,
             )
             _warm_up(filler)
@@ -98,8 +95,6 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
                 refuse_connections()
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
-            if upstream is not None:
-                say(out, f"Prompts go to {upstream.host}, which serves the model's weights")
             if settings.replicas is not None:
                 say(out, f"Replicas: {settings.replicas}, on {os.environ.get('RAY_ADDRESS', 'this machine')}")
             with dead_threads_logged(logging.getLogger("calomel.server")):
@@ -193,19 +188,6 @@ def _check_tls(settings: ServerSettings) -> None:
             f"tls-cert {settings.tls_cert} and tls-key {settings.tls_key} do not belong together, are damaged, or need "
             f"a password ({reason})"
         ) from None
-
-
-def _upstream(settings: ServerSettings) -> Upstream | None:
-    """Who serves the model's weights, if somebody else does. Raises StartError."""
-    if settings.upstream is None:
-        return None
-    try:
-        path = settings.upstream_token_file
-        token = None if path is None else read_token(path)
-        url = checked_url(settings.upstream, plain=settings.upstream_unencrypted)
-    except TargetError as error:
-        raise StartError(str(error)) from None
-    return Upstream(url, settings.upstream_model, token)
 
 
 def _warm_up(filler: Filler) -> None:

@@ -16,14 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from calomel.server.errors import StartError
 from calomel.suggest.loopback import is_loopback
-from calomel.suggest.upstream.target import TargetError, checked_url, host_of
 
 MIB: Final = 1024 * 1024
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")
@@ -111,20 +109,6 @@ class ServerSettings(BaseSettings):
         default=False,
         description="Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA).",
     )
-    upstream: str | None = Field(
-        default=None,
-        description="Where the weights of `model` are served, as `https://host:port`: prompts go there. Unset: they "
-        "are opened here, and no prompt leaves this process.",
-    )
-    upstream_model: str | None = Field(
-        default=None, min_length=1, max_length=256, description="The name it has there. Unset: the only one there."
-    )
-    upstream_token_file: Path | None = Field(
-        default=None, description="Holds what is sent there as `Authorization: Bearer`. Unset: nothing is."
-    )
-    upstream_unencrypted: bool = Field(
-        default=False, description="Prompts in plain HTTP over a network must be asked for twice."
-    )
     replicas: int | None = Field(
         default=None,
         ge=1,
@@ -191,8 +175,7 @@ class ServerSettings(BaseSettings):
     )
     offline: bool = Field(
         default=False,
-        description="Refuse every connection to another machine, by whatever library. The server itself makes none "
-        "without an `upstream`.",
+        description="Refuse every connection to another machine, by whatever library. The server itself makes none.",
     )
     cache_tokens: int | None = Field(
         default=None,
@@ -272,29 +255,6 @@ class ServerSettings(BaseSettings):
             raise ValueError("tls-cert and tls-key need each other")
         return self
 
-    @model_validator(mode="after")
-    def _send_prompts_only_where_meant(self) -> Self:
-        if self.upstream is None:
-            if self.upstream_model is not None or self.upstream_token_file is not None:
-                raise ValueError("upstream-model and upstream-token-file need an upstream")
-            return self
-        try:
-            url = checked_url(self.upstream, plain=self.upstream_unencrypted)
-        except TargetError as error:
-            raise ValueError(f"upstream: {error}") from None
-        if self.replicas is not None:
-            raise ValueError("replicas and an upstream were both given: with an upstream no weights are opened here")
-        if self.model is None:
-            raise ValueError("upstream needs a model: the folder with its config.json and tokenizer files")
-        if self.offline and not is_loopback(urlsplit(url).hostname or ""):
-            raise ValueError("offline and an upstream on another machine were both given: drop one of them")
-        return self
-
-    @property
-    def upstream_host(self) -> str | None:
-        """Where prompts go, as people see it; None where they go nowhere."""
-        return None if self.upstream is None else host_of(self.upstream)
-
     def hosts(self) -> list[str]:
         """Names that the Host header may carry, without ports."""
         names = ["127.0.0.1", "localhost", "[::1]", *self.allowed_hosts]
@@ -311,7 +271,7 @@ def is_sendable(token: str) -> bool:
 TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
-_PATHS: Final = ("token_file", "upstream_token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
+_PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
 _SECRETS: Final = ("token",)
 _MAX_BYTES: Final = 256 * 1024
 

@@ -31,7 +31,6 @@ SAMPLING_PARAMETERS = (
 
 ENDPOINTS = ("fim.completions", "edit.completions", "apply.completions", "completions")
 CHAT_FEATURES = ("tools", "json_mode", "structured_outputs", "reasoning")
-_PRESCRIBED = frozenset({"json_mode", "structured_outputs"})
 
 router = protected_router()
 feedback_router = public_router()
@@ -52,11 +51,8 @@ async def list_models(request: Request) -> Models:
     return Models(data=[door_of(request).model])
 
 
-def describe(folder: Path | None, *, here: bool = True) -> ModelObject:
-    """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights.
-
-    `here`: its weights are opened by this server. Others' are asked for answers of no prescribed form.
-    """
+def describe(folder: Path | None) -> ModelObject:
+    """The model in a checkpoint folder (None: the shipped one), from its config.json alone; loads no weights."""
     config = (folder or nano_path()) / "config.json"
     try:
         said = json.loads(config.read_text(encoding="utf-8"))
@@ -68,16 +64,15 @@ def describe(folder: Path | None, *, here: bool = True) -> ModelObject:
         positions, created = FALLBACK_CONTEXT, 0
     name = SHIPPED_NAME if folder is None else folder.resolve().name
     talks = folder is not None and _talks(folder)
-    features = CHAT_FEATURES if talks else ("structured_outputs",)
     return ModelObject(
         id=name,
         name=f"Calomel: {name}",
         created=created,
-        description=f"A diffusion language model for code, {'on this machine' if here else 'served elsewhere'}.",
+        description="A diffusion language model for code, on this machine.",
         context_length=positions,
         max_output_length=min(MAX_TOKENS, positions),
         supported_sampling_parameters=list(SAMPLING_PARAMETERS),
-        supported_features=[name for name in features if here or name not in _PRESCRIBED],
+        supported_features=list(CHAT_FEATURES if talks else ("structured_outputs",)),
         supported_endpoints=[*ENDPOINTS, *(["chat.completions"] if talks else [])],
     )
 

@@ -35,7 +35,7 @@ from calomel.suggest.process import DEAD_THREADS
 
 
 class ModelStatus(BaseModel):
-    """The model; what is not known before it is loaded is null, and so is `upstream` where no prompt is sent on."""
+    """The model; what is not known before it is loaded is null."""
 
     state: str
     id: str | None
@@ -43,7 +43,6 @@ class ModelStatus(BaseModel):
     kinds: list[str]
     context: int | None
     device: str
-    upstream: str | None = None
 
 
 class QueueStatus(BaseModel):
@@ -256,7 +255,6 @@ def _model(door: Door) -> ModelStatus:
         kinds=[] if info is None else list(info.kinds),
         context=None if info is None else info.max_context,
         device=door.settings.device,
-        upstream=door.settings.upstream_host,
     )
 
 
@@ -356,7 +354,7 @@ def look_at_engine(door: Door) -> EngineLook | None:
     if any(look.cache_tokens is not None for look in looks):
         held, room = (sum(getattr(look, name) or 0 for look in looks) for name in ("cache_tokens", "cache_capacity"))
         return EngineLook(running, waiting, held, room)
-    cache = getattr(engine, "cache", None)  # models that read whole windows, and those served elsewhere, have none
+    cache = getattr(engine, "cache", None)  # models that read whole windows have none
     if cache is None:
         return EngineLook(running, waiting, None, None)
     held = (cache.pages - cache.free_pages) * cache.page_size
