@@ -14,7 +14,7 @@ from calomel.bench.model import Attempt, Contender, OpenModel
 from calomel.engine import Engine, Result
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.report.heldout import Hole
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.filler import Filler
 
 

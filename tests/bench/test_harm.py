@@ -11,7 +11,7 @@ from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harm_figures, harm_
 from calomel.bench.held_edits import Contenders, ask_moment
 from calomel.report.stories import Change, moments, read_stories
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.suggestion import TextEdit
+from calomel.suggest.edit import TextEdit
 
 PAY = "def pay(cart, percent):\n    value = cart.total()\n    value = value - percent\n    return value\n"
 

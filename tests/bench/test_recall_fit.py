@@ -11,8 +11,7 @@ import zstandard
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
 from calomel.report.heldout import BenchDataError, read_heldout
-from calomel.suggest.recall import Recalled
-from calomel.suggest.recall_worth import OWN, draft_features, own_features, prior_features, probability, read_worth
+from calomel.suggest.recall import OWN, Recalled, draft_features, own_features, prior_features, probability, read_worth
 
 
 def made(count: int) -> list[RecallSample]:

@@ -4,7 +4,7 @@ import pytest
 
 from calomel.bench.baselines import repeat_last, substitution
 from calomel.prompts.parts import Hunk
-from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.edit import TextEdit, apply
 
 
 def hunk(before: str, after: str, line: int = 0) -> Hunk:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from calomel.cli.main import main
-from calomel.suggest import opening
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest import in_process
+from calomel.suggest.completer import Fill, FillRequest
 
 if TYPE_CHECKING:
     from calomel.engine import Result
@@ -53,7 +53,7 @@ def filler(monkeypatch: pytest.MonkeyPatch) -> FakeFiller:
         fake.opened.append(options)
         return fake
 
-    monkeypatch.setattr(opening, "open_filler", open_filler)
+    monkeypatch.setattr(in_process, "open_filler", open_filler)
     return fake
 
 

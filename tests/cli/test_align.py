@@ -13,7 +13,7 @@ import pytest
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.sample import Sample
 from calomel.suggest.completer import CompleteRequest
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog
 from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.wire import encode_request

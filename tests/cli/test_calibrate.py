@@ -15,11 +15,11 @@ from tests.selectivity.made import TRUTH, drawn, sample
 
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
 from calomel.selectivity.sample import Sample
-from calomel.suggest.calibrators import calibrator_for, user_calibrator_path
-from calomel.suggest.model_info import describe
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.judging import calibrator_for, user_calibrator_path
+from calomel.suggest.launch import describe
+from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.outcome_signals import OutcomeSignals
+from calomel.suggest.signals import OutcomeSignals
 
 Runner = Callable[..., Run]
 SHIPPED = Calibrator(

@@ -14,9 +14,7 @@ from calomel.cli.demo import open_log
 from calomel.cli.errors import InputError
 from calomel.cli.tour import Tour
 from calomel.replay.events import Changed, Opened
-from calomel.suggest.canvas_text import CanvasText
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import CanvasText, CompleteAnswer, CompleteRequest, Fill, FillRequest
 
 ROOT = Path(__file__).parents[2]
 

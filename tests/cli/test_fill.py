@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from calomel.engine.errors import CacheFullError, UnknownPolicyError
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import Fill, FillRequest
 
 Run = Callable[..., Any]
 Filler = Any

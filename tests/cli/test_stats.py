@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from calomel.cli.main import main
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog
-from calomel.suggest.outcome_signals import OutcomeSignals
+from calomel.suggest.signals import OutcomeSignals
 
 DAY = 86_400.0
 

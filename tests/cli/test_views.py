@@ -9,7 +9,7 @@ from rich.live import Live
 from calomel.cli.demo import PlainView, TerminalView, picture, suggested_lines
 from calomel.cli.tour import Scene, Tally
 from calomel.replay.events import Edit
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 TEXT = "".join(f"line {number}\n" for number in range(60))
 

@@ -16,7 +16,7 @@ from calomel.context.builder import ContextBuilder
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import FillRequest
 from calomel.suggest.filler import Filler
 from calomel.workspace.workspace import Situation
 

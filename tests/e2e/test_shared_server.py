@@ -18,9 +18,8 @@ import pytest
 from calomel.prompts.parts import PromptParts
 from calomel.suggest import launch, runtime_file
 from calomel.suggest.completer import CompleteRequest, CompleterError
-from calomel.suggest.launch import connect, find_or_start
+from calomel.suggest.launch import Wish, connect, find_or_start, log_path
 from calomel.suggest.runtime_file import ServerRecord
-from calomel.suggest.start import Wish, log_path
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 from calomel.workspace.settings import ServerSettings

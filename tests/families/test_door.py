@@ -16,7 +16,7 @@ from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.suggest.wire import decode_answer, encode_request
 
 JSON = {"content-type": "application/json"}

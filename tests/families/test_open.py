@@ -24,7 +24,7 @@ from calomel.families.open import OutOfMemoryRefusedError, estimate_of, open_eng
 from calomel.families.shards import INDEX_FILE, Shards
 from calomel.families.table import FAMILIES, UnknownFamilyError, find
 from calomel.prompts.tokenizer import TokenizerError
-from calomel.suggest.opening import open_folder
+from calomel.suggest.in_process import open_folder
 from calomel.weights import nano_path
 
 WRITERS = writers()

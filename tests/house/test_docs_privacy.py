@@ -9,7 +9,7 @@ from tests.house.pages import ROOT
 
 from calomel.lsp import log
 from calomel.server import model_folders, tokens
-from calomel.suggest import outcome_log, prompt_log, start
+from calomel.suggest import launch, outcome_log, prompt_log
 from calomel.workspace import settings
 from calomel.workspace.privacy import secret_pattern
 
@@ -43,7 +43,7 @@ def test_logs_are_as_large_as_the_page_says() -> None:
 
 def test_every_place_stands_there() -> None:
     for path in (
-        start.log_path(),
+        launch.log_path(),
         tokens.default_path(),
         settings.user_settings_path(),
         model_folders.models_folder(),

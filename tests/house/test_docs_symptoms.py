@@ -15,7 +15,7 @@ PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8
 CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
     *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
-    *(ROOT / "lsp/calomel/suggest" / name for name in ("start.py", "launch.py", "remote.py")),
+    *(ROOT / "lsp/calomel/suggest" / name for name in ("launch.py", "remote.py")),
 ]
 
 

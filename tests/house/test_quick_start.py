@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from calomel.suggest.fill import FillRequest
-from calomel.suggest.opening import open_filler
+from calomel.suggest.completer import FillRequest
+from calomel.suggest.in_process import open_filler
 
 ROOT = Path(__file__).parents[2]
 

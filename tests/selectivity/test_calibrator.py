@@ -17,16 +17,13 @@ from calomel.selectivity.calibrator import (
     features,
     sigmoid,
 )
-from calomel.suggest.company import Company
 from calomel.suggest.completer import Candidate
-from calomel.suggest.gate import Signals
+from calomel.suggest.edit import Planned
 from calomel.suggest.judging import subject_of
-from calomel.suggest.outcome import Outcome
-from calomel.suggest.outcome_record import line_of, record_of
-from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
-from calomel.suggest.planned import Planned
-from calomel.suggest.surroundings import surroundings
-from calomel.suggest.trigger import Trigger
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_log import line_of, record_of
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import Company, OutcomeSignals, Signals, signals_of, surroundings
 
 FITTED = Calibrator(
     {

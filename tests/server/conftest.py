@@ -19,8 +19,7 @@ from tests.loop_watch import watched_loops
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.canvas_text import CanvasText
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Timings
+from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 
 TOKEN = "test-token-0123456789"
 

@@ -7,7 +7,7 @@ import pytest
 
 from calomel.prompts.parts import Hunk
 from calomel.server.deliveries import Acceptances, Delivered, Deliveries
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.offers import Outcome
 
 BEFORE, AFTER = "    return w\n", "    return width\n"
 

@@ -20,7 +20,7 @@ from calomel.engine.checkpoint import save_checkpoint
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.training.documents import train_tokenizer
 
 TOKEN = "test-token-0123456789"

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.server.lifetime import Idleness
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
-from calomel.suggest.drafted import Drafted, JudgedDraft
+from calomel.suggest.scoring import Drafted, JudgedDraft
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
 
 JSON = {"content-type": "application/json"}

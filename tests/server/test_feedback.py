@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from calomel.suggest.outcome_history import read_outcomes
 from calomel.suggest.outcome_log import outcome_log_path
-from calomel.suggest.outcome_reader import read_outcomes
 
 FIM = "/v1/fim/completions"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 SECRET = "sk-live-THE-USERS-OWN-TEXT"
 URL = "/v1/fim/completions"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 URL = "/v1/fim/completions"
 

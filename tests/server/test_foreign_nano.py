@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.weights import nano_path
 
 pytestmark = [

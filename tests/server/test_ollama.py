@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.suggest.model_info import version
+from calomel.suggest.launch import version
 
 URL = "/api/generate"
 QWEN = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\nf(1)\n<|fim_middle|>"

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
-from calomel.suggest.outcome_reader import read_outcomes
+from calomel.suggest.outcome_history import read_outcomes
 from calomel.weights import nano_path
 
 pytestmark = pytest.mark.e2e

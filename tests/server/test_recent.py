@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from calomel.server.metrics import Recent, Spent
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 
 class Clock:

@@ -46,8 +46,8 @@ def open_filler(model, device, threads, **more):
 class Any:
     def __init__(self, **fields): pass
 
-import calomel.suggest.opening
-calomel.suggest.opening.open_filler = open_filler
+import calomel.suggest.in_process
+calomel.suggest.in_process.open_filler = open_filler
 sys.modules["calomel.engine"] = types.SimpleNamespace(SamplingParams=Any)
 from calomel.server.errors import StartError
 from calomel.server.run import serve

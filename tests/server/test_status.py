@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 FIM, STATUS = "/v1/fim/completions", "/calomel/v1/status"
 ASK = {"model": "m", "prompt": "SECRET = "}

@@ -11,12 +11,10 @@ from tests.suggest.editor import ScriptedModel, WholeFile
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
 from calomel.suggest.asker import Asker
 from calomel.suggest.completer import Candidate
-from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import Judging, Proposed
-from calomel.suggest.planned import plan
-from calomel.suggest.question import Question
-from calomel.suggest.suggestion import TextEdit
-from calomel.suggest.trigger import Trigger
+from calomel.suggest.question import Question, Trigger
+from calomel.suggest.signals import Gate, ThresholdGate
 from calomel.workspace.workspace import Situation
 
 

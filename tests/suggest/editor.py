@@ -11,10 +11,10 @@ from typing import Literal
 
 from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.edit import Answer
+from calomel.suggest.offers import Outcome
+from calomel.suggest.question import Trigger
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Answer
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document, FullChange, RangeChange
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings

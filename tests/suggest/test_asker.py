@@ -5,11 +5,10 @@ from tests.suggest.editor import ScriptedModel
 
 from calomel.suggest.asker import Asker
 from calomel.suggest.completer import OWN_MAKERS, Candidate, CompleteRequest
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.found import Answered, Found, Held
-from calomel.suggest.question import Question
+from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.judging import Answered, Found, Held
+from calomel.suggest.question import Question, Trigger
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.trigger import Trigger
 
 TEXT = "first = old\nsecond = old|\nthird = 3\n"
 DRAFT = EditDraft(21, 24, "new", "rename", support=2)

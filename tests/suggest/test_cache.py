@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from calomel.suggest.cache import Cache, Entry
 from calomel.suggest.completer import Kind
-from calomel.suggest.planned import Planned, edits_of
-from calomel.suggest.replacement import may_replace
+from calomel.suggest.edit import Planned, apply, edits_of
+from calomel.suggest.offering import may_replace
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import apply
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
-from calomel.suggest.calibrators import calibrator_for, user_calibrator_path
 from calomel.suggest.completer import ModelInfo
+from calomel.suggest.judging import calibrator_for, user_calibrator_path
 
 SHIPPED = Calibrator(
     {"fill": KindCalibrator({"steps": 1.0}, 0.0), "edit": KindCalibrator({"steps": 2.0}, 0.0)}, {"quiet": 0.6}

@@ -5,11 +5,18 @@ from __future__ import annotations
 import pytest
 from tests.suggest.editor import editing
 
-from calomel.suggest.checks.blank import changes_only_space, is_blank
-from calomel.suggest.checks.line_rest import is_inert, line_rest, splits_word, within_line
-from calomel.suggest.checks.overlap import without_echo, without_overlap
+from calomel.suggest.edit import Suggestion
+from calomel.suggest.fitting import (
+    changes_only_space,
+    is_blank,
+    is_inert,
+    line_rest,
+    splits_word,
+    within_line,
+    without_echo,
+    without_overlap,
+)
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Suggestion
 
 
 @pytest.mark.parametrize(
@@ -69,6 +76,7 @@ def test_white_space_is_nothing() -> None:
     [
         ("    return ", "return width * height", "width * height"),
         ("    return ", "returned", "returned"),
+        ("export ", "export export class", "class"),
         ("x = not ", "not y", "not y"),
         ("returned ", "turned x", "turned x"),
         ("a\n", "a b", "a b"),

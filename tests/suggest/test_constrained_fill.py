@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from calomel.engine import SamplingParams
 from calomel.prompts.grammar import json_form, pattern_form
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import FillRequest
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 
 PREFIX, SUFFIX = "# A person, as JSON.\nperson = ", "\nprint(person)\n"
 PERSON: dict[str, Any] = {

@@ -5,9 +5,17 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.suggest.diff import minimal_edits, near_cursor, row_of, split_lines
-from calomel.suggest.planned import Planned, edits_of, slid
-from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.edit import (
+    Planned,
+    TextEdit,
+    apply,
+    edits_of,
+    minimal_edits,
+    near_cursor,
+    row_of,
+    slid,
+    split_lines,
+)
 
 
 def edits(text: str, rewritten: str) -> list[TextEdit]:

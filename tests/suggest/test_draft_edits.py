@@ -7,9 +7,9 @@ from tests.suggest.editor import Editor, ScriptedModel, editing
 
 from calomel.prompts.parts import RegionBounds
 from calomel.suggest.completer import Candidate, CompleteRequest, ModelInfo
-from calomel.suggest.outcome_record import line_of, record_of
+from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.outcome_log import line_of, record_of
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Answer, Suggestion, apply
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.settings import SuggestSettings
 

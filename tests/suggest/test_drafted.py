@@ -12,12 +12,10 @@ from calomel.engine import Handle, Request, Result
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.token_healing import TokenHealing
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.belief import belief
-from calomel.suggest.completer import CompleteRequest, Draft, ModelInfo
-from calomel.suggest.drafted import DRAFT_TOKENS, cut_draft
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import CompleteRequest, Draft, FillRequest, ModelInfo
 from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
+from calomel.suggest.scoring import DRAFT_TOKENS, belief, cut_draft
 
 PARTS = PromptParts(path="a.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n")
 REQUEST = FillRequest("", parts=PARTS, max_tokens=24)
@@ -135,7 +133,7 @@ async def test_cancelling_a_hole_with_drafts_cancels_its_requests(
 async def test_the_models_own_text_is_judged_only_where_it_is_a_close_run(
     close: float, *, judged: bool, filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("calomel.suggest.drafted.CLOSE", close)
+    monkeypatch.setattr("calomel.suggest.scoring.CLOSE", close)
     _, drafted = await filler.adraft(REQUEST, [Draft("a + b", "continuation")])
     assert (drafted.log_prob is not None) is judged
     assert (drafted.keep_log_prob is not None) is judged

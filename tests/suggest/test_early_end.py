@@ -8,10 +8,9 @@ import pytest
 
 from calomel.bench.holes import SEVERAL_LINES, make_holes
 from calomel.report.heldout import read_heldout
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import FillRequest, cut_at_stop
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
-from calomel.suggest.stop import cut_at_stop
+from calomel.suggest.in_process import open_filler
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from calomel.engine import EngineError
 from calomel.engine.errors import RequestCancelledError
 from calomel.prompts.parts import Excerpt, PromptParts
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.filler import Filler
 
 REQUEST = FillRequest(

@@ -9,11 +9,11 @@ from tests.suggest.rule import Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import Fill, FillRequest
+from calomel.suggest.edit import Suggestion, apply
 from calomel.suggest.filler import Filler
 from calomel.suggest.fitting import HoleText
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Suggestion, apply
 from calomel.workspace.syntax import SyntaxTrees
 
 CUT = {

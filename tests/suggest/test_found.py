@@ -3,10 +3,10 @@ from __future__ import annotations
 import itertools
 
 from calomel.suggest.completer import Candidate
-from calomel.suggest.found import Answered, Found, Held, better
-from calomel.suggest.gate import Signals
+from calomel.suggest.judging import Answered, Found, Held, better
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import Signals
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.trigger import Trigger
 
 
 def found(probability: float, maker: str = "canvas") -> Found:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.suggest.graphemes import common_prefix, common_suffix, is_boundary
+from calomel.suggest.edit import common_prefix, common_suffix, is_boundary
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from tests.suggest.editor import URI, Editor, Reply, editing
 
 from calomel.suggest.completer import Candidate, CompleteRequest
+from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.suggestion import Answer, Suggestion, apply
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import FullChange
 from calomel.workspace.settings import SuggestSettings
 

@@ -7,17 +7,12 @@ from tests.suggest.asked import asked, counting, flat, proposed
 
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.company import Company, company_of
 from calomel.suggest.completer import Candidate, CompleteAnswer, ModelInfo
-from calomel.suggest.found import Found, Held
-from calomel.suggest.gate import ThresholdGate
-from calomel.suggest.judging import Judging, Proposed, known_signals
-from calomel.suggest.lately import Lately
-from calomel.suggest.outcome_signals import OutcomeSignals
-from calomel.suggest.planned import Planned, plan
+from calomel.suggest.edit import Planned, TextEdit, plan
+from calomel.suggest.judging import Found, Held, Judging, Proposed, known_signals
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import Company, Lately, OutcomeSignals, ThresholdGate, company_of
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import TextEdit
-from calomel.suggest.trigger import Trigger
 
 SURE, UNSURE = 3.0, -3.0
 # Leaves a bracket open in mid-line.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from calomel.prompts.parts import Hunk
 from calomel.suggest.locations import Why, continuations, renames
-from calomel.suggest.trigger import Diagnostic
+from calomel.suggest.question import Diagnostic
 
 TEXT = """\
 def connect(host, port):

@@ -6,9 +6,9 @@ import pytest
 from tests.suggest.editor import URI, Editor, ScriptedModel, editing, settle
 
 from calomel.suggest.completer import CompleteRequest, Kind
+from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.question import Diagnostic, Trigger
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Answer, Suggestion, apply
-from calomel.suggest.trigger import Diagnostic, Trigger
 from calomel.workspace.settings import SuggestSettings
 
 NOW = SuggestSettings(debounce_seconds=0.0)

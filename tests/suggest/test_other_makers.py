@@ -11,12 +11,10 @@ from tests.families.writers import writers
 from calomel.engine import CheckpointError
 from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import TokenizerError
-from calomel.suggest.completer import CANVAS, CompleteRequest, Draft
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import CANVAS, CompleteRequest, Draft, Fill, FillRequest
 from calomel.suggest.filler import Filler, own_renderer
-from calomel.suggest.in_process import EngineCompleter
-from calomel.suggest.model_info import describe
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import EngineCompleter, open_filler
+from calomel.suggest.launch import describe
 from calomel.suggest.wire import decode_answer, encode_answer
 from calomel.weights.identity import weights_id
 

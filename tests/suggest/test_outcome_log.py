@@ -17,12 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.suggest.completer import Candidate
-from calomel.suggest.outcome import Outcome
-from calomel.suggest.outcome_log import OutcomeLog, numbered, outcome_log_path
-from calomel.suggest.outcome_reader import OutcomeHistory, each_outcome, read_outcomes
-from calomel.suggest.outcome_record import OutcomeRecord, line_of, record_of
-from calomel.suggest.outcome_signals import signals_of
-from calomel.suggest.planned import Planned
+from calomel.suggest.edit import Planned
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_history import OutcomeHistory, each_outcome, read_outcomes
+from calomel.suggest.outcome_log import OutcomeLog, OutcomeRecord, line_of, numbered, outcome_log_path, record_of
+from calomel.suggest.signals import signals_of
 
 WALL = 1_790_000_000.1234
 

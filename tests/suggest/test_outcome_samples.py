@@ -9,8 +9,8 @@ import pytest
 from calomel.selectivity.calibrator import features
 from calomel.selectivity.fit import usable
 from calomel.selectivity.sample import Sample
-from calomel.suggest.outcome_record import OutcomeRecord
-from calomel.suggest.outcome_samples import outcome_samples
+from calomel.suggest.outcome_history import outcome_samples
+from calomel.suggest.outcome_log import OutcomeRecord
 
 DAY = 86_400.0
 SIGNALS = {"mean_log_prob": -0.3, "tokens": 4, "characters_inserted": 12}

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.suggest.editor import URI, Editor, editing
 
-from calomel.suggest.suggestion import Suggestion
-from calomel.suggest.trigger import Trigger
+from calomel.suggest.edit import Suggestion
+from calomel.suggest.question import Trigger
 from calomel.workspace.documents import FullChange, Position, RangeChange
 
 

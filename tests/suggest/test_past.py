@@ -19,11 +19,11 @@ from calomel.prompts.parts import Hunk
 from calomel.report.stories import Change
 from calomel.selectivity.intent import words_changed
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.gate import ThresholdGate
+from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import Judging
-from calomel.suggest.stateless.room import EditRoom
-from calomel.suggest.suggestion import Suggestion, TextEdit, apply
-from calomel.suggest.trigger import Trigger
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import ThresholdGate
+from calomel.suggest.stateless import EditRoom
 from calomel.workspace.documents import FullChange
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.syntax import SyntaxTrees

@@ -10,7 +10,7 @@ import pytest
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.suggest.completer import CompleteRequest, Draft
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.offers import Outcome
 from calomel.suggest.prompt_log import PromptLog, PromptRecord, prompt_log_path, prompt_of, read_prompts
 from calomel.workspace import secrets
 

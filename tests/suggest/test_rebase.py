@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.suggest.planned import Planned, edits_of, plan, trimmed
-from calomel.suggest.rebase import rebase
-from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.cache import rebase
+from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, plan, trimmed
 
 ALPHABET = "ab()\n"
 

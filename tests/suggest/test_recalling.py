@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from calomel.engine import CheckpointError, SamplingParams
-from calomel.suggest.fill import Fill, FillRequest
-from calomel.suggest.filler import Filler
-from calomel.suggest.opening import _worth
-from calomel.suggest.recall import recall
-from calomel.suggest.recall_worth import DRAFT, OWN, PRIOR, RecallWorth, RecallWorthError, read_worth
-from calomel.suggest.recalling import RecallingFiller
+from calomel.suggest.completer import Fill, FillRequest
+from calomel.suggest.filler import Filler, RecallingFiller
+from calomel.suggest.in_process import _worth
+from calomel.suggest.recall import DRAFT, OWN, PRIOR, RecallWorth, RecallWorthError, read_worth, recall
 
 ABOVE = "total = reader.count()\nprint(total)\n"
 HOLE = FillRequest(prefix=ABOVE + "total = rea", suffix="\nprint(total)\n", path="one.py", max_tokens=24)

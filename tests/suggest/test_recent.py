@@ -3,10 +3,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.cursors import Cursors
-from calomel.suggest.line_ends import with_line_ends_of
+from calomel.suggest.edit import utf16_length, with_line_ends_of
 from calomel.suggest.recent import RecentEdits
-from calomel.suggest.units import utf16_length
+from calomel.suggest.session import Cursors
 
 
 @dataclass(frozen=True, slots=True)

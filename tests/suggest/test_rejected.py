@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from calomel.suggest.planned import Planned
-from calomel.suggest.rejected import Rejections
+from calomel.suggest.edit import Planned
+from calomel.suggest.session import Rejections
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.suggest.cooldown import Cooldown
-from calomel.suggest.debounce import FIRST_GAP, LONGEST_WAIT, Debounce
-from calomel.suggest.latency import Latency
-from calomel.suggest.switches import Switches
+from calomel.suggest.pace import FIRST_GAP, LONGEST_WAIT, Cooldown, Debounce, Latency
+from calomel.suggest.session import Switches
 
 
 class Clock:

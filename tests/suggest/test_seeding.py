@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from calomel.suggest.seeding import DOUBT, Seed, Span, doubted, seeds
+from calomel.suggest.rewriter import DOUBT, Seed, Span, doubted, seeds
 
 SURE, UNSURE, WRONG = -0.01, -1.0, -6.0
 IDS = (10, 11, 12, 13, 14)

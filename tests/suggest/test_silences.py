@@ -9,9 +9,9 @@ import pytest
 from tests.suggest.editor import URI, ScriptedModel, editing, settle
 
 from calomel.suggest.completer import CompleterError
+from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.suggestion import Answer, Suggestion
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Position, RangeChange
 from calomel.workspace.privacy import Privacy, Verdict
 from calomel.workspace.secrets import Span

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.suggest.stop import cut_at_stop, settled
+from calomel.suggest.completer import cut_at_stop, settled
 
 
 @pytest.mark.parametrize(

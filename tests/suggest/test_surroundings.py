@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.suggest.planned import Planned
-from calomel.suggest.surroundings import Surroundings, surroundings
+from calomel.suggest.edit import Planned
+from calomel.suggest.signals import Surroundings, surroundings
 
 
 def at(text: str, *inserted: str) -> Surroundings:

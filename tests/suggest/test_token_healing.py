@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from calomel.suggest.completer import Draft
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import Draft, Fill, FillRequest
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 
 PREFIX = "def average(numbers):\n    total = sum(numbers)\n    if not numbers:\n        retu"
 SUFFIX = "\n    return total / len(numbers)\n"

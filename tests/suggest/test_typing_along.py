@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from tests.suggest.editor import URI, ScriptedModel, editing, settle
 
+from calomel.suggest.edit import Answer, Suggestion, apply
+from calomel.suggest.question import Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.suggestion import Answer, Suggestion, apply
-from calomel.suggest.trigger import Selected, Trigger
 
 
 def suggestion(answer: Answer) -> Suggestion:

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from tests.suggest.editor import URI, Editor, ScriptedModel, editing
 
 from calomel.suggest.completer import CompleteRequest
-from calomel.suggest.planned import Planned, plan
+from calomel.suggest.edit import Planned, Suggestion, TextEdit, plan
+from calomel.suggest.offers import Place
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Suggestion, TextEdit
-from calomel.suggest.trigger import Trigger
-from calomel.suggest.withheld import Place
 from calomel.workspace.documents import TextChange
 from calomel.workspace.history import Origin
 from calomel.workspace.settings import SuggestSettings

@@ -12,13 +12,20 @@ from typing import Final
 from calomel.prompts.own import ContextRenderer
 from calomel.prompts.parts import EditRegion, Hunk
 from calomel.replay.events import shared_ends
-from calomel.suggest.completer import CANVAS, Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo, Timings
-from calomel.suggest.errands import Errands
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import (
+    CANVAS,
+    Candidate,
+    CompleteAnswer,
+    Completer,
+    CompleteRequest,
+    FillRequest,
+    ModelInfo,
+    Timings,
+)
+from calomel.suggest.edit import TextEdit
 from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS, open_completer
-from calomel.suggest.judge import Judge
-from calomel.suggest.suggestion import TextEdit
+from calomel.suggest.scoring import Errands, Judge
 
 POLICY = "left_to_right"
 # Words are kept whole.

@@ -22,9 +22,9 @@ from calomel.replay.events import Changed, Closed, Focused, Opened
 from calomel.report.result import Report, Table, Value, flat_cell, number_cell
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
+from calomel.suggest.edit import Suggestion, TextEdit, apply
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import Suggestion, TextEdit, apply
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 _PUBLISHED: Final = "peer-baseline-*.json"

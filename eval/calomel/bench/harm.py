@@ -14,7 +14,7 @@ from typing import Final
 from tree_sitter import Node
 
 from calomel.report.result import Table, Value
-from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.edit import TextEdit, apply
 from calomel.workspace.languages import Grammar, builtin_names, grammar_of, parser_for
 from calomel.workspace.syntax import errors
 

@@ -38,12 +38,10 @@ from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.gate import Gate
+from calomel.suggest.edit import TextEdit, apply, plan
 from calomel.suggest.judging import known_signals
-from calomel.suggest.outcome_signals import signals_of
-from calomel.suggest.planned import plan
+from calomel.suggest.signals import Gate, signals_of
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggestion import TextEdit, apply
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
 

@@ -24,8 +24,8 @@ from calomel.report.result import (
 )
 from calomel.report.running import Journal, LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
+from calomel.suggest.completer import Manner
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
-from calomel.suggest.manner import Manner
 
 if TYPE_CHECKING:
     from calomel.engine.quantize import Quantization  # imports torch

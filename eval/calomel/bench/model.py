@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
-from calomel.suggest.fill import DEFAULT_CONTEXT, FillRequest
+from calomel.suggest.completer import DEFAULT_CONTEXT, FillRequest
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.

@@ -28,9 +28,8 @@ from calomel.report.heldout import HeldoutFile, Hole, read_heldout
 from calomel.report.result import Flat, Report, Table, Value, flat_cell, number_cell, put_interval
 from calomel.report.running import LoadWatch, Progress
 from calomel.report.stats import percentile, ratio_of_ratios, ratio_of_sums, wilson
-from calomel.suggest.fill import FillRequest
+from calomel.suggest.completer import FillRequest, cut_at_stop
 from calomel.suggest.filler import own_renderer
-from calomel.suggest.stop import cut_at_stop
 
 CONTEXT, QUICK_CONTEXT = 8192, 2048
 HOLES, QUICK_HOLES = 120, 24

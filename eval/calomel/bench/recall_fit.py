@@ -20,9 +20,8 @@ from calomel.bench.model import OpenModel, open_model
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
 from calomel.selectivity.fit import solve
-from calomel.suggest.fill import FillRequest
-from calomel.suggest.recall import recall
-from calomel.suggest.recall_worth import (
+from calomel.suggest.completer import FillRequest
+from calomel.suggest.recall import (
     DRAFT,
     OWN,
     PRIOR,
@@ -31,6 +30,7 @@ from calomel.suggest.recall_worth import (
     own_features,
     prior_features,
     probability,
+    recall,
 )
 
 HOLES_PER_KIND: Final = 240

@@ -16,11 +16,11 @@ from calomel.replay.editor import Editor
 from calomel.replay.events import Event
 from calomel.replay.watching import WatchedGate
 from calomel.suggest.completer import Completer
-from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.edit import Answer
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import Gate, ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Answer
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 

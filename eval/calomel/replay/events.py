@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Final, Literal, TypeAlias
 
-from calomel.suggest.suggestion import TextEdit
+from calomel.suggest.edit import TextEdit
 from calomel.workspace.languages import grammar_of
 
 # By hand, by taking a suggestion, or otherwise: pasted, undone, formatted, written by a tool.

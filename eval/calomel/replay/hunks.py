@@ -17,7 +17,7 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import LCSseq
 
 from calomel.replay.events import Changed, Edit, Selected, shared_ends
-from calomel.suggest.diff import split_lines
+from calomel.suggest.edit import split_lines
 
 _TEST: Final = re.compile(r"(?:^|[/_.-])(?:tests?|specs?|__tests__)(?:[/_.-]|$)", re.IGNORECASE)
 

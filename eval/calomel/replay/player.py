@@ -27,11 +27,11 @@ from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_con
 from calomel.replay.text_metrics import parse_error_delta
 from calomel.replay.watching import Decision, HideAll, TimedCompleter, WatchedGate
 from calomel.suggest.completer import Completer, Kind, ModelInfo
-from calomel.suggest.gate import ThresholdGate
+from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Answer, Suggestion
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.settings import SuggestSettings
 

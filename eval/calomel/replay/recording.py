@@ -34,7 +34,7 @@ from calomel.replay.events import (
     language_of,
 )
 from calomel.replay.reading import REASONS, LogClock, cause_of, code_point_edits, code_point_offset, joined
-from calomel.suggest.diff import split_lines
+from calomel.suggest.edit import split_lines
 
 # Enough of a hash to tell the texts of a session apart; the recorder keeps no more.
 CONTENT_ID_LENGTH: Final = 24

@@ -17,10 +17,9 @@ from calomel.replay.opportunity import Opportunity, Shown, Verdict
 from calomel.replay.person import Moment, difference, judge
 from calomel.replay.watching import Decision
 from calomel.selectivity.sample import Sample
-from calomel.suggest.found import Found, Held
-from calomel.suggest.judging import known_signals
-from calomel.suggest.outcome_signals import signals_of
-from calomel.suggest.planned import plan
+from calomel.suggest.edit import plan
+from calomel.suggest.judging import Found, Held, known_signals
+from calomel.suggest.signals import signals_of
 from calomel.suggest.wire import encode_request
 
 # What somebody does within half an hour is alike: samples of it stay together.

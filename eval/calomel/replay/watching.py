@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from calomel.replay.log_time import LogTime
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
-from calomel.suggest.gate import Gate, Hide, Signals, ThresholdGate, Verdict
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import Gate, Hide, Signals, ThresholdGate, Verdict
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.trigger import Trigger
 
 
 @dataclass(frozen=True, slots=True)

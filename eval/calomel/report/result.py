@@ -22,7 +22,7 @@ import calomel
 from calomel.report.stats import Interval
 from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
-from calomel.suggest.suggestion import TextEdit
+from calomel.suggest.edit import TextEdit
 
 if TYPE_CHECKING:
     import rich.table

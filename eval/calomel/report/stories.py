@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel.report.heldout import BenchDataError, packed_rows
-from calomel.suggest.suggestion import TextEdit, apply
+from calomel.suggest.edit import TextEdit, apply
 
 HELDOUT_EDITS: Final = Path(__file__).with_name("data") / "heldout-edits.jsonl.zst"
 

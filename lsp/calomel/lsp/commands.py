@@ -13,7 +13,7 @@ from calomel.lsp.configuration import Configuration
 from calomel.lsp.context_view import ContextView
 from calomel.lsp.model_link import ModelLink
 from calomel.lsp.protocol import InvalidParamsError
-from calomel.suggest.process import DEAD_THREADS, DeadThread
+from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
 from calomel.suggest.suggester import Suggester
 
 SECONDS_PER_MINUTE: Final = 60.0

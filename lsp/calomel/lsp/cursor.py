@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.lsp.text_sync import TextSync
+from calomel.suggest.edit import Suggestion
+from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.suggestion import Suggestion
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document, Encoding, Position
 from calomel.workspace.workspace import Workspace
 

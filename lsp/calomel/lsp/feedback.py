@@ -7,9 +7,8 @@ from typing import Any
 
 from calomel.lsp.client import Client
 from calomel.suggest.completer import Kind
+from calomel.suggest.edit import Suggestion, utf16_length
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Suggestion
-from calomel.suggest.units import utf16_length
 from calomel.workspace.workspace import Workspace
 
 

@@ -11,10 +11,10 @@ from calomel.lsp.cursor import Cursors
 from calomel.lsp.feedback import Feedback
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import completion_item, inline_item
+from calomel.suggest.edit import Suggestion
+from calomel.suggest.question import Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Suggestion
-from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.documents import Document, Position
 
 LOG: Final = logging.getLogger(__name__)

@@ -16,10 +16,10 @@ from calomel.lsp.feedback import Feedback
 from calomel.lsp.notices import Notices
 from calomel.lsp.offers import code_action, copilot_edit
 from calomel.lsp.protocol import InvalidParamsError
+from calomel.suggest.edit import Suggestion
+from calomel.suggest.question import Diagnostic, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.suggest.suggestion import Suggestion
-from calomel.suggest.trigger import Diagnostic, Trigger
 from calomel.workspace.documents import Document, Position
 
 LOG: Final = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 from lsprotocol import types
 
 from calomel.lsp.capabilities import CODE_ACTION_KIND
-from calomel.suggest.suggestion import Suggestion, TextEdit
+from calomel.suggest.edit import Suggestion, TextEdit
 from calomel.workspace.documents import Document, Encoding
 
 TITLE = "Accept the suggestion"

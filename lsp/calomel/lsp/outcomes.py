@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
-from calomel.suggest.model_info import version
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.launch import version
+from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.workspace.settings import LogSettings

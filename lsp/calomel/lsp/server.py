@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from calomel.lsp.door import Door
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
-from calomel.suggest.process import dead_threads_logged
+from calomel.suggest.runtime_file import dead_threads_logged
 
 if TYPE_CHECKING:
     from calomel.lsp.running import Running

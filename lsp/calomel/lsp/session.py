@@ -32,8 +32,8 @@ from calomel.lsp.rooms import Rooms
 from calomel.lsp.text_sync import TextSync
 from calomel.lsp.watch import SettingsWatch
 from calomel.suggest.completer import Completer, CompleterError
-from calomel.suggest.model_info import version
-from calomel.suggest.process import DEAD_THREADS, DeadThread
+from calomel.suggest.launch import version
+from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
 from calomel.workspace.documents import Encoding
 from calomel.workspace.settings import ServerSettings, Settings, user_settings_path
 

@@ -9,24 +9,79 @@ from typing import Any, Final
 from calomel.prompts.parts import RegionBounds, region_around
 from calomel.suggest.asker import context_tokens
 from calomel.suggest.cache import Entry
-from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleterError, Kind, ModelInfo
-from calomel.suggest.drafts.continuation import continuation
-from calomel.suggest.flight import Run, Ticket
-from calomel.suggest.found import Answered, Found, Held
-from calomel.suggest.needs import CommentTest, ErrorTest
+from calomel.suggest.drafts.propose import continuation
+from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.fitting import splits_word
+from calomel.suggest.judging import Answered, Found, Held
 from calomel.suggest.offering import hold_back, offered
-from calomel.suggest.permission import forbidden
-from calomel.suggest.question import Question
-from calomel.suggest.recent import past_of
+from calomel.suggest.pace import Run, Ticket
+from calomel.suggest.question import (
+    CommentTest,
+    Diagnostic,
+    ErrorTest,
+    PathRules,
+    PathVerdict,
+    Question,
+    Selected,
+    Trigger,
+)
+from calomel.suggest.recent import past_of, standing
 from calomel.suggest.search import last_edits, look_around
 from calomel.suggest.session import Session
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.standing import standing
-from calomel.suggest.suggestion import Answer, Suggestion
-from calomel.suggest.trigger import Diagnostic, Selected, Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.history import prompt_path
+
+
+def forbidden(session: Session, document: Document, offset: int, trigger: Trigger, kind: Kind) -> Silence | None:
+    """Why nothing may be suggested there; None when something may.
+
+    An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
+    """
+    settings = session.settings
+    off = session.switches.off(
+        document.uri,
+        document.language_id,
+        enabled=settings.enabled,
+        language_enabled=settings.language_enabled(document.language_id),
+    )
+    if off is not None:
+        return Silence.of(off)
+    if kind == "edit" and not settings.next_edit:
+        return Silence.of(SilenceReason.OFF_NEXT_EDIT)
+    ignored = _ignored(session, document)
+    if ignored is not None:
+        return ignored
+    if session.state(document.uri).cursors.several_at(offset):
+        return Silence.of(SilenceReason.MULTI_CURSOR)
+    return None if trigger is Trigger.EXPLICIT else _in_text(session, document, offset)
+
+
+def _ignored(session: Session, document: Document) -> Silence | None:
+    """Whether a rule keeps the file, or what is in it, from every model."""
+    rules: object = session.workspace.privacy
+    if not isinstance(rules, PathRules):
+        return None
+    verdict: PathVerdict = rules.allowed(session.workspace.file_of(document.uri), document.language_id)
+    if verdict.allowed:
+        verdict = session.state(document.uri).content_verdict(rules, document)
+    return None if verdict.allowed else Silence.kept(verdict.reason)
+
+
+def _in_text(session: Session, document: Document, offset: int) -> Silence | None:
+    """Whether the place is in a comment or a string, where the user wants nothing."""
+    settings = session.settings
+    syntax: object = session.workspace.syntax
+    if settings.in_comments and settings.in_strings:
+        return None
+    place = syntax.in_comment_or_string(document, offset) if isinstance(syntax, CommentTest) else None
+    if place == "comment" and not settings.in_comments:
+        return Silence.of(SilenceReason.IN_COMMENT)
+    if place == "string" and not settings.in_strings:
+        return Silence.of(SilenceReason.IN_STRING)
+    return None
+
 
 # A question waits so long for a model that is still loading.
 _LOADING_PATIENCE: Final = 10.0

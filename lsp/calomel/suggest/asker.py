@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from calomel.prompts.parts import region_around
+from calomel.prompts.parts import EditRegion, PromptParts, region_around
 from calomel.selectivity.filters import fired
-from calomel.suggest.checks.line_rest import is_inert, line_rest
-from calomel.suggest.company import company_of
 from calomel.suggest.completer import (
     OWN_MAKERS,
     Candidate,
@@ -22,21 +21,127 @@ from calomel.suggest.completer import (
     Kind,
     ModelInfo,
 )
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.region_texts import region_texts
-from calomel.suggest.fill_answer import read_fill
-from calomel.suggest.flight import ended
-from calomel.suggest.found import Answered, better
-from calomel.suggest.judging import Judging, Proposed, proposal_of
+from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.drafts.propose import region_texts
+from calomel.suggest.edit import Planned, TextEdit, minimal_edits, plan, with_line_ends_between, with_line_ends_like
+from calomel.suggest.fitting import (
+    Refuses,
+    changes_only_space,
+    fitted,
+    is_blank,
+    is_inert,
+    line_rest,
+    within_line,
+    without_echo,
+    without_overlap,
+)
+from calomel.suggest.judging import Answered, Judging, Proposed, better, proposal_of
 from calomel.suggest.locations import Location
-from calomel.suggest.needs import Builder
-from calomel.suggest.planned import Planned, plan
-from calomel.suggest.question import Question
-from calomel.suggest.rewrite import read_rewrite, region_parts
+from calomel.suggest.pace import ended
+from calomel.suggest.question import Builder, Question, Selected, Trigger
+from calomel.suggest.signals import company_of
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import TextEdit
-from calomel.suggest.trigger import Selected, Trigger
 from calomel.workspace.workspace import Situation
+
+_LAST_LINE_END: Final = re.compile(r"(?:\r\n|\r|\n)[^\r\n]*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What to insert.
+
+    Attributes:
+        text: with the line ends of its place.
+        cut: characters of the model's answer that were left out.
+        truncated: the model had more to say than its limit allowed.
+        cut_off: what it said ends within a line for that, and had no whole line before.
+    """
+
+    text: str
+    cut: int = 0
+    truncated: bool = False
+    cut_off: bool = False
+
+
+def read_fill(
+    candidate: Candidate, prefix: str, suffix: str, language_id: str, refuses: Refuses
+) -> Filled | SilenceReason:
+    """The answer between `prefix` and `suffix`, the whole text before and behind the cursor.
+
+    What repeats the text behind the cursor, or the word before it, is taken off, and what it leaves open, unless
+    nothing else would be left. Whether an answer is worth anything is not decided here.
+    """
+    if not candidate.text:
+        return SilenceReason.EMPTY
+    whole = text = with_line_ends_between(candidate.text, prefix, suffix)
+    text = without_echo(prefix, text)
+    if is_blank(text) and not is_blank(whole):
+        return SilenceReason.REPEATS_ABOVE
+    truncated = candidate.finish_reason != "stop"
+    last = _LAST_LINE_END.search(text)
+    cut_off = truncated
+    if truncated and last and text[: last.start()].strip():
+        text = text[: last.start()]  # half a line is worth less than none
+        cut_off = False
+    rest = line_rest(suffix)
+    if "\n" in text or "\r" in text:
+        within = within_line(text, rest)
+        cut_off = cut_off and within == text
+        text = within
+    if not rest.strip():
+        text = text.rstrip()
+    left = without_overlap(text, suffix)
+    if not is_blank(left):
+        text = left
+    if is_blank(text):
+        text = whole
+    if not cut_off:
+        text = fitted(text, prefix, suffix, language_id, refuses).rstrip() or text
+    return Filled(text, len(whole) - len(text), truncated, cut_off)
+
+
+def region_parts(
+    parts: PromptParts, text: str, offset: int, start: int, end: int, cursor: int | None
+) -> PromptParts | None:
+    """The parts of a prompt for `offset`, with `start:end` of `text` as the region to rewrite.
+
+    None when the window of `parts` does not hold the region.
+    """
+    if parts.region is not None:
+        return parts
+    above, below = offset - start, end - offset
+    if above > len(parts.prefix) or below > len(parts.suffix):
+        return None
+    return replace(
+        parts,
+        prefix=parts.prefix[: len(parts.prefix) - above],
+        suffix=parts.suffix[below:],
+        region=EditRegion(text[start:end], cursor - start if cursor is not None and start <= cursor <= end else None),
+    )
+
+
+def read_rewrite(candidate: Candidate, text: str, start: int, end: int) -> tuple[Planned, ...] | SilenceReason:
+    """The edits that a rewriting of `text[start:end]` comes to; or why there are none.
+
+    Edits of mere white space are left out where there are others.
+
+    Args:
+        candidate: its text is what the region becomes.
+        text: the document's as the model saw it, secrets masked.
+        start: where the region starts.
+        end: where it ends.
+    """
+    old = text[start:end]
+    new = with_line_ends_like(candidate.text, old, text)
+    if old.endswith(("\n", "\r")) and new and not new.endswith(("\n", "\r")):
+        new += "\r\n" if old.endswith("\r\n") else old[-1]
+    if new == old:
+        return SilenceReason.NO_CHANGE
+    if not new.strip() and old.strip():
+        return SilenceReason.EMPTY
+    edits = minimal_edits(text, start, end, new)
+    return tuple(edit for edit in edits if not changes_only_space(edit.removed, edit.text)) or edits
+
 
 # What is known by then is better than nothing; a user who asked waits longer.
 _DEADLINE: Final = 1.5

@@ -6,10 +6,172 @@ process (`calomel.suggest.in_process`), and come from a script in tests.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from calomel.prompts.parts import PromptParts, RegionBounds
+from calomel.prompts.tokenizer import TextTokenizer
+from calomel.suggest.fitting import HoleText, hole_text
+
+if TYPE_CHECKING:
+    from calomel.engine import CanvasState, Constraint, Priority, Result, SamplingParams
+    from calomel.prompts.renderer import PromptRenderer
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
+    """`text` up to the first of `stops`, and whether one was found. An empty stop string never matches."""
+    found = [at for stop in stops if stop and (at := text.find(stop)) >= 0]
+    return (text[: min(found)], True) if found else (text, False)
+
+
+def settled(text: str, stops: Sequence[str]) -> str:
+    """The part of a growing `text` that no stop string can still take back."""
+    longest = 0
+    for stop in stops:
+        for size in range(min(len(stop) - 1, len(text)), longest, -1):
+            if text.endswith(stop[:size]):
+                longest = size
+                break
+    return text[: len(text) - longest]
+
+
+# How the tokens are read: as what fills a hole, as what becomes of a region, or as they are.
+Reading = Literal["hole", "region", "plain"]
+READINGS: Final[tuple[Reading, ...]] = ("hole", "region", "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An answer is over with the first stop string, or when its own form says so.
+
+    Attributes:
+        reading: which of the model's ways to answer it is.
+        stop: stop strings.
+        ended: whether the form says so; None where nothing but the end token does.
+        read: tokens to text.
+    """
+
+    reading: Reading
+    stop: tuple[str, ...]
+    ended: Callable[[Sequence[int]], bool] | None = field(compare=False)
+    read: Callable[[Sequence[int]], str] = field(compare=False)
+
+    def __call__(self, ids: Sequence[int]) -> bool:
+        """Whether an answer of these tokens is over."""
+        if self.ended is not None and self.ended(ids):
+            return True
+        return bool(self.stop) and cut_at_stop(self.read(ids), self.stop)[1]
+
+
+class Patience:
+    """An answer is over when it has grown so often. Of one request: it counts.
+
+    Attributes:
+        times: how often.
+    """
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self._asked = 0
+
+    def __call__(self, ids: Sequence[int]) -> bool:
+        """Whether this was the last time."""
+        del ids
+        self._asked += 1
+        return self._asked >= self.times
+
+
+def ending(reading: Reading, manner: Manner, stop: Sequence[str]) -> Ending | None:
+    """For an answer in this manner; None where the end token alone ends it."""
+    if not stop and manner.ended is None:
+        return None
+    return Ending(reading, tuple(stop), manner.ended, manner.renderer.read)
+
+
+def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
+    """For an answer that is read as it is; None without stop strings."""
+    return Ending("plain", tuple(stop), None, tokenizer.decode) if stop else None
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """For holes, or for regions.
+
+    Attributes:
+        renderer: writes the prompts and reads the answers.
+        policy: a reveal policy of the engine.
+        max_steps: denoising steps per canvas.
+        canvases: canvas lengths; with more than one, the length probe chooses.
+        sampling: None for the most probable tokens.
+        ended: whether an answer is over although no end token has come; None where nothing else ends one.
+    """
+
+    renderer: PromptRenderer
+    policy: str
+    max_steps: int
+    canvases: tuple[int, ...]
+    sampling: SamplingParams | None = None
+    ended: Callable[[Sequence[int]], bool] | None = None
+
+    def lengths(self, longest: int, max_tokens: int) -> tuple[int, ...]:
+        """The canvas lengths for an answer of `max_tokens` and its end, none longer than `longest`; each once."""
+        return tuple(dict.fromkeys(min(length, longest, max_tokens + 1) for length in self.canvases))
+
+
+# Stands for a token that is not known yet: one that hardly stands in code.
+UNKNOWN: Final = "\u2591"
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasText:
+    """The whole answer behind one step; it takes the place of the one before.
+
+    Attributes:
+        step: forwards of this answer so far, prefill not counted.
+        text: with one `UNKNOWN` for every token that is not known yet.
+        pieces: the same, token by token; a character that goes over tokens is shown as U+FFFD.
+        revealed: of each token, whether it is there to stay.
+    """
+
+    step: int
+    text: str
+    pieces: tuple[str, ...] = ()
+    revealed: tuple[bool, ...] = ()
+
+
+def canvas_text(state: CanvasState, tokenizer: TextTokenizer, max_tokens: int) -> CanvasText:
+    """The state as text; what stands behind a revealed end token, or beyond the answer's bound, is no part of it.
+
+    Args:
+        state: as the engine recorded it.
+        tokenizer: of the model.
+        max_tokens: of the answer: a canvas may be longer.
+    """
+    ends = (at for at, token in enumerate(state.ids) if token == tokenizer.end and state.revealed[at])
+    length = min(next(ends, len(state.ids)), max_tokens)
+    ids, revealed = state.ids[:length], state.revealed[:length]
+    known = tuple(token != tokenizer.mask for token in ids)
+    return CanvasText(
+        state.step,
+        "".join(_runs(ids, known, tokenizer)),
+        tuple(tokenizer.decode([token]) if is_known else UNKNOWN for token, is_known in zip(ids, known, strict=True)),
+        tuple(shown and is_known for shown, is_known in zip(revealed, known, strict=True)),
+    )
+
+
+def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: TextTokenizer) -> Iterable[str]:
+    """Known tokens side by side are decoded together, so that their characters are whole."""
+    run: list[int] = []
+    for token, is_known in zip(ids, known, strict=True):
+        if is_known:
+            run.append(token)
+            continue
+        yield tokenizer.decode(run)
+        yield UNKNOWN
+        run = []
+    yield tokenizer.decode(run)
+
 
 Kind = Literal["fill", "edit"]
 FinishReason = Literal["stop", "length", "deadline"]
@@ -188,3 +350,91 @@ class Completer(Protocol):
 
     async def aclose(self) -> None:
         """Let go of connections and processes that this object owns."""
+
+
+# The embedded model was trained on contexts of 512 tokens; a cold context of 8K takes seconds on a CPU (`bench speed`).
+DEFAULT_CONTEXT: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FillRequest:
+    """A hole and how to fill it.
+
+    Attributes:
+        prefix: the text before the hole.
+        suffix: the text behind it.
+        path: the file's path, which tells the model the language; None when unknown.
+        max_tokens: bound on the answer.
+        min_tokens: the model may not end before so many; 1 where a user asked for an answer, 0 where silence is one.
+        stop: the answer ends before the first of these strings.
+        sampling: None for the most probable tokens.
+        policy: a reveal policy of the engine; None for the default.
+        max_steps: denoising steps per canvas; None for the default.
+        canvas_lengths: candidate canvas lengths; None for the default.
+        max_context: tokens of prompt at most.
+        priority: None for interactive.
+        deadline: seconds from now after which what is known is the answer; None for no bound.
+        parts: everything around the hole; takes the place of prefix, suffix and path.
+        constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
+        whole_word: the model is asked from the beginning of the word that the cursor stands in, and its answer goes on
+            with what is there of it. A checkpoint of our own alone, and not with a constraint.
+        recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
+            model's own; not with a temperature, penalties, a `policy` or a constraint.
+        fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
+            and not where more than one token is asked for.
+    """
+
+    prefix: str
+    suffix: str = ""
+    path: str | None = None
+    max_tokens: int = 64
+    stop: tuple[str, ...] = ()
+    sampling: SamplingParams | None = None
+    policy: str | None = None
+    max_steps: int | None = None
+    canvas_lengths: tuple[int, ...] | None = None
+    max_context: int = DEFAULT_CONTEXT
+    priority: Priority | None = None
+    min_tokens: int = 0
+    deadline: float | None = None
+    parts: PromptParts | None = None
+    constraint: Constraint | None = None
+    whole_word: bool = True
+    recall: bool = True
+    fitted: bool = False
+
+    @property
+    def hole(self) -> HoleText | None:
+        """The text around the hole, where the answer has to fit it."""
+        if not self.fitted or self.constraint is not None or self.min_tokens > 1:
+            return None
+        if self.parts is None:
+            return hole_text(self.prefix, self.suffix, self.path)
+        return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A filled hole.
+
+    Attributes:
+        text: what to insert; prefix + text + suffix is byte-exact.
+        finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
+        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, the end token's
+            too if it ended the answer; 0 to 1. Of a recalled text the probability that it is right.
+        seconds: from the request to the answer.
+        result: the engine's own account.
+        trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    confidence: float
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    steps: int
+    forwards: int
+    seconds: float
+    result: Result = field(repr=False)
+    trimmed: bool = False

@@ -2,31 +2,116 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice
+from pathlib import Path
 from typing import Final
 
-from calomel.selectivity.calibrator import Calibrator, Subject
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, CalibratorError, Subject
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
-from calomel.suggest.calibrators import calibrator_for
-from calomel.suggest.company import Company
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
-from calomel.suggest.diff import row_of, rows_between
-from calomel.suggest.found import Found, Held
-from calomel.suggest.gate import Gate, Hide, Show, Signals
-from calomel.suggest.lately import lately
-from calomel.suggest.outcome_signals import OutcomeSignals, signals_of
-from calomel.suggest.planned import Planned, edits_of
-from calomel.suggest.question import Question
+from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, row_of, rows_between
+from calomel.suggest.question import Question, Trigger
+from calomel.suggest.signals import Company, Gate, Hide, OutcomeSignals, Show, Signals, lately, signals_of, surroundings
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import TextEdit, apply
-from calomel.suggest.surroundings import surroundings
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.languages import builtin_names
+
+LOG: Final = logging.getLogger(__name__)
+
+
+def user_calibrator_path(weights: str) -> Path:
+    """Where the user's own calibrator for a model lies, in the state folder of XDG.
+
+    Args:
+        weights: short hash of the model's weights.
+    """
+    import platformdirs
+
+    folder = platformdirs.user_state_path("calomel", appauthor=False) / "calibrators"
+    return folder / f"{''.join(filter(str.isalnum, weights)) or 'unknown'}.json"
+
+
+def calibrator_for(info: ModelInfo) -> Calibrator:
+    """The user's own, if it was fitted for these weights; else the shipped one; one that knows nothing without both.
+
+    A damaged file is said once in the log, and not used.
+    """
+    shipped = Calibrator() if info.tokenizer is None else _read(Path(info.tokenizer).parent / CALIBRATOR_FILE)
+    own = _read(user_calibrator_path(info.weights))
+    if own is None or own.model != info.weights:
+        return shipped or Calibrator()
+    kinds = {**(shipped.kinds if shipped else {}), **own.kinds}
+    return Calibrator(kinds, own.thresholds or (shipped.thresholds if shipped else {}), own.model)
+
+
+def _read(path: Path) -> Calibrator | None:
+    try:
+        return Calibrator.read(path) if path.is_file() else None
+    except CalibratorError as error:
+        LOG.warning("%s", error)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A suggestion, in offsets of the question's text.
+
+    Attributes:
+        edits: what it would change.
+        candidate: the model's own account.
+        probability: that it gets accepted.
+        signals: what the gate knew.
+        truncated: the model had more to say.
+        request: what the model was asked, secrets masked.
+        judged_seconds: that filters and calibrator took for it.
+    """
+
+    edits: tuple[Planned, ...]
+    candidate: Candidate
+    probability: float
+    signals: Signals
+    truncated: bool = False
+    request: CompleteRequest | None = field(default=None, repr=False)
+    judged_seconds: float = 0.0
+
+    @property
+    def maker(self) -> str:
+        """Who proposed it."""
+        return self.candidate.maker
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A suggestion that is not shown, and why."""
+
+    reason: SilenceReason
+    found: Found
+
+
+Answered = Found | Held | SilenceReason
+
+
+def better(one: Answered | None, other: Answered) -> Answered:
+    """Which of two answers counts: what can be shown before what is held back, then the likelier one."""
+    if one is None:
+        return other
+    if _rank(one) == _rank(other) and isinstance(one, Found | Held) and isinstance(other, Found | Held):
+        return other if _probability(other) > _probability(one) else one
+    return other if _rank(other) > _rank(one) else one
+
+
+def _rank(answer: Answered) -> int:
+    return 2 if isinstance(answer, Found) else 1 if isinstance(answer, Held) else 0
+
+
+def _probability(answer: Found | Held) -> float:
+    return answer.probability if isinstance(answer, Found) else answer.found.probability
+
 
 _SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
 

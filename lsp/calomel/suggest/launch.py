@@ -3,20 +3,257 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
-from collections.abc import Sequence
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, get_args
 from urllib.parse import urlsplit
 
+from calomel.prompts.parts import RegionBounds
 from calomel.suggest import runtime_file
-from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError
-from calomel.suggest.model_info import version
+from calomel.suggest.completer import PROTOCOL_VERSION, Completer, CompleterError, Kind, ModelInfo
 from calomel.suggest.remote import Endpoint, HttpCompleter
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
-from calomel.suggest.start import Wish, start_server
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, check_folder
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
+
+LOG: Final = logging.getLogger(__name__)
+
+# The server publishes its address before it loads the model; what takes longer than this hangs.
+START_SECONDS: Final = 60.0
+_CACHE_TOKENS: Final = 65_536
+_POLL: Final = 0.02
+_LOG_BYTES: Final = 1024 * 1024
+_TAIL: Final = 2000
+# What a server needs of the environment. Settings of other programs, and tokens in it, are none of its business.
+_KEPT: Final = frozenset(
+    {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV", "LD_LIBRARY_PATH",
+     "PYTHONPATH", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR"}
+)  # fmt: skip
+_KEPT_PREFIXES: Final = ("XDG_", "CUDA_", "NVIDIA_", "HSA_", "ROCR_", "LC_")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The server that is wanted.
+
+    Attributes:
+        model: checkpoint folder; None for the shipped one.
+        weights: id of that folder's weights.
+        path: its runtime file.
+    """
+
+    model: Path | None
+    weights: str
+    device: str
+    idle_minutes: float
+    path: Path
+
+
+def start_server(wish: Wish, running: Callable[[], ServerRecord | None]) -> ServerRecord:
+    """Start it, unless somebody else just did; returns when it listens (the model may still be loading). Blocks.
+
+    Raises CompleterError with the server's own last words when it does not start.
+    """
+    until = time.monotonic() + START_SECONDS
+    with _lock(wish.path, until):
+        found = running()
+        if found is not None:
+            return found
+        log = log_path()
+        process = _spawn(wish, log)
+        # Collects it when it ends, so that it is not taken for a running one.
+        threading.Thread(target=process.wait, name="calomel-engine", daemon=True).start()
+        while time.monotonic() < until:
+            found = running()
+            if found is not None:
+                return found
+            if process.poll() is not None:
+                raise CompleterError("failed", f"the model's server ended at its start: {_last_words(log)}")
+            time.sleep(_POLL)
+        process.terminate()
+    raise CompleterError("failed", f"the model's server did not start within {START_SECONDS:.0f} seconds; see {log}")
+
+
+def log_path() -> Path:
+    """Where the shared server writes its log: counts and times, no text."""
+    import platformdirs
+
+    return platformdirs.user_state_path("calomel", appauthor=False) / "engine.log"
+
+
+def environment(outer: dict[str, str]) -> dict[str, str]:
+    """What the server gets of the environment."""
+    kept = {name: value for name, value in outer.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)}
+    # Spinning threads would slow down the editor and everything else.
+    return {**kept, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0", "PYTHONUNBUFFERED": "1"}
+
+
+def _spawn(wish: Wish, log: Path) -> subprocess.Popen[bytes]:
+    # The user's settings for a server of his own (its address, its token, who may come in) are not for this one.
+    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--fresh-token"]
+    command += ["--port", "0", "--device", wish.device]
+    if wish.device.startswith("cuda"):
+        # One person's contexts; a server of a team keeps more. A CPU's usual number is one person's, and is what
+        # `calomel doctor` counts.
+        command += ["--cache-tokens", str(_CACHE_TOKENS)]
+    command += ["--runtime-file", str(wish.path), "--idle-minutes", str(wish.idle_minutes)]
+    if wish.model is not None:
+        command += ["--model", str(wish.model)]
+    try:
+        with _open_log(log) as errors:
+            # A session of its own: it outlives this window. Its standard output shows the token, so nobody reads it.
+            return subprocess.Popen(  # noqa: S603 (our own program)
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                env=environment(dict(os.environ)),
+                cwd="/",
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise CompleterError("failed", f"the model's server cannot be started: {error.strerror}") from None
+
+
+@contextmanager
+def _open_log(path: Path) -> Iterator[int]:
+    """The log, or nothing where it cannot be written: a server without a log is better than none."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        LOG.warning("the model's server has no log: %s cannot be written (%s)", path, error.strerror)
+        descriptor = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        if os.fstat(descriptor).st_size > _LOG_BYTES:
+            os.ftruncate(descriptor, 0)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _lock(path: Path, until: float) -> Iterator[None]:
+    """One starter at a time. The lock goes with its process, so no dead one can hold it."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        check_folder(path.parent)
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path.with_suffix(".lock"), flags, 0o600)
+    except RuntimeFileError as error:
+        raise CompleterError("failed", str(error)) from None
+    except OSError as error:
+        raise CompleterError("failed", f"{path.parent} cannot be written: {error.strerror}") from None
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise CompleterError(
+                        "timeout", "another window has been starting the server for too long"
+                    ) from None
+                time.sleep(_POLL)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _last_words(log: Path) -> str:
+    """The last line of the server's log; it holds no text of the user."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:].strip().splitlines()
+    except OSError:
+        return f"no word in {log}"
+    return lines[-1] if lines else f"no word in {log}"
+
+
+SHIPPED_NAME: Final = "calomel-nano"
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_BOUNDS: Final = tuple(entry.name for entry in fields(RegionBounds))
+
+
+def describe(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), from its files alone.
+
+    What one of our own was trained for stands in `config.json` under `kinds`; where that is missing, in filling alone.
+    How much it may rewrite at once stands there under `edit_region`. Others are described by their family.
+
+    Raises:
+        OSError, ValueError: the folder has no readable `config.json`, or one of no known family.
+    """
+    from calomel.suggest.completer import DEFAULT_CONTEXT  # brings the tokenizers library
+
+    place = folder or nano_path()
+    config = json.loads((place / "config.json").read_text(encoding="utf-8"))
+    own = isinstance(config, dict) and ("diffusion" in config or not config.keys() & {"model_type", "architectures"})
+    positions = config.get("max_position_embeddings") if own else _positions(place)
+    if not isinstance(positions, int):
+        message = f"{place / 'config.json'} has no max_position_embeddings"
+        raise ValueError(message)  # noqa: TRY004 (what is wrong is the file, not a caller's type)
+    return ModelInfo(
+        id=SHIPPED_NAME if folder is None else folder.resolve().name,
+        weights=weights_id(place),
+        kinds=_kinds(config) if own else _KINDS,
+        max_context=positions,
+        default_context=min(DEFAULT_CONTEXT, positions),
+        # Other makers' tokenizers are read with what their family says of them, so not by whoever counts tokens.
+        tokenizer=str((place / "tokenizer.json").resolve()) if own else None,
+        version=version(),
+        region=_region(config),
+    )
+
+
+def _positions(folder: Path) -> int:
+    """Of another maker's checkpoint. Raises ValueError where its family is not known or its files are wrong."""
+    from calomel.engine import CheckpointError  # these import torch
+    from calomel.families.configuration import read_config
+    from calomel.families.table import find
+
+    try:
+        return find(folder).config(read_config(folder), folder).max_position_embeddings
+    except CheckpointError as error:
+        raise ValueError(str(error)) from error
+
+
+@cache
+def version() -> str:
+    """Of this Calomel."""
+    from importlib.metadata import PackageNotFoundError  # ten milliseconds, not needed before something runs
+    from importlib.metadata import version as installed
+
+    try:
+        return installed("calomel")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _kinds(config: dict[str, Any]) -> tuple[Kind, ...]:
+    names = config.get("kinds")
+    return tuple(kind for kind in _KINDS if kind in names) if isinstance(names, list) else ("fill",)
+
+
+def _region(config: dict[str, Any]) -> RegionBounds:
+    bounds = config.get("edit_region")
+    if not isinstance(bounds, dict):
+        return RegionBounds()
+    known = {name: bounds[name] for name in _BOUNDS if isinstance(bounds.get(name), int)}
+    return RegionBounds(**known)
+
 
 _MAX_TOKEN_BYTES: Final = 4096
 _NAME_CHARACTERS: Final = 16

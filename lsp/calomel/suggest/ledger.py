@@ -13,11 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from calomel.suggest.completer import Kind
-from calomel.suggest.held_back import HeldBack
-from calomel.suggest.offer import Offer
-from calomel.suggest.outcome import SEEN_SECONDS, Outcome, OutcomeKind, OutcomeSink
-from calomel.suggest.planned import Change
-from calomel.suggest.units import utf16_length
+from calomel.suggest.edit import Change, utf16_length
+from calomel.suggest.offers import SEEN_SECONDS, HeldBack, Offer, Outcome, OutcomeKind, OutcomeSink
 from calomel.workspace.history import Origin
 
 # Continue's number, so that rates compare: whoever does nothing for longer gives no answer.

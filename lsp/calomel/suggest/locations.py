@@ -12,9 +12,9 @@ from typing import Final
 from rapidfuzz import fuzz
 
 from calomel.prompts.parts import Hunk
-from calomel.suggest.diff import minimal_edits, split_lines
-from calomel.suggest.standing import standing
-from calomel.suggest.trigger import Diagnostic
+from calomel.suggest.edit import minimal_edits, split_lines
+from calomel.suggest.question import Diagnostic
+from calomel.suggest.recent import standing
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 _SHORTEST_NAME: Final = 3

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from calomel.suggest.completer import Completer, CompleterError, ModelInfo
-from calomel.suggest.flight import ended
-from calomel.suggest.silence import SilenceReason
-from calomel.suggest.status import ModelState
+from calomel.suggest.pace import ended
+from calomel.suggest.silence import ModelState, SilenceReason
 
 # A server that refused is not asked again at every keystroke.
 _RETRY_SECONDS: Final = 1.0

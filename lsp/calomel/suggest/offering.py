@@ -8,23 +8,47 @@ from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.cache import Entry
 from calomel.suggest.completer import Kind
-from calomel.suggest.diff import JUMP_ROWS, near_cursor, row_of, rows_between, rows_of
-from calomel.suggest.found import Held
-from calomel.suggest.gate import ThresholdGate
-from calomel.suggest.offer import Offer
-from calomel.suggest.outcome import Outcome
-from calomel.suggest.outcome_signals import signals_of
-from calomel.suggest.planned import Planned, edits_of
+from calomel.suggest.edit import (
+    JUMP_ROWS,
+    Planned,
+    Suggestion,
+    TextEdit,
+    apply,
+    edits_of,
+    near_cursor,
+    row_of,
+    rows_between,
+    rows_of,
+    utf16_length,
+)
+from calomel.suggest.judging import Held
+from calomel.suggest.offers import Offer, Outcome
+from calomel.suggest.question import Selected, Trigger
 from calomel.suggest.recent import past_of
-from calomel.suggest.replacement import may_replace
 from calomel.suggest.search import last_edits
 from calomel.suggest.session import Session
+from calomel.suggest.signals import ThresholdGate, signals_of
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.suggestion import Suggestion, TextEdit, apply
-from calomel.suggest.trigger import Selected, Trigger
-from calomel.suggest.units import utf16_length
 from calomel.workspace.documents import Document
 from calomel.workspace.history import prompt_path
+
+
+def may_replace(shown: Sequence[Planned] | None, new: Sequence[Planned]) -> bool:
+    """Whether `new` may take the place of `shown`, both being edits of the same text.
+
+    A visible suggestion that still agrees with the text stays, unless the new one only goes on where it ends: one edit
+    at the same place whose text begins with the shown one. The rule is Zed's.
+
+    Args:
+        shown: None when nothing is visible, or when what was visible no longer agrees.
+        new: what the model says now.
+    """
+    if not shown:
+        return True
+    if len(shown) != 1 or len(new) != 1:
+        return False
+    old, other = shown[0], new[0]
+    return (old.start, old.end) == (other.start, other.end) and other.text.startswith(old.text)
 
 
 def offered(

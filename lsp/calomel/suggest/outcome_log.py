@@ -2,15 +2,347 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
+import logging
+import math
+import os
+import re
 import secrets
+import stat
+import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
-from calomel.suggest.line_log import LOG, LineLog, numbered
-from calomel.suggest.outcome import Outcome
-from calomel.suggest.outcome_record import line_of
+from calomel.prompts.tokenizer import encodable
+from calomel.suggest.offers import Outcome
+from calomel.suggest.signals import OutcomeSignals
+
+LOG: Final = logging.getLogger(__name__)
+
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+
+
+class LineLog:
+    """Appends lines to a file. Never raises: what cannot be written is counted, and said once.
+
+    Args:
+        path: of the newest file; older ones lie beside it as `path.1`, `path.2`, …
+        what: is written, as in `Outcomes of suggestions`.
+        max_bytes: of one file.
+        kept_files: the newest included.
+        warn: tells the user, once, that it cannot be written.
+    """
+
+    def __init__(
+        self, path: Path, *, what: str, max_bytes: int, kept_files: int, warn: Callable[[str], None] = LOG.warning
+    ) -> None:
+        self.lost = 0
+        self._path = path
+        self._what = what
+        self._max_bytes = max_bytes
+        self._kept_files = max(1, kept_files)
+        self._warn = warn
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        # A line was written in part: the next one begins with a line end.
+        self._torn = False
+
+    def write(self, line: Callable[[], bytes | None]) -> None:
+        """Append the line, with its end, that `line` makes; nothing for None."""
+        try:
+            made = line()
+            if made is None:
+                return
+            with self._lock:
+                self._append(made)
+        except Exception as error:  # noqa: BLE001 - a log must not stop the typing, whatever happens
+            self._lose(error)
+
+    def close(self) -> None:
+        """Let go of the file; a later record opens it again."""
+        with self._lock:
+            self._close()
+
+    def _append(self, line: bytes) -> None:
+        file = self._current()
+        if os.fstat(file).st_size >= self._max_bytes:
+            self._rotate()
+            file = self._current()
+        data = b"\n" + line if self._torn else line
+        self._torn = True
+        if os.write(file, data) < len(data):
+            raise OSError(0, "written in part")
+        self._torn = False
+
+    def _current(self) -> int:
+        """The open file, which still has the log's name."""
+        if self._file is not None:
+            with contextlib.suppress(FileNotFoundError):
+                there, here = self._path.stat(follow_symlinks=False), os.fstat(self._file)
+                if (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev):
+                    return self._file
+            self._close()
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not through a link, and without waiting for a reader should somebody have put a pipe there.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._file = os.open(self._path, flags, 0o600)
+        status = os.fstat(self._file)
+        if not stat.S_ISREG(status.st_mode):
+            self._close()
+            raise OSError(0, "no plain file")
+        if status.st_mode & _OTHERS:
+            os.fchmod(self._file, 0o600)
+        # Whoever wrote last may have run out of room, or of time.
+        self._torn = status.st_size > 0 and os.pread(self._file, 1, status.st_size - 1) != b"\n"
+        return self._file
+
+    def _rotate(self) -> None:
+        """Rename full files, unless another window does so at the moment or has just done it."""
+        with self._rotation() as ours:
+            if not ours or not self._is_full():
+                return
+            for number in range(self._kept_files - 1, 0, -1):
+                older = numbered(self._path, number - 1)
+                with contextlib.suppress(FileNotFoundError):
+                    older.replace(numbered(self._path, number))
+            if self._kept_files == 1:
+                self._path.unlink()
+
+    def _is_full(self) -> bool:
+        """Whether the file of the log's name is; another window may have renamed it, and nobody made a new one yet."""
+        try:
+            return self._path.stat(follow_symlinks=False).st_size >= self._max_bytes
+        except FileNotFoundError:
+            return False
+
+    @contextlib.contextmanager
+    def _rotation(self) -> Iterator[bool]:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        lock = os.open(self._path.with_name(f"{self._path.name}.lock"), flags, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(lock)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                os.close(self._file)
+            self._file = None
+
+    def _lose(self, error: Exception) -> None:
+        self.lost += 1
+        if self.lost == 1:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+            with contextlib.suppress(Exception):
+                self._warn(f"{self._what} cannot be written to {self._path} ({why}).")
+
+
+def numbered(path: Path, number: int) -> Path:
+    """The file of a rotated log; 0 is the newest."""
+    return path if number == 0 else path.with_name(f"{path.name}.{number}")
+
+
+# Grows when an older reader would misunderstand a line; new fields alone are no reason.
+FORMAT: Final = 1
+# What an editor calls a language may be anything.
+_NAME: Final = re.compile(r"[^A-Za-z0-9_.+#-]+")
+_LONGEST_NAME: Final = 64
+# The last part of a name is its kind only when it is short and plain: `notes.about-somebody` has none.
+_EXTENSION: Final = re.compile(r"\.([A-Za-z0-9]{1,10})$")
+_LONGEST_TEXT: Final = 4_000
+# Seconds from 1970 to the end of the year 9999.
+_LATEST: Final = 253_402_300_799
+# Up to here every whole number is a float, too.
+_LARGEST: Final = 2**53
+_ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
+_SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
+_TAKES: Final = b'"accepted_length":'
+# It can not begin inside of a text, where quotation marks have a backslash, and no signal has braces.
+_NUMBERS: Final = re.compile(rb',"signals":\{[^{}]*\}')
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRecord:
+    """One outcome as it stands in the log. No path, and no text unless the user wants it.
+
+    Attributes:
+        time: seconds since 1970.
+        id: of the suggestion.
+        outcome: as `Outcome.outcome`, or a later version's.
+        session: names the editor window for as long as it is open.
+        reason: a short name, may be empty.
+        kind: `fill` or `edit`.
+        language: as the editor calls it.
+        extension: of the file, without the dot.
+        trigger: what made the editor ask.
+        model: that made it.
+        maker: who proposed it; empty in the lines of earlier versions.
+        version: of Calomel.
+        probability: what the gate said.
+        visible_seconds: how long it could be seen by then.
+        length: of its text, in UTF-16 units.
+        accepted_length: how much of it was taken.
+        unit: what was taken: `all`, `lines` or `words`; empty when nothing was.
+        signals: `OutcomeSignals` by name.
+        text: of the suggestion, secrets masked; None unless the user wants it kept.
+        extra: what a later version wrote besides.
+    """
+
+    time: float
+    id: str
+    outcome: str
+    session: str = ""
+    reason: str = ""
+    kind: str = ""
+    language: str = ""
+    extension: str = ""
+    trigger: str = ""
+    model: str = ""
+    maker: str = ""
+    version: str = ""
+    probability: float = 0.0
+    visible_seconds: float = 0.0
+    length: int = 0
+    accepted_length: int = 0
+    unit: str = ""
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def line_of(
+    outcome: Outcome, *, time: float, session: str, version: str, mask: Callable[[str], str] | None = None
+) -> bytes:
+    """The line of an outcome, with its end.
+
+    Args:
+        outcome: what became of a suggestion.
+        time: seconds since 1970.
+        session: names the editor window.
+        version: of Calomel.
+        mask: hides secrets; the text is written only when it is given.
+    """
+    values: dict[str, Any] = {
+        "format": FORMAT,
+        "time": round(time, 3),
+        "session": session,
+        "id": _plain(outcome.id),
+        "outcome": outcome.outcome,
+        "reason": _plain(outcome.reason),
+        "kind": outcome.kind,
+        "language": _plain(outcome.language_id),
+        "extension": _extension(outcome.uri),
+        "trigger": _plain(outcome.trigger),
+        "model": _plain(outcome.model),
+        "maker": _plain(outcome.maker),
+        "version": version,
+        "probability": outcome.probability,
+        "visible_seconds": round(outcome.visible_seconds, 3),
+        "length": outcome.length,
+        "accepted_length": outcome.accepted_length,
+        "unit": _unit(outcome),
+    }
+    # What is empty or zero is so when it is read again, too.
+    values = {name: value for name, value in values.items() if value or name in _ALWAYS}
+    if outcome.signals is not None:
+        known = ((name, getattr(outcome.signals, name)) for name in _SIGNALS)
+        values["signals"] = {name: value for name, value in known if value is not None}
+    if mask is not None:
+        values["text"] = mask(outcome.text)[:_LONGEST_TEXT]
+    # ASCII alone: half a surrogate pair, which an editor may send, is no UTF-8.
+    return (json.dumps(_finite(values), separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
+
+
+def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
+    """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`.
+
+    `in_brief` leaves the numbers out of lines that take nothing: they are most of a log, and of the time to read it.
+    """
+    if in_brief and _TAKES not in line:
+        line = _NUMBERS.sub(b"", line, count=1)
+    try:
+        values = json.loads(line)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(values, dict) or not {"time", "id", "outcome"} <= values.keys():
+        raise ValueError("not an outcome")
+    values.pop("format", None)
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, value in values.items():
+        types = _TYPES.get(name)
+        if types is None:
+            extra[name] = value
+        elif type(value) not in types or not _possible(name, value):
+            raise ValueError(f"{name} has a wrong type, or is nothing that was ever written")
+        else:
+            known[name] = encodable(value) if isinstance(value, str) else value
+    return OutcomeRecord(**known, extra=extra)
+
+
+def _possible(name: str, value: Any) -> bool:
+    """Whether a number, or each one among signals, is one that can be computed with; a time is one of the calendar."""
+    if isinstance(value, dict):
+        return all(_possible("", each) for each in value.values())
+    if isinstance(value, int | float):
+        return 0 <= value <= _LATEST if name == "time" else -_LARGEST <= value <= _LARGEST
+    return True
+
+
+# As JSON gives them: true is no number.
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    **{each.name: (str,) for each in fields(OutcomeRecord) if each.name != "extra"},
+    **dict.fromkeys(("time", "probability", "visible_seconds"), (int, float)),
+    **dict.fromkeys(("length", "accepted_length"), (int,)),
+    "signals": (dict,),
+    "text": (str, type(None)),
+}
+
+
+def _plain(name: str) -> str:
+    """A name from outside, cut down to what may stand in a log."""
+    return _NAME.sub("_", name)[:_LONGEST_NAME]
+
+
+def _extension(uri: str) -> str:
+    try:
+        name = PurePosixPath(unquote(urlsplit(uri).path)).name
+    except ValueError:
+        return ""
+    # A file may be all extension: `.netrc` has none.
+    found = _EXTENSION.search(name, 1)
+    return found[1].lower() if found else ""
+
+
+def _unit(outcome: Outcome) -> str:
+    if outcome.outcome == "accepted":
+        return "all"
+    if outcome.outcome != "partly_accepted":
+        return ""
+    taken = outcome.text.encode("utf-16-le", "surrogatepass")[: 2 * outcome.accepted_length]
+    rest = outcome.text[len(taken.decode("utf-16-le", "replace")) :]
+    return "lines" if not rest or rest[0] in "\r\n" or taken.endswith((b"\n\0", b"\r\0")) else "words"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
+
 
 __all__ = ["KEPT_FILES", "MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.suggest.completer import CompleteRequest, Kind
 from calomel.suggest.fields import FieldError
-from calomel.suggest.line_log import LOG, LineLog, numbered
-from calomel.suggest.outcome import Outcome
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_log import LOG, LineLog, numbered
 from calomel.suggest.wire import decode_request, encode_request
 
 # Grows when an older reader would misunderstand a line.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import re
 import sys
@@ -13,16 +14,21 @@ from typing import TYPE_CHECKING, Final
 
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 from calomel.suggest.fields import FieldError
-from calomel.suggest.wire import (
-    COMPLETE_PATH,
-    INFO_PATH,
-    decode_answer,
-    decode_info,
-    encode_request,
-)
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine alone: a loopback address, or `localhost`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
 
 CONNECT_SECONDS: Final = 2.0
 # An engine that says nothing for so long hangs; a cold context of 32K takes half of it on two slow cores.

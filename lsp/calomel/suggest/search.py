@@ -8,15 +8,14 @@ from typing import Final
 
 from calomel.prompts.parts import Hunk, region_around
 from calomel.suggest.completer import ModelInfo
-from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.flight import Run
-from calomel.suggest.found import Answered, Found, Held
+from calomel.suggest.judging import Answered, Found, Held
 from calomel.suggest.locations import Location, Why, continuations
-from calomel.suggest.question import Question
+from calomel.suggest.pace import Run
+from calomel.suggest.question import Diagnostic, Question
 from calomel.suggest.session import Session
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.trigger import Diagnostic
 from calomel.workspace.history import Origin, prompt_path
 
 # Places elsewhere in the file that one question looks at.

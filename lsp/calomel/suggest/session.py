@@ -4,25 +4,263 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from calomel.suggest.asker import Asker
-from calomel.suggest.cache import Cache
-from calomel.suggest.cooldown import Cooldown
-from calomel.suggest.debounce import Debounce
-from calomel.suggest.document_state import DocumentState
-from calomel.suggest.flight import Flight
-from calomel.suggest.latency import Latency
+from calomel.suggest.cache import Cache, rebase, touches
+from calomel.suggest.edit import Answer, Change, Planned, TextEdit, apply, edits_of, split_lines
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
-from calomel.suggest.rejected import Rejections
+from calomel.suggest.pace import Cooldown, Debounce, Flight, Latency
+from calomel.suggest.question import PathRules, PathVerdict
+from calomel.suggest.recent import RecentEdits
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.suggestion import Answer
-from calomel.suggest.switches import Switches
+from calomel.workspace.documents import Document
 from calomel.workspace.longest_match import LongestMatch
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
+
+SCOPES: Final = ("global", "language", "file")
+
+
+class Switches:
+    """What the settings say, and what the user turned on or off since by a command, which comes first."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._by_hand: dict[tuple[str, str], bool] = {}
+        self._snoozed_until: float | None = None
+
+    def set(self, scope: str, name: str, *, enabled: bool) -> None:
+        """Turn suggestions on or off by hand; `name` is the language id or the URI, empty for `global`."""
+        if scope not in SCOPES:
+            raise ValueError(f"the scope is one of {', '.join(SCOPES)}, not {scope!r}")
+        self._by_hand[scope, name] = enabled
+
+    def by_hand(self, scope: str, name: str) -> bool | None:
+        """What the user said; None when nothing."""
+        return self._by_hand.get((scope, name))
+
+    def snooze(self, until: float | None) -> None:
+        """Be silent until the clock shows `until`; None ends it."""
+        self._snoozed_until = until
+
+    @property
+    def snoozed(self) -> float:
+        """Seconds of silence that are left."""
+        return 0.0 if self._snoozed_until is None else max(0.0, self._snoozed_until - self._clock())
+
+    def off(self, uri: str, language: str, *, enabled: bool, language_enabled: bool) -> SilenceReason | None:
+        """Why nothing may be suggested in a document; None when it may.
+
+        Args:
+            uri: of the document.
+            language: its id.
+            enabled: what the settings say of everything.
+            language_enabled: what they say of this language.
+        """
+        if not self._said("global", "", default=enabled):
+            return SilenceReason.OFF_GLOBALLY
+        if self.snoozed:
+            return SilenceReason.SNOOZED
+        if not self._said("file", uri, default=True):
+            return SilenceReason.OFF_FILE
+        if not self._said("language", language, default=language_enabled):
+            return SilenceReason.OFF_LANGUAGE
+        return None
+
+    def _said(self, scope: str, name: str, *, default: bool) -> bool:
+        said = self._by_hand.get((scope, name))
+        return default if said is None else said
+
+
+@dataclass(slots=True)
+class Cursors:
+    """The last message's changes of one document.
+
+    Attributes:
+        version: of the document before them.
+        last: the last of them.
+        several: some of them are alike, at places apart from each other.
+        places: from where to where each of them is in the text behind all.
+    """
+
+    version: int | None = None
+    last: Change | None = None
+    several: bool = False
+    places: list[tuple[int, int]] = field(default_factory=list)
+
+    def changed(self, version: int | None, change: Change, *, by_keys: bool = True) -> None:
+        """One change; all changes of one message come with the same version, the one before it.
+
+        `by_keys`: it may be the work of keys, which a taken suggestion and an undone change are not.
+        """
+        same_message = version is not None and version == self.version and self.last is not None
+        if not by_keys:
+            self.several = False
+        elif same_message and self.last is not None:
+            alike = change.inserted == self.last.inserted and len(change.removed) == len(self.last.removed)
+            self.several = self.several or (alike and not _continues(self.last, change))
+        else:
+            self.several = False
+        end = change.start + len(change.inserted)
+        by = end - change.end
+        moved = [
+            (start + by, stop + by) if change.end <= start else (start, stop)
+            for start, stop in (self.places if same_message else ())
+        ]
+        self.places = [*moved, (change.start, end)]
+        self.version, self.last = version, change
+
+    def several_at(self, offset: int) -> bool:
+        """Whether several cursors type, one of them at `offset`; where there is none, a formatter made the changes."""
+        return self.several and any(start <= offset <= end for start, end in self.places)
+
+
+def _continues(before: Change, change: Change) -> bool:
+    """Whether a change touches what the one before it left: one key repeated, sent in one message."""
+    return change.end >= before.start and change.start <= before.start + len(before.inserted)
+
+
+# Copilot remembers as many.
+_REMEMBERED: Final = 20
+
+
+@dataclass(slots=True)
+class _Rejection:
+    """One of them.
+
+    Attributes:
+        edits: as they are now, rebased; None once something else was typed at their place.
+        outcome: the lines that it would have made, with the lines around them.
+        low: where the lines around it begin.
+        high: where they end.
+    """
+
+    uri: str
+    edits: tuple[Planned, ...] | None
+    outcome: tuple[str, ...]
+    low: int
+    high: int
+
+
+class Rejections:
+    """The last rejected suggestions, each moving along with its text."""
+
+    def __init__(self) -> None:
+        self._known: list[_Rejection] = []
+
+    def add(self, uri: str, text: str, edits: Sequence[Planned]) -> None:
+        """Remember that `edits` of `text` were rejected."""
+        if not edits or not all(edit.fits(text) for edit in edits):
+            return
+        low, high = _surroundings(text, edits)
+        self._known.append(_Rejection(uri, tuple(edits), _outcome(text, edits), low, high))
+        del self._known[:-_REMEMBERED]
+
+    def has(self, uri: str, text: str, edits: Sequence[Planned]) -> bool:
+        """Whether these edits of `text` are what the user rejected here."""
+        if not edits:
+            return False
+        outcome: tuple[str, ...] | None = None
+        for known in self._known:
+            if known.uri != uri or not known.low <= edits[0].start <= known.high:
+                continue
+            if known.edits is not None and tuple(known.edits) == tuple(edits):
+                return True
+            outcome = outcome or _outcome(text, edits)
+            if known.outcome == outcome:
+                return True
+        return False
+
+    def changed(self, uri: str, change: Change) -> None:
+        """Move along with one change of the text."""
+        shift = len(change.inserted) - (change.end - change.start)
+        for known in self._known:
+            if known.uri != uri:
+                continue
+            if known.edits is not None:
+                left = rebase(known.edits, change)
+                apart = change.start > known.high or change.end < known.low
+                # Something else that changes on its lines may make the same idea a good one.
+                keeps = apart or touches(known.edits, change)
+                known.edits = (left or None) if keeps else None
+            if change.end <= known.low and change.start < known.low:
+                known.low += shift
+                known.high += shift
+            elif change.start <= known.high:
+                known.low = min(known.low, change.start)
+                known.high = max(known.high + shift, change.start + len(change.inserted))
+
+    def closed(self, uri: str) -> None:
+        """Forget a document."""
+        self._known = [known for known in self._known if known.uri != uri]
+
+
+def _surroundings(text: str, edits: Sequence[Planned]) -> tuple[int, int]:
+    """From the beginning of the line before the first edit's to the end of the line behind the last one's."""
+    low = _line_start(text, edits[0].start)
+    low = _line_start(text, max(0, low - 1)) if low else 0
+    if low and text[low - 1 : low + 1] == "\r\n":
+        low = _line_start(text, low - 1)
+    high = _line_end(text, edits[-1].end)
+    if high < len(text):
+        behind = high + (2 if text[high : high + 2] == "\r\n" else 1)
+        high = _line_end(text, behind)
+    return low, high
+
+
+def _outcome(text: str, edits: Sequence[Planned]) -> tuple[str, ...]:
+    """The lines that the edits make, and the nearest line on each side that is not blank."""
+    low, high = _line_start(text, edits[0].start), _line_end(text, edits[-1].end)
+    made = apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in edits_of(edits)])
+    above = next((line.strip() for line in reversed(split_lines(text[max(0, low - 400) : low])) if line.strip()), "")
+    below = next((line.strip() for line in split_lines(text[high : high + 400]) if line.strip()), "")
+    return above, made.strip(), below
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def _line_end(text: str, offset: int) -> int:
+    ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
+    return min(ends, default=len(text))
+
+
+_LOOK_AGAIN_SECONDS: Final = 5.0
+
+
+class DocumentState:
+    """Grows with the document's changes.
+
+    Attributes:
+        recent: what the user did lately.
+        cursors: whether there are several.
+        extended: the last suggestion here was accepted: the next region is larger.
+        content: what the ignore rules said of the text, and when.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.recent = RecentEdits(clock)
+        self.cursors = Cursors()
+        self.extended = False
+        self.content: tuple[PathVerdict, float] | None = None
+        self._clock = clock
+
+    def changed(self, version: int | None, change: Change, *, by_keys: bool = True) -> None:
+        """Take in one change, which only the user's keys make at several cursors."""
+        self.recent.changed(change)
+        self.cursors.changed(version, change, by_keys=by_keys)
+
+    def content_verdict(self, rules: PathRules, document: Document) -> PathVerdict:
+        """Whether the text is one that a person wrote; looked at anew every few seconds, not at each key."""
+        now = self._clock()
+        if self.content is None or now - self.content[1] > _LOOK_AGAIN_SECONDS:
+            self.content = rules.allowed_text(document.text), now
+        return self.content[0]
 
 
 @dataclass(slots=True)

@@ -13,23 +13,16 @@ from typing import Any, Final
 from calomel.suggest import answering
 from calomel.suggest.asker import Asker
 from calomel.suggest.completer import Completer, Kind
-from calomel.suggest.cooldown import Cooldown
-from calomel.suggest.debounce import Debounce
-from calomel.suggest.flight import Ticket
-from calomel.suggest.gate import Gate, ThresholdGate
+from calomel.suggest.edit import Answer, apply, edits_of
 from calomel.suggest.judging import Judging, Watch
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
-from calomel.suggest.needs import Builder
-from calomel.suggest.offer import Offer
-from calomel.suggest.outcome import OutcomeSink
-from calomel.suggest.planned import edits_of
-from calomel.suggest.session import Session
-from calomel.suggest.silence import Silence, SilenceReason
-from calomel.suggest.status import Status
-from calomel.suggest.suggestion import Answer, apply
-from calomel.suggest.switches import Switches
-from calomel.suggest.trigger import Diagnostic, Selected, Trigger
+from calomel.suggest.offers import Offer, OutcomeSink
+from calomel.suggest.pace import Cooldown, Debounce, Ticket
+from calomel.suggest.question import Builder, Diagnostic, Selected, Trigger
+from calomel.suggest.session import Session, Switches
+from calomel.suggest.signals import Gate, ThresholdGate
+from calomel.suggest.silence import Silence, SilenceReason, Status
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
 from calomel.workspace.settings import SuggestSettings

@@ -53,7 +53,7 @@ def calibrate(
     """Fit the filter to outcomes, print what it is worth on outcomes that it was not fitted to, and write it."""
     from calomel.selectivity.calibrator import Calibrator, CalibratorError, KindCalibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
-    from calomel.suggest.model_info import describe
+    from calomel.suggest.launch import describe
 
     if samples and log is not None:
         raise InputError("name --samples or --log, not both")
@@ -160,9 +160,8 @@ def _known(info: ModelInfo) -> Calibrator:
 
 def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Sample]:
     from calomel.selectivity.sample import SampleError, read_samples
+    from calomel.suggest.outcome_history import outcome_samples, read_outcomes
     from calomel.suggest.outcome_log import outcome_log_path
-    from calomel.suggest.outcome_reader import read_outcomes
-    from calomel.suggest.outcome_samples import outcome_samples
 
     try:
         if paths:
@@ -179,7 +178,7 @@ def _read(paths: Sequence[Path], log: Path | None, info: ModelInfo) -> list[Samp
 
 def _path(out: Path | None, info: ModelInfo) -> Path:
     from calomel.selectivity.calibrator import CALIBRATOR_FILE
-    from calomel.suggest.calibrators import user_calibrator_path
+    from calomel.suggest.judging import user_calibrator_path
 
     if out is None:
         return user_calibrator_path(info.weights)

@@ -20,7 +20,7 @@ from calomel.server.model_folders import ModelNameError, folder_of, is_model
 from calomel.server.settings import Layered, ServerSettings
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import Completer, CompleteRequest, CompleterError
-from calomel.suggest.loopback import is_loopback
+from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
 from calomel.workspace.settings import Settings
@@ -287,7 +287,7 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
 
 
 def _folder(folder: Path) -> Finding:
-    from calomel.suggest.model_info import describe
+    from calomel.suggest.launch import describe
 
     if not is_model(folder):
         return fail("model", f"{folder} has no config.json with .safetensors beside it", "choose another --model")

@@ -86,7 +86,7 @@ def _see(
     from calomel.context.builder import ContextBuilder
     from calomel.prompts.own import ContextRenderer
     from calomel.prompts.tokenizer import Tokenizer, TokenizerError
-    from calomel.suggest.model_info import describe
+    from calomel.suggest.launch import describe
     from calomel.weights import nano_path
 
     try:
@@ -150,8 +150,8 @@ def _situation(file: Path, text: str, offset: int, folder: Path | None) -> Situa
 def _prefill_rate(model: Path | None, device: str, parts: PromptParts, budget: int) -> float:
     """Tokens a second that the model reads on this device, from a cold start of the cache."""
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest
-        from calomel.suggest.opening import open_filler
+        from calomel.suggest.completer import FillRequest
+        from calomel.suggest.in_process import open_filler
 
         check_device(device)
         with closing(open_filler(model, device)) as filler:

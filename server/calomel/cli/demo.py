@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from calomel.cli.tour import Piece, Scene, Tally, View, WallPace, WatchedFiller
     from calomel.replay.events import ReplayLog
     from calomel.replay.opportunity import ReplayOptions
-    from calomel.suggest.canvas_text import CanvasText
-    from calomel.suggest.completer import ModelInfo
+    from calomel.suggest.completer import CanvasText, ModelInfo
 
 
 # On the log's clock, so that a slow machine shows what a fast one does: an answer, and a pause in the typing.
@@ -69,8 +68,8 @@ def demo(
     plain = plain or not out.is_terminal
     with engine_errors_reported():
         from calomel.cli.tour import WallPace, WatchedFiller
-        from calomel.suggest.model_info import describe
-        from calomel.suggest.opening import open_filler
+        from calomel.suggest.in_process import open_filler
+        from calomel.suggest.launch import describe
 
         check_device(device)
         info = describe(model)

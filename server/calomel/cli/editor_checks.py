@@ -15,7 +15,7 @@ from calomel.cli import jsonc
 from calomel.cli.checks import Finding, fail, ok, warn
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import Completer, CompleterError
-from calomel.suggest.loopback import is_loopback
+from calomel.suggest.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.settings import SettingProblem, Settings, load_settings
 

@@ -15,7 +15,7 @@ from typing import Final
 from calomel.cli.editor_files import Change, Plan, Snippet, merged, read, value
 from calomel.cli.errors import InputError
 from calomel.server.settings import ServerSettings
-from calomel.suggest.loopback import is_loopback
+from calomel.suggest.remote import is_loopback
 
 # Editors' folders of a source checkout; an installed package has none.
 _CHECKOUT: Final = Path(__file__).parents[3]

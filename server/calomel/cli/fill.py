@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from calomel.suggest.fill import Fill
+    from calomel.suggest.completer import Fill
     from calomel.suggest.filler import Filler
 
 
@@ -189,8 +189,8 @@ def fill(
     """Fill a hole in FILE and print it in context."""
     hole = Hole.in_file(file, at, to)
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest
-        from calomel.suggest.opening import open_filler
+        from calomel.suggest.completer import FillRequest
+        from calomel.suggest.in_process import open_filler
 
         request = FillRequest(
             prefix=hole.prefix,
@@ -259,8 +259,8 @@ def tryout(
     samples = bundled_samples()
     out = Console(highlight=False, soft_wrap=True)
     with engine_errors_reported():
-        from calomel.suggest.fill import FillRequest
-        from calomel.suggest.opening import open_filler
+        from calomel.suggest.completer import FillRequest
+        from calomel.suggest.in_process import open_filler
 
         check_device(device)
         began = time.perf_counter()
@@ -282,7 +282,7 @@ def tryout(
 def _fill_and_show(out: Console, filler: Filler, sample: Sample, policy: str | None) -> Fill:
     from rich.text import Text
 
-    from calomel.suggest.fill import FillRequest
+    from calomel.suggest.completer import FillRequest
 
     out.print()
     out.rule(f"[bold]{sample.path}[/bold]", align="left", style="dim")

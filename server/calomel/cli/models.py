@@ -41,7 +41,7 @@ def list_() -> None:
 def info(name: _Name) -> None:
     """What a model's files say of it."""
     from calomel.cli.fetch import read_source
-    from calomel.suggest.model_info import describe
+    from calomel.suggest.launch import describe
 
     folder = _folder(name)
     try:

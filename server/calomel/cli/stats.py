@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from calomel.suggest.stats.figures import Figures
-    from calomel.suggest.stats.story import Story
+    from calomel.suggest.outcome_history import Figures, Story
 
 _SECONDS_PER_DAY = 86_400
 # The table has the last days; the JSON has all.
@@ -62,9 +61,8 @@ def _read(path: Path, begin: float | None) -> tuple[list[Story], int]:
     """The suggestions since `begin`, and how many lines of the log are damaged."""
     from collections.abc import Iterator
 
-    from calomel.suggest.outcome_reader import each_outcome
-    from calomel.suggest.outcome_record import OutcomeRecord
-    from calomel.suggest.stats.story import stories
+    from calomel.suggest.outcome_history import each_outcome, stories
+    from calomel.suggest.outcome_log import OutcomeRecord
 
     bad = 0
 
@@ -95,8 +93,7 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
 
 def _document(found: Sequence[Story]) -> dict[str, Any]:
     """Every figure, for JSON and for the tables."""
-    from calomel.suggest.stats.figures import day_of, grouped, total
-    from calomel.suggest.stats.what_if import what_if
+    from calomel.suggest.outcome_history import day_of, grouped, total, what_if
 
     held_back = grouped((each for each in found if not each.shown), lambda each: each.reason)
     names: dict[str, Callable[[Story], str]] = {
@@ -126,9 +123,9 @@ def _document(found: Sequence[Story]) -> dict[str, Any]:
 
 def _named() -> Mapping[str, float]:
     """What the names of thresholds come to with the shipped model, or with the user's own fit for it."""
-    from calomel.suggest.calibrators import calibrator_for
-    from calomel.suggest.gate import THRESHOLDS
-    from calomel.suggest.model_info import describe
+    from calomel.suggest.judging import calibrator_for
+    from calomel.suggest.launch import describe
+    from calomel.suggest.signals import THRESHOLDS
 
     return {**THRESHOLDS, **calibrator_for(describe(None)).thresholds}
 

@@ -18,11 +18,9 @@ from calomel.suggest.silence import SilenceReason
 if TYPE_CHECKING:
     from calomel.replay.events import Edit, ReplayLog
     from calomel.replay.opportunity import Opportunity, ReplayOptions
-    from calomel.suggest.canvas_text import CanvasText
-    from calomel.suggest.completer import Completer, ModelInfo
-    from calomel.suggest.drafted import Drafted
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.completer import CanvasText, Completer, Fill, FillRequest, ModelInfo
     from calomel.suggest.filler import Filler
+    from calomel.suggest.scoring import Drafted
 
 
 Mark: TypeAlias = Literal["", "new", "old", "caret"]
@@ -178,7 +176,7 @@ class WatchedFiller:
         return replace(request, policy=_POLICY, max_steps=self._steps)
 
     async def _watched(self, request: FillRequest) -> Fill:
-        from calomel.suggest.canvas_text import CanvasText
+        from calomel.suggest.completer import CanvasText
 
         self.canvases = ()
         seen: list[CanvasText] = []

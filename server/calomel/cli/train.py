@@ -13,7 +13,7 @@ from calomel.cli.errors import CommandError, InputError, check_device
 
 if TYPE_CHECKING:
     from calomel.selectivity.sample import Sample
-    from calomel.suggest.outcome_record import OutcomeRecord
+    from calomel.suggest.outcome_log import OutcomeRecord
     from calomel.training.alignment.data import Fate, Judged
     from calomel.training.alignment.run import Alignment
 
@@ -210,7 +210,7 @@ def _judged_sample(sample: Sample) -> Judged:
 
 def _of_log(path: Path) -> Iterator[Judged]:
     """Suggestions of an outcome log whose prompt was kept. Raises InputError."""
-    from calomel.suggest.outcome_reader import read_outcomes
+    from calomel.suggest.outcome_history import read_outcomes
     from calomel.suggest.prompt_log import prompt_log_path, read_prompts
     from calomel.training.alignment.data import NEEDED, Judged
 

@@ -19,14 +19,14 @@ from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import FinishReason, Usage
 from calomel.suggest.asker import context_tokens
-from calomel.suggest.outcome_signals import signals_of
+from calomel.suggest.signals import signals_of
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless.room import RegionAnswer, language_of
+from calomel.suggest.stateless import RegionAnswer, language_of
 from calomel.workspace.workspace import Situation
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.completer import Fill, FillRequest
 
 # Published default.
 DEFAULT_MAX_TOKENS: Final = 512
@@ -60,7 +60,7 @@ async def fill_of(
     deadline: float | None = None,
 ) -> FillRequest:
     """The question about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
-    from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
+    from calomel.suggest.completer import FillRequest  # the engine imports torch, which came with the model
 
     known, mask = visiting.door.workspace, visiting.door.mask
     hole = shown if known is None else await visiting.run(known.hole(shown))

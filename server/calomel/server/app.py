@@ -28,11 +28,11 @@ from calomel.server.middleware import Authentication, ErrorBoundary, Measured, O
 from calomel.server.routes import chat, complete, completions, edit, fim, llamacpp, models, ollama, status
 from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens
-from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.judging import Judging
-from calomel.suggest.model_info import describe, version
+from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.stateless.room import EditRoom
+from calomel.suggest.signals import ThresholdGate
+from calomel.suggest.stateless import EditRoom
 
 # Clients join a base and a path as they see fit: a base without its last slash loses its last part, or grows together
 # with what follows it; one gateway has names of its own; some clients want their own maker's path, or none.

@@ -11,8 +11,8 @@ from typing import Final, Literal
 from calomel.prompts.edit_prompt import same_file
 from calomel.prompts.parts import Hunk
 from calomel.suggest.completer import Kind
-from calomel.suggest.outcome import BY_PROMPT, Outcome, OutcomeKind, OutcomeSink
-from calomel.suggest.outcome_signals import OutcomeSignals
+from calomel.suggest.offers import BY_PROMPT, Outcome, OutcomeKind, OutcomeSink
+from calomel.suggest.signals import OutcomeSignals
 
 Action = Literal["accept", "reject", "ignore", "partial"]
 

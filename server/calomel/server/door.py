@@ -27,12 +27,11 @@ from calomel.server.metrics import Metrics, Recent, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import ErrorResponse, ModelObject
-from calomel.suggest.canvas_text import CanvasText
-from calomel.suggest.completer import ModelInfo
-from calomel.suggest.stateless.room import EditRoom
+from calomel.suggest.completer import CanvasText, ModelInfo
+from calomel.suggest.stateless import EditRoom
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.completer import Fill, FillRequest
 
 
 _log = logging.getLogger("calomel.server")

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.fim_tokens import FimPromptText
 from calomel.prompts.parts import Excerpt
-from calomel.suggest.stateless.room import language_of
+from calomel.suggest.stateless import language_of
 from calomel.workspace.documents import Document
 from calomel.workspace.index import Place
 from calomel.workspace.privacy import Privacy

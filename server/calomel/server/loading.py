@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from calomel.engine import AnyEngine
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.canvas_text import CanvasText
-    from calomel.suggest.completer import CompleteAnswer, CompleteRequest, Draft
-    from calomel.suggest.drafted import Drafted
-    from calomel.suggest.fill import Fill, FillRequest
-    from calomel.suggest.manner import Manner
+    from calomel.suggest.completer import CanvasText, CompleteAnswer, CompleteRequest, Draft, Fill, FillRequest, Manner
+    from calomel.suggest.scoring import Drafted
 
 _log = logging.getLogger("calomel.server")
 

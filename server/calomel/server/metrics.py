@@ -14,7 +14,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 # Seconds: from an answer out of the cache to one that nobody waits for.
 _SECONDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)

@@ -28,10 +28,9 @@ from calomel.server.settings import ServerSettings
 from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION
-from calomel.suggest.loopback import is_loopback
-from calomel.suggest.model_info import version
-from calomel.suggest.process import dead_threads_logged, started
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
+from calomel.suggest.launch import version
+from calomel.suggest.remote import is_loopback
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, dead_threads_logged, started
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 
@@ -62,7 +61,7 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
     def open_model() -> Filler:
         try:
-            from calomel.suggest.opening import open_filler
+            from calomel.suggest.in_process import open_filler
 
             filler = open_filler(
                 settings.model,
@@ -194,7 +193,7 @@ def _warm_up(filler: Filler) -> None:
     """Make the first forwards, which are slow: better now than at the first keystroke."""
     fill = getattr(filler, "fill", None)
     if fill is not None:
-        from calomel.suggest.fill import FillRequest
+        from calomel.suggest.completer import FillRequest
 
         fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
 

@@ -21,7 +21,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_v
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from calomel.server.errors import StartError
-from calomel.suggest.loopback import is_loopback
+from calomel.suggest.remote import is_loopback
 
 MIB: Final = 1024 * 1024
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self,
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 if TYPE_CHECKING:
     from calomel.engine import SamplingParams

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.editors.neovim.neovim import Neovim
 
-from calomel.suggest.model_info import version
+from calomel.suggest.launch import version
 
 
 def health(neovim: Neovim) -> str:

@@ -10,8 +10,8 @@ from tests.editors.zed.answers import applied
 from tests.editors.zed.events import Event
 from tests.editors.zed.prompts import STOP, ask
 
+from calomel.suggest.outcome_history import read_outcomes
 from calomel.suggest.outcome_log import outcome_log_path
-from calomel.suggest.outcome_reader import read_outcomes
 
 PATH = "work/shape.py"
 OLD = "def area(w, height):\n    return w * height\n\n\nprint(area(1, 2))\n"

@@ -19,7 +19,7 @@ from tests.editors.zed.sources import files
 
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.zeta import is_zeta, parse_zeta, zeta_answer
-from calomel.suggest.stateless.room import EditRoom, RegionAnswer
+from calomel.suggest.stateless import EditRoom, RegionAnswer
 
 # Words of the format: Zed does not ask where it sees them, other clients may.
 WORDS = ("<|marker_1|>", "<|marker_2|>", "<|user_cursor|>", "<[fim-middle]>", "<[fim-prefix]>", "<[fim-suffix]>",

@@ -17,7 +17,7 @@ from tests.editors.zed.sources import files
 
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.zeta import parse_zeta
-from calomel.suggest.stateless.room import EditRoom, RegionAnswer
+from calomel.suggest.stateless import EditRoom, RegionAnswer
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tests.server.conftest import TOKEN, until
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.weights import nano_path
 
 pytestmark = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from calomel.suggest.apply.grammars import grammar_for
-from calomel.suggest.apply.source import Source, columns, read_source
-from calomel.suggest.diff import split_lines
+from calomel.suggest.apply.source import Source, columns, grammar_for, read_source
+from calomel.suggest.edit import split_lines
 
 _COMMENTS = {
     "py": "# {}",

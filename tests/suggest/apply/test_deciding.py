@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from calomel.suggest.apply.deciding import decide
-from calomel.suggest.apply.merge import merge
+from calomel.suggest.apply.merge import decide, merge
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 
 INFO = ModelInfo("scripted", "w", ("fill", "edit"), 8192, 2048, None, "0")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.suggest.apply.markers import is_bare, is_marker
+from calomel.suggest.apply.snippet import is_bare, is_marker
 
 
 @pytest.mark.parametrize(

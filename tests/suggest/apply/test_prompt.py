@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
+from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 
 PUBLISHED = "<|original_code|>\n{}\n<|/original_code|>\n\n<|update_snippet|>\n{}\n<|/update_snippet|>"
 SUGGESTED = "{}\n\nThe following code was suggested as an edit:\n```\n{}\n```\nPlease apply it to the previous code."

@@ -13,7 +13,7 @@ import pytest
 from tests.suggest.apply.made_snippets import by_definitions, by_hunks
 
 from calomel.suggest.apply.merge import merge
-from calomel.suggest.diff import split_lines
+from calomel.suggest.edit import split_lines
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("starlette", "httpx", "fastapi", "rich")

@@ -21,9 +21,8 @@ from calomel.prompts.chat import Call, Function, Message, shown_so_far
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.suggest.canvas_text import CanvasText
-from calomel.suggest.chat import Chat, Reply
-from calomel.suggest.chat_request import ChatRequest
+from calomel.suggest.chat import Chat, ChatRequest, Reply
+from calomel.suggest.completer import CanvasText
 from calomel.suggest.filler import Filler
 from calomel.training.documents import train_tokenizer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calomel.prompts.parts import Hunk, text_hunks
-from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import drafts
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.region_texts import region_texts
+from calomel.suggest.drafts.evidence import EditDraft
+from calomel.suggest.drafts.propose import region_texts
 
 TEXT = "a(x)\nb(x)\nc(x)\n"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.suggest.drafts.moment import Moment
 
-from calomel.suggest.drafts.region_texts import region_texts
+from calomel.suggest.drafts.propose import region_texts
 
 PYTHON = """\
 def load(path, retries):

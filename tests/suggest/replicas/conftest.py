@@ -10,7 +10,7 @@ from tests.suggest.replicas.here import HereLine
 from calomel.families.configuration import read_config
 from calomel.families.table import find
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.weights import nano_path
 

@@ -13,9 +13,7 @@ from calomel.engine import EngineError, Priority, Request, Result, SamplingParam
 from calomel.engine.errors import InvalidRequestError
 from calomel.prompts.grammar import json_form, pattern_form
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.suggest.completer import CompleteRequest, Draft
-from calomel.suggest.ending import Ending, Patience
-from calomel.suggest.fill import Fill, FillRequest
+from calomel.suggest.completer import CompleteRequest, Draft, Ending, Fill, FillRequest, Patience
 from calomel.suggest.filler import Filler
 from calomel.suggest.replicas.wire import read_request, request_data
 

@@ -13,7 +13,7 @@ from tests.suggest.replicas.here import HereLine, Place
 from calomel.engine import DeadlineExceededError, Engine, EngineStoppedError, Request, SamplingParams
 from calomel.engine.errors import RequestCancelledError
 from calomel.suggest.filler import Filler
-from calomel.suggest.opening import open_filler
+from calomel.suggest.in_process import open_filler
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.suggest.replicas.errors import ReplicaLostError
 from calomel.suggest.replicas.wire import Message

@@ -4,7 +4,7 @@ from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import past_of
-from calomel.suggest.stateless.frame import frame
+from calomel.suggest.stateless import frame
 
 
 def recent(text: str, hunks: list[Hunk]) -> tuple[Recent, ...]:

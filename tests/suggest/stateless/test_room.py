@@ -9,10 +9,10 @@ import pytest
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.gate import ThresholdGate
 from calomel.suggest.judging import Judging
+from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless.room import EditRoom, RegionAnswer
+from calomel.suggest.stateless import EditRoom, RegionAnswer
 
 TEXT = "def area(width, height):\n    return w * height\n\n\ndef twice(w):\n    return 2 * w\n"
 RENAME = Hunk("shape.py", 0, "def area(w, height):\n", "def area(width, height):\n")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from calomel.prompts.parts import Hunk
-from calomel.suggest.stateless.streams import Streams
+from calomel.suggest.stateless import Streams
 
 
 def hunks(*names: str) -> tuple[Hunk, ...]:

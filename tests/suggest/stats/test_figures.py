@@ -3,8 +3,7 @@ from __future__ import annotations
 import math
 import time
 
-from calomel.suggest.stats.figures import Figures, day_of, grouped, total
-from calomel.suggest.stats.story import Fate, Story
+from calomel.suggest.outcome_history import Fate, Figures, Story, day_of, grouped, total
 
 
 def story(fate: Fate, *, language: str = "go", shown: bool = True, saved: int = 0, at: float = 1.0) -> Story:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from calomel.suggest.outcome_record import OutcomeRecord
-from calomel.suggest.stats.story import Story, stories
+from calomel.suggest.outcome_history import Story, stories
+from calomel.suggest.outcome_log import OutcomeRecord
 
 
 def line(outcome: str, **changes: Any) -> OutcomeRecord:

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import math
 
-from calomel.suggest.stats.story import Fate, Story
-from calomel.suggest.stats.what_if import WhatIf, what_if
+from calomel.suggest.outcome_history import Fate, Story, WhatIf, what_if
 
 
 def story(

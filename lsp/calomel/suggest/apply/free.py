@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from calomel.suggest.apply.likeness import Likeness
-from calomel.suggest.apply.pieces import Piece, Reading
+from calomel.suggest.apply.alignment import Likeness
+from calomel.suggest.apply.anchored import Piece, Reading
 from calomel.suggest.apply.snippet import Run
 from calomel.suggest.apply.source import Source
 

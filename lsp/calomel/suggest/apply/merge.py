@@ -9,24 +9,89 @@ A wrong merge is worse than none: where several texts are left, the caller may l
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 
-from calomel.suggest.apply.alignment import Alignment, Weights, align
-from calomel.suggest.apply.anchored import Anchored
+from calomel.prompts.parts import EditRegion, Excerpt, PromptParts
+from calomel.suggest.apply.alignment import Alignment, Likeness, Weights, align
+from calomel.suggest.apply.anchored import Anchored, Reading, splice
 from calomel.suggest.apply.free import Free
-from calomel.suggest.apply.grammars import grammar_for
-from calomel.suggest.apply.likeness import Likeness
-from calomel.suggest.apply.merged import BREAKS, NO_PLACE, TOO_LARGE, UNDECIDED, Merged
-from calomel.suggest.apply.pieces import Reading
 from calomel.suggest.apply.snippet import Run, Snippet, divided, read_snippet
-from calomel.suggest.apply.sound import Sound
-from calomel.suggest.apply.source import Source, read_source
-from calomel.suggest.apply.splice import splice
-from calomel.suggest.line_ends import with_line_ends_of
+from calomel.suggest.apply.source import Source, dialects, grammar_for, read_source
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, ModelInfo
+from calomel.suggest.edit import split_lines, with_line_ends_of
+from calomel.suggest.in_process import Fills, answer
 from calomel.workspace.languages import Grammar
+
+NO_PLACE: Final = "The update could not be placed in the original code; the original code is returned."
+TOO_LARGE: Final = "The original code and the update are too long to be compared; the original code is returned."
+BREAKS: Final = (
+    "The update would make syntax errors that the original code does not have; the original code is returned."
+)
+UNDECIDED: Final = "The update fits more than one place in the original code; the original code is returned."
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A merge.
+
+    Attributes:
+        text: the merged file; the original where the merge is not sure.
+        sure: whether `text` is what the snippet says.
+        ambiguous: otherwise, the files that it may mean, likeliest first; none where there is no place at all.
+        warning: what a person should know; quotes nothing.
+    """
+
+    text: str
+    sure: bool
+    ambiguous: tuple[str, ...] = ()
+    warning: str | None = None
+
+
+class Sound:
+    """Judges texts that came of merging one snippet into one file.
+
+    Args:
+        original: the file.
+        snippet: what should become of it.
+        grammar: of both, if known.
+
+    Attributes:
+        broken: how many texts so far had more syntax errors than the file.
+    """
+
+    def __init__(self, original: Source, snippet: Source, grammar: Grammar | None) -> None:
+        self._original = original
+        self._grammar = grammar
+        self._allowed = _definitions(original) | _definitions(snippet)
+        self.broken = 0
+
+    def sound(self, text: str) -> bool:
+        """Whether it is no worse to parse than the original, and defines nothing twice that was defined once."""
+        merged = read_source(text, self._grammar)
+        if merged.errors > self._original.errors and not self._other_dialect(text):
+            self.broken += 1
+            return False
+        return all(count <= max(1, self._allowed[key]) for key, count in _definitions(merged).items())
+
+    def _other_dialect(self, text: str) -> bool:
+        """Whether another grammar than the one that the file alone suggested reads it."""
+        return any(not read_source(text, grammar).errors for grammar in dialects(self._grammar))
+
+
+def _definitions(source: Source) -> Counter[tuple[str, ...]]:
+    """How often each definition is there, by the definitions around it and its name."""
+    found: Counter[tuple[str, ...]] = Counter()
+    for line, name in source.names.items():
+        if source.ends[line] > line + 1:
+            path = (source.identity(head) for head in source.path(line) if head in source.names)
+            found[*path, name] += 1
+    return found
+
 
 MOST_AMBIGUOUS: Final = 8
 # Lines of the snippet times lines of the original.
@@ -224,3 +289,112 @@ def _as_file(original: str, update: str) -> str:
     if original.strip() and not text.endswith(("\n", "\r")):
         return text + with_line_ends_of("\n", original)
     return text
+
+
+# The best text must be so many nats likelier than the next; a single one, than leaving the file as it is.
+SURE: Final = 1.0
+# Of the file around the places in question, so much is shown on either side.
+_AROUND: Final = 6000
+_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A merge, and what it took.
+
+    Attributes:
+        text: the merged file; the original where nothing was decided.
+        warning: why nothing was decided.
+        answers: of the model, when it was asked.
+    """
+
+    text: str
+    warning: str | None = None
+    answers: tuple[CompleteAnswer, ...] = field(default=(), repr=False)
+
+
+async def decide(
+    filler: Fills, info: ModelInfo, merged: Merged, original: str, update: str, *, mask: Callable[[str], str]
+) -> Decided:
+    """Ask the model where `merged` is ambiguous; cancelling the task cancels the work.
+
+    Args:
+        filler: the model.
+        info: what it can do.
+        merged: what came of merging without it.
+        original: the file.
+        update: the snippet.
+        mask: hides secrets and keeps lengths.
+
+    Raises:
+        EngineError: the engine refused or failed.
+    """
+    if merged.sure or not merged.ambiguous or "edit" not in info.kinds:
+        return Decided(merged.text, merged.warning)
+    request = await asyncio.to_thread(_request, info, original, update, merged.ambiguous, mask)
+    if request is None:
+        return Decided(merged.text, merged.warning)
+    answered = await answer(filler, info, request)
+    chosen = _chosen(answered.candidates, len(merged.ambiguous))
+    if chosen is None:
+        return Decided(merged.text, merged.warning, (answered,))
+    return Decided(merged.ambiguous[chosen], None, (answered,))
+
+
+def _request(
+    info: ModelInfo, original: str, update: str, texts: Sequence[str], mask: Callable[[str], str]
+) -> CompleteRequest | None:
+    """The question; None when the texts differ over more than the model may rewrite at once."""
+    whole = [split_lines(text) for text in (original, *texts)]
+    head = _common(whole)
+    tail = _common([lines[head:][::-1] for lines in whole])
+    start = sum(map(len, whole[0][:head]))
+    end = len(original) - sum(map(len, whole[0][len(whole[0]) - tail :]))
+    cut = len(original) - end
+    regions = [mask(text)[start : len(text) - cut] for text in (original, *texts)]
+    if max(map(len, regions)) > info.region.characters:
+        return None
+    masked = mask(original)
+    parts = PromptParts(
+        related=(Excerpt("update", 0, mask(update)),),
+        prefix=masked[max(0, start - _AROUND) : start],
+        suffix=masked[end : end + _AROUND],
+        region=EditRegion(regions[0], None),
+    )
+    drafts = tuple(Draft(text, _maker(number)) for number, text in enumerate(regions[1:]))
+    return CompleteRequest(
+        kind="edit",
+        parts=parts,
+        max_tokens=info.region.characters,
+        max_context=info.region.context or info.default_context,
+        deadline=_SECONDS,
+        drafts=drafts,
+        own=False,
+    )
+
+
+def _chosen(candidates: Sequence[Candidate], count: int) -> int | None:
+    """Which text is clearly the likeliest; None when none is."""
+    scores = {each.maker: each.log_prob for each in candidates if each.log_prob is not None}
+    keep = next((each.keep_log_prob for each in candidates if each.keep_log_prob is not None), None)
+    ranked = sorted(
+        ((scores[_maker(number)], number) for number in range(count) if _maker(number) in scores), reverse=True
+    )
+    if len(ranked) < count or keep is None:
+        return None
+    second = ranked[1][0] if count > 1 else keep
+    return ranked[0][1] if ranked[0][0] - second >= SURE else None
+
+
+def _maker(number: int) -> str:
+    return f"apply{number}"
+
+
+def _common(texts: Sequence[Sequence[str]]) -> int:
+    """How many items all begin with."""
+    found = 0
+    for items in zip(*texts, strict=False):
+        if any(item != items[0] for item in items):
+            break
+        found += 1
+    return found

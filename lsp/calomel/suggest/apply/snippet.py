@@ -7,10 +7,179 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from calomel.suggest.apply.markers import is_bare, is_certain, is_marker, unfolded
 from calomel.suggest.apply.source import Source, columns, read_source
-from calomel.suggest.diff import split_lines
+from calomel.suggest.edit import split_lines
 from calomel.workspace.languages import Grammar
+
+# Openers and closers of comments, as many as a line has around its words.
+_OPENERS: Final = re.compile(
+    r"(?:\{?/\*+|<!--|//+!?|\#+|--+(?:\[\[)?|;+|%+|\(\*|\{\#|<%\#?|\{-|'|rem\b)\s*", re.IGNORECASE
+)
+_CLOSERS: Final = re.compile(r"\s*(?:\*+/\}?|-->|\*\)|\#\}|%>|-\}|\]\])$")
+_DOTS: Final = r"(?:\.{3,}|…)"
+_BARE: Final = re.compile(rf"[\[(<{{]?\s*{_DOTS}(?:\s*{_DOTS})*\s*[\])>}}]?")
+_EDGED: Final = re.compile(rf"[\[(<{{]?\s*{_DOTS}.*|.*{_DOTS}\s*[\])>}}.]?")
+_WORDS: Final = re.compile(
+    r"\b(?:existing|rest|remain\w*|unchanged|same|previous\w*|omitted|truncated|elided|untouched|unmodified|keep"
+    r"|kept|as before|(?:other|more|original|above|following|prior|surrounding|your|the) (?:\w+ ){0,2}?"
+    r"(?:code|functions?|methods?|imports?|fields?|members?|propert\w+|lines?|content|logic|implementation|tests?"
+    r"|class\w*|definitions?|statements?|cases?|routes?|styles?|rules?|options?|components?|variables?|constants?"
+    r"|types?|entries|items|values|parts?)|snip\w*)\b",
+    re.IGNORECASE,
+)
+# Without dots, only what nobody writes about anything else.
+_PLAIN: Final = re.compile(
+    r"(?:(?:the )?(?:rest|remainder) of (?:the |your |this )?[\w ]{1,40}?(?:(?:remains?|is|stays?|are) )?"
+    r"(?:here|(?:the )?same|unchanged|as is|as before)"
+    r"|(?:existing|unchanged|other existing|previous|remaining) (?:code|imports|methods|functions|content|lines)"
+    r"(?: (?:here|above|below|(?:remains?|stays?|is|are)? ?(?:the same|unchanged)))?"
+    r"|(?:no changes?|unchanged|code omitted|omitted|snip))[.:]?",
+    re.IGNORECASE,
+)
+# Said so, it means nothing else, wherever it stands.
+_CERTAIN: Final = re.compile(
+    rf"{_DOTS}.*\b(?:existing|unchanged|rest of|remain\w*)\b.*|.*\b(?:existing|unchanged|rest of|remain\w*)\b.*{_DOTS}",
+    re.IGNORECASE,
+)
+_LONGEST: Final = 120
+# A whole block on one line, its inside left out.
+_FOLDED: Final = re.compile(
+    r"^(?P<head>[^\r\n]*\{)\s*(?P<inside>/\*[^\r\n]{0,120}?\*/|\.{3}|…)\s*(?P<tail>\}[^\r\n]*)$"
+)
+
+
+def words_of_comment(line: str) -> str | None:
+    """What a line says that is a comment and nothing else; None where it is no comment."""
+    text = line.strip()
+    found = _OPENERS.match(text)
+    if found is None:
+        return None
+    return _CLOSERS.sub("", text[found.end() :]).strip()
+
+
+def is_bare(line: str) -> bool:
+    """Whether a line is an ellipsis without a comment around it, which is code in some languages."""
+    text = line.strip()
+    return len(text) <= _LONGEST and _BARE.fullmatch(text) is not None and text[0] in ".…"
+
+
+def is_marker(line: str) -> bool:
+    """Whether a comment stands for code that stays."""
+    if len(line) > _LONGEST + 80:
+        return False
+    words = words_of_comment(line)
+    if words is None or len(words) > _LONGEST:
+        return False
+    if _BARE.fullmatch(words) or _PLAIN.fullmatch(words):
+        return True
+    return _EDGED.fullmatch(words) is not None and _WORDS.search(words) is not None
+
+
+def is_certain(line: str) -> bool:
+    """Whether a marker is worded so that it cannot be a comment of the program's own."""
+    words = words_of_comment(line)
+    return words is not None and len(words) <= _LONGEST and _CERTAIN.fullmatch(words) is not None
+
+
+def unfolded(line: str) -> tuple[str, str, str] | None:
+    """Head, marker and tail of a block that is written on one line with its inside left out."""
+    if len(line) > 4 * _LONGEST:
+        return None
+    found = _FOLDED.match(line)
+    if found is None:
+        return None
+    inside = found["inside"]
+    if inside.startswith("/*") and not is_marker(inside):
+        return None
+    return found["head"], inside, found["tail"]
+
+
+# Clients mark a message as one of these, and not all take the mark off again.
+_MARKS: Final = re.compile(r"<\|!@#IS_(?:APPLY|NEXT_EDIT)!@#\|>")
+_OPEN: Final = "<|{}|>"
+_CLOSE: Final = "<|/{}|>"
+_ORIGINAL: Final = "original_code"
+_UPDATE: Final = "update_snippet"
+# Continue's words, in its prompt for applying and in the one for rewriting.
+_SUGGESTED: Final = "The following code was suggested as an edit:\n"
+_PLEASE: Final = "\nPlease apply it to the previous code."
+_REWRITE: Final = "This is the code to rewrite:\n"
+_REQUEST: Final = "\n\nThe user's request is: "
+
+
+class ApplyPromptError(ValueError):
+    """A message that is no such prompt. It says what is missing and quotes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyPrompt:
+    """A file, and what should become of it.
+
+    Attributes:
+        original: the file, as it is.
+        update: the snippet.
+    """
+
+    original: str
+    update: str
+
+
+def parse_apply(message: str) -> ApplyPrompt:
+    """Read a message: the published tags, in any order, or Continue's own sentences.
+
+    Raises:
+        ApplyPromptError: there is no original or no update.
+    """
+    text = _MARKS.sub("", message)
+    if _OPEN.format(_ORIGINAL) in text:
+        return _tagged(text)
+    at = text.rfind(_SUGGESTED)
+    if at < 0:
+        raise ApplyPromptError("The message has no <|original_code|> section.")
+    end = text.rfind(_PLEASE)
+    update = _unfenced_section(text[at + len(_SUGGESTED) : end if end > at else len(text)])
+    request = text.rfind(_REQUEST, 0, at)
+    rewritten = text.rfind(_REWRITE, 0, max(request, 0))
+    if rewritten >= 0:
+        return ApplyPrompt(_unfenced_section(text[rewritten + len(_REWRITE) : request]), update)
+    return ApplyPrompt(text[:at].removesuffix("\n\n"), update)
+
+
+def _tagged(text: str) -> ApplyPrompt:
+    opens, update = _OPEN.format(_ORIGINAL), _OPEN.format(_UPDATE)
+    first, second = text.find(opens), text.find(update)
+    if second < 0:
+        raise ApplyPromptError("The message has no <|update_snippet|> section.")
+    if first > second:
+        return ApplyPrompt(_section(text, _ORIGINAL, first, len(text)), _section(text, _UPDATE, second, first))
+    # The file itself may speak of these tags: its own section ends right before the update begins.
+    closes = _CLOSE.format(_ORIGINAL)
+    between = re.compile(rf"{re.escape(closes)}\s*{re.escape(update)}").search(text, first)
+    if between is not None:
+        second = between.end() - len(update)
+    return ApplyPrompt(_section(text, _ORIGINAL, first, second), _section(text, _UPDATE, second, len(text)))
+
+
+def _section(text: str, tag: str, start: int, end: int) -> str:
+    """What is between a pair of tags, without the line ends that belong to the tags."""
+    start += len(_OPEN.format(tag))
+    closed = text.rfind(_CLOSE.format(tag), start, end)
+    inside = text[start : closed if closed >= 0 else end]
+    framed = "\r\n" if inside.startswith("\r\n") else "\n"
+    inside = inside.removeprefix(framed)
+    return inside.removesuffix(framed) if closed >= 0 else inside
+
+
+def _unfenced_section(text: str) -> str:
+    """What is between a fence's lines; the text itself without them."""
+    if not text.startswith("```"):
+        return text
+    inside = text.partition("\n")[2]
+    end = inside.rfind("\n```")
+    if inside.startswith("```"):
+        return ""
+    return inside[:end] if end >= 0 else inside
+
 
 _FENCE: Final = re.compile(r"\s*(```+|~~~+)[\w+#.-]*[^\S\n]*\n(?P<inside>.*?)\n?\1\s*", re.DOTALL)
 _INDENT: Final = re.compile(r"[ \t]*")

@@ -8,15 +8,24 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
-from calomel.suggest.drafts.block import function_rows, is_definition
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence
-from calomel.suggest.drafts.listed import Listed, calls, inserted, read_list, removed
-from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.scope import in_scope, may_be, owner_of, receiver_of
-from calomel.suggest.drafts.tokens import KEYWORDS, is_name, tokens
+from calomel.suggest.drafts.evidence import EditDraft, Evidence
+from calomel.suggest.drafts.names import in_scope, may_be, owner_of, receiver_of
+from calomel.suggest.drafts.text import (
+    KEYWORDS,
+    Listed,
+    Rows,
+    calls,
+    function_rows,
+    inserted,
+    is_definition,
+    is_name,
+    read_list,
+    removed,
+    tokens,
+)
 
 MAKER: Final = "arguments"
 _RECEIVER: Final = re.compile(r"&?(?:'\w+ )?(?:mut )?(?:self|cls)\b")
@@ -281,3 +290,117 @@ def without_parameter(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             for found in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=))", rows.text):
                 if rows.row(found.start()) in body and rows.row(found.start()) != row:
                     yield EditDraft(found.start(), found.end(), value.strip(), MAKER, 1, 0.9)
+
+
+BY_NAME: Final = "by_name"
+_NAME: Final = re.compile(r"[^\W\d][\w$]*")
+_OWN_RECEIVER: Final = re.compile(r"(?:self|cls)\b")
+_NAMED: Final = re.compile(r"[^\W\d]\w*\s*=(?!=)")
+_MOST_CALLS: Final = 32
+
+
+def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for calls: `f(1, 2)` becomes `f(1, b=2)` behind Python's `*`, `f({ a: 1, b: 2 })` for options."""
+    for _, old, new in changed_lists(rows, seen):
+        before = {listed.name: listed.texts(old) for listed in calls(old)}
+        for listed in calls(new):
+            items, parameters = listed.texts(new), before.get(listed.name)
+            if parameters is None or items == parameters:
+                continue
+            if "*" in items and "*" not in parameters:
+                names = [item for item in parameters if not _OWN_RECEIVER.match(item)]
+                first = items.index("*") - (len(parameters) - len(names))
+                yield from _keywords(rows, listed.name, names, first)
+            elif len(items) >= 1 and items[-1].startswith("{") and len(parameters) > len(items) - 1:
+                yield from _options(rows, listed.name, parameters, items)
+
+
+def _called_function(rows: Rows, name: str) -> Iterator[tuple[Listed, list[str]]]:
+    for count, listed in enumerate(calls(rows.text, name)):
+        row, last = rows.row(listed.name_start), rows.row(listed.end)
+        before = rows.text[rows.start(row) : listed.name_start]
+        if count >= _MOST_CALLS:
+            return
+        if not is_definition(before, rows.text[listed.end + 1 : rows.end(last)]):
+            yield listed, listed.texts(rows.text)
+
+
+def _keywords(rows: Rows, name: str, parameters: list[str], first: int) -> Iterator[EditDraft]:
+    names = [match.group() if (match := _NAME.match(item)) else "" for item in parameters]
+    for listed, items in _called_function(rows, name):
+        if len(items) > len(names) or any(item.startswith("*") for item in items):
+            continue
+        parts, at = "", listed.items[0][0] if items else 0
+        changed = False
+        for index, (start, end) in enumerate(listed.items):
+            named = index < first or _NAMED.match(items[index]) is not None or not names[index]
+            changed = changed or not named
+            parts += rows.text[at:start] + ("" if named else f"{names[index]}=") + rows.text[start:end]
+            at = end
+        if changed:
+            yield EditDraft(listed.items[0][0], at, parts, BY_NAME, 1, 1.0)
+
+
+def _options(rows: Rows, name: str, parameters: list[str], items: list[str]) -> Iterator[EditDraft]:
+    kept = len(items) - 1
+    opened = read_list(items[-1], 0)
+    if opened is None:
+        return
+    names = [match.group() for item in opened.texts(items[-1]) if (match := _NAME.match(item))]
+    moved = [match.group() for item in parameters[kept:] if (match := _NAME.match(item))]
+    if names != moved or not names:
+        return
+    for listed, passed in _called_function(rows, name):
+        if not kept < len(passed) <= kept + len(names) or passed[kept].startswith(("{", "...")):
+            continue
+        pairs = [value if key == value else f"{key}: {value}" for key, value in zip(names, passed[kept:], strict=False)]
+        start, end = listed.items[kept][0], listed.items[-1][1]
+        yield EditDraft(start, end, f"{{ {', '.join(pairs)} }}", BY_NAME, 1, 1.0)
+
+
+AWAITED: Final = "awaited"
+_HEAD: Final = re.compile(r"\basync\s+(?:(?:def|function\*?|fn)\s+)?([^\W\d][\w$]*)\s*(?:<[^(]*>)?\(")
+_AWAIT: Final = re.compile(r"\b(?:def|function|fn)\b")
+_MOST_AWAITED: Final = 24
+
+
+def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for the calls of functions that the last edits made asynchronous, in Python, TypeScript and Rust."""
+    names = {}
+    for edit in seen.edits:
+        match = _HEAD.search(edit.new)
+        if match is not None and not re.search(r"\basync\b", edit.old):
+            names[match.group(1)] = re.search(r"\bfn\b", edit.new) is not None
+    support = max(1, len(names))
+    heads: set[int] = set()
+    for name, behind in names.items():
+        for row, draft in _calls(rows, name, support, behind=behind):
+            if draft is not None:
+                yield draft
+            around = function_rows(rows, row)
+            if around is not None:
+                heads.add(around.start)
+    for row in heads:
+        found = _AWAIT.search(rows.lines[row])
+        if found is not None and not re.search(r"\basync\b", rows.lines[row]):
+            at = rows.start(row) + found.start()
+            yield EditDraft(at, at, "async ", AWAITED, support, 0.95)
+
+
+def _calls(rows: Rows, name: str, support: int, *, behind: bool) -> Iterator[tuple[int, EditDraft | None]]:
+    """The lines of the calls, and how they wait: `behind` them or before; None for those that do already."""
+    for listed in islice(calls(rows.text, name), _MOST_AWAITED):
+        row = rows.row(listed.name_start)
+        before = rows.text[rows.start(row) : listed.name_start]
+        rest = rows.text[listed.end + 1 : rows.end(rows.row(listed.end))]
+        if is_definition(before, rest) or _AWAIT.search(before.rpartition("(")[2]):
+            continue
+        if behind:
+            waits = re.match(r"\s*\.await\b", rest) is not None
+            yield row, None if waits else EditDraft(listed.end + 1, listed.end + 1, ".await", AWAITED, support)
+            continue
+        # The receiver waits too: `await self.store.load()`.
+        receiver = re.search(r"(?:[\w$]+(?:\?\.|\.))*$", before)
+        at = listed.name_start - (len(receiver.group()) if receiver else 0)
+        waits = re.search(r"\bawait\s+$", rows.text[rows.start(row) : at]) is not None
+        yield row, None if waits else EditDraft(at, at, "await ", AWAITED, support)

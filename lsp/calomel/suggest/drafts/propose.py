@@ -2,29 +2,145 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from calomel.prompts.parts import Hunk
+from calomel.selectivity.analogy import expected
+from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
-from calomel.suggest.drafts.arguments import arguments, strays, without_parameter
-from calomel.suggest.drafts.awaited import awaited
-from calomel.suggest.drafts.by_name import by_name
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence, evidence
-from calomel.suggest.drafts.extraction import extraction
+from calomel.suggest.drafts.arguments import arguments, awaited, by_name, strays, without_parameter
+from calomel.suggest.drafts.evidence import EditDraft, Evidence, evidence
 from calomel.suggest.drafts.imports import imports
-from calomel.suggest.drafts.relatives import relatives
+from calomel.suggest.drafts.names import relatives
 from calomel.suggest.drafts.rename import MAKER as RENAME
 from calomel.suggest.drafts.rename import leaves_scope, rename, renamings
-from calomel.suggest.drafts.repeated import repeated
-from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.shape import shape_of_siblings
+from calomel.suggest.drafts.shape import repeated, shape_of_siblings
 from calomel.suggest.drafts.sibling import sibling
-from calomel.suggest.drafts.substitution import substitution
-from calomel.suggest.standing import standing
+from calomel.suggest.drafts.substitution import extraction, substitution
+from calomel.suggest.drafts.text import Rows
+from calomel.suggest.recall import recall
+from calomel.suggest.recent import standing
+from calomel.workspace.documents import Document
+from calomel.workspace.longest_match import LongestMatch
+
+MAKER: Final = "continuation"
+RECALLED: Final = "recalled"
+# Three tokens stand everywhere: `self . x`, `( ) :`.
+_FEWEST: Final = 5
+_LONGEST_CONTINUATION: Final = 160
+# Between two texts, so many characters before the cursor.
+_FEWEST_CHARACTERS: Final = 12
+
+
+def continuation(
+    matches: LongestMatch, document: Document, offset: int, mask: Callable[[str], str]
+) -> tuple[Draft, ...]:
+    """The line that neighbours of this block have here, as they would have it with this block's numbers and names.
+
+    Without such neighbours, what follows the longest match of the last tokens before `offset`, up to the end of that
+    line. Where the line goes on behind the cursor, what stands elsewhere in the document between the same two texts.
+    None for a short match, and none that `mask` finds a secret in.
+    """
+    end = offset
+    text = document.text
+    while end < len(text) and text[end] not in "\r\n":
+        end += 1
+    rest = text[offset:end]
+    start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+    draft = _beside(text, offset, offset - start, rest.rstrip())
+    if draft is None:
+        draft = _between(text, offset) if rest.strip() else _behind(matches, document, offset)
+    if draft is None or not draft.text.strip() or len(draft.text) > _LONGEST_CONTINUATION:
+        return ()
+    line = text[start:offset] + draft.text + rest
+    return (draft,) if mask(line) == line else ()
+
+
+def _beside(text: str, offset: int, column: int, rest: str) -> Draft | None:
+    found = expected(text, offset)
+    if found is None or (found.votes == 1 and not found.slots) or not found.line.endswith(rest):
+        return None
+    line = found.line[column : len(found.line) - len(rest)]
+    return Draft(line, MAKER) if line.strip() else None
+
+
+def _behind(matches: LongestMatch, document: Document, offset: int) -> Draft | None:
+    found = matches.find(document, offset)
+    return None if found is None or found.tokens < _FEWEST else Draft(found.text, MAKER)
+
+
+def _between(text: str, offset: int) -> Draft | None:
+    found = recall(text[:offset], text[offset:])
+    if found is None or found.before < _FEWEST_CHARACTERS or "\n" in found.text or "\r" in found.text:
+        return None
+    return Draft(found.text, RECALLED)
+
+
+# Each is read by the model once: a few milliseconds.
+_MOST_TEXTS: Final = 6
+_TOGETHER: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RegionText:
+    """A text for the model to judge, and how many of the last edits agree with it."""
+
+    draft: Draft
+    support: int
+
+
+def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -> tuple[RegionText, ...]:
+    """The texts that `text[start:end]` could become, best first: all that one maker does to it, then each draft alone.
+
+    Args:
+        text: the document's.
+        start: where the region starts.
+        end: where it ends.
+        drafts: of the document, best first.
+    """
+    inside = [
+        draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
+    ]
+    found: dict[str, RegionText] = {}
+    sets: list[list[EditDraft]] = []
+    for draft in inside:
+        together = [draft]
+        for other in inside:
+            if (
+                other.maker == draft.maker
+                and not (other.alone or draft.alone)
+                and len(together) < _TOGETHER
+                and all(_apart(other, each) for each in together)
+            ):
+                together.append(other)
+        if len(together) > 1:
+            sets.append(together)
+        sets.append([draft])
+    for chosen in sets:
+        new = _applied(text, start, end, chosen)
+        if new != text[start:end] and new not in found:
+            found[new] = RegionText(Draft(new, chosen[0].maker), min(draft.support for draft in chosen))
+        if len(found) >= _MOST_TEXTS:
+            break
+    return tuple(found.values())
+
+
+def _apart(one: EditDraft, other: EditDraft) -> bool:
+    """Whether both can be done: they do not touch, and do not begin at one place."""
+    return one.end < other.start or other.end < one.start
+
+
+def _applied(text: str, start: int, end: int, chosen: Sequence[EditDraft]) -> str:
+    parts: list[str] = []
+    at = start
+    for draft in sorted(chosen, key=lambda draft: draft.start):
+        parts += (text[at : draft.start], draft.text)
+        at = draft.end
+    return "".join([*parts, text[at:end]])
+
 
 # How often each was right, alone and with one edit of support, on stories of packages that train the model.
 WORTH: Final = {

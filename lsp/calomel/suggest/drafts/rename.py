@@ -10,11 +10,19 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal
 
-from calomel.suggest.drafts.block import TYPE, function_rows, is_typed_head, parameter_head
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence, LineEdit
-from calomel.suggest.drafts.rows import Rows
-from calomel.suggest.drafts.tokens import TYPES, is_own_word, is_prose, is_word, tokens
+from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
+from calomel.suggest.drafts.text import (
+    TYPE,
+    TYPES,
+    Rows,
+    function_rows,
+    is_own_word,
+    is_prose,
+    is_typed_head,
+    is_word,
+    parameter_head,
+    tokens,
+)
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3

@@ -9,13 +9,21 @@ from dataclasses import dataclass
 from typing import Final
 
 from calomel.suggest.drafts.arguments import list_edits
-from calomel.suggest.drafts.block import block_end, function_rows
-from calomel.suggest.drafts.draft import EditDraft
-from calomel.suggest.drafts.evidence import Evidence, Insertion, LineEdit
-from calomel.suggest.drafts.listed import inserted, read_list
-from calomel.suggest.drafts.renaming_map import differing_names, renamed_line
-from calomel.suggest.drafts.rows import Rows, indent_of
-from calomel.suggest.drafts.tokens import changes, is_import, is_name, is_prose, tokens
+from calomel.suggest.drafts.evidence import EditDraft, Evidence, Insertion, LineEdit
+from calomel.suggest.drafts.names import differing_names, renamed_line
+from calomel.suggest.drafts.text import (
+    Rows,
+    block_end,
+    changes,
+    function_rows,
+    indent_of,
+    inserted,
+    is_import,
+    is_name,
+    is_prose,
+    read_list,
+    tokens,
+)
 
 MAKER: Final = "sibling"
 # A thing that follows is looked for within so many lines of the old one.

@@ -13,7 +13,7 @@ from calomel.families.loading import dtype_of
 from calomel.families.memory import free_bytes, program_bytes
 from calomel.families.open import estimate_of
 from calomel.families.table import find
-from calomel.suggest.model_info import version
+from calomel.suggest.launch import version
 from calomel.suggest.replicas.engine import ReplicatedEngine
 from calomel.suggest.replicas.errors import ReplicasError
 from calomel.suggest.replicas.ray_line import RayLine

@@ -163,9 +163,9 @@ def open_model(opening: Opening) -> Filler:
     """
     from calomel.engine import CheckpointError
     from calomel.families.family import OpenOptions
-    from calomel.suggest.fill import FillRequest
-    from calomel.suggest.model_info import version
-    from calomel.suggest.opening import open_folder
+    from calomel.suggest.completer import FillRequest
+    from calomel.suggest.in_process import open_folder
+    from calomel.suggest.launch import version
     from calomel.weights.identity import weights_id
 
     folder = Path(opening.model)

@@ -16,7 +16,7 @@ from calomel.engine.request import CanvasState, Constraint, Priority, Request, R
 from calomel.prompts.grammar import AnswerForm, GrammarCompiler, GrammarConstraint
 from calomel.prompts.token_healing import HealingConstraint, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.suggest.ending import READINGS, Ending, Patience, Reading
+from calomel.suggest.completer import READINGS, Ending, Patience, Reading
 
 Data = dict[str, Any]
 Kind = Literal["state", "result", "error"]

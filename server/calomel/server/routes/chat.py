@@ -45,8 +45,8 @@ from calomel.server.wire import (
     TopK,
     Usage,
 )
-from calomel.suggest.canvas_text import CanvasText
-from calomel.suggest.chat_request import ChatRequest
+from calomel.suggest.chat import ChatRequest
+from calomel.suggest.completer import CanvasText
 from calomel.weights import nano_path
 
 if TYPE_CHECKING:

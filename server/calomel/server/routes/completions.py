@@ -30,7 +30,7 @@ from calomel.server.wire import (
 )
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill
+    from calomel.suggest.completer import Fill
 
 
 def _one_text(value: Any) -> Any:

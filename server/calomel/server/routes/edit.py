@@ -36,9 +36,8 @@ from calomel.server.wire import (
     StreamedBody,
     Usage,
 )
-from calomel.suggest.apply.deciding import Decided, decide
-from calomel.suggest.apply.merge import merge
-from calomel.suggest.apply.prompt import ApplyPrompt, ApplyPromptError, parse_apply
+from calomel.suggest.apply.merge import Decided, decide, merge
+from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 
 _MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
 

@@ -33,11 +33,11 @@ from calomel.server.wire import (
     Usage,
 )
 from calomel.suggest.asker import context_tokens
-from calomel.suggest.canvas_text import CanvasText
+from calomel.suggest.completer import CanvasText
 
 if TYPE_CHECKING:
     from calomel.server.loading import Filler
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.completer import Fill, FillRequest
 
 
 # The first blank line: the published default for this route.
@@ -145,7 +145,7 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
 
 def _fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
     """The client's words in ours, with the published defaults (but see FimRequest on penalties); secrets masked."""
-    from calomel.suggest.fill import FillRequest  # the engine imports torch, which came with the model
+    from calomel.suggest.completer import FillRequest  # the engine imports torch, which came with the model
 
     max_tokens = DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens
     most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)

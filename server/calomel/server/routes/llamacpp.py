@@ -19,7 +19,7 @@ from calomel.server.door import Visit, event, visit
 from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Number, Text
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill, FillRequest
+    from calomel.suggest.completer import Fill, FillRequest
 
 
 # The plugins send 16 by default, and 64 where their manual goes far.

@@ -16,10 +16,10 @@ from calomel.server.access import protected_router
 from calomel.server.answers import answered, fill_of, finish_reason, zed_visit
 from calomel.server.door import Visit, door_of, visit
 from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Name, Text
-from calomel.suggest.model_info import version
+from calomel.suggest.launch import version
 
 if TYPE_CHECKING:
-    from calomel.suggest.fill import Fill
+    from calomel.suggest.completer import Fill
 
 
 def _no_format(value: Any) -> Any:

@@ -30,8 +30,8 @@ from calomel.server.errors import DoorError, DrainingError, RecordingError
 from calomel.server.metrics import Entry, counted
 from calomel.server.wire import Canvas
 from calomel.suggest.completer import ModelInfo
-from calomel.suggest.model_info import version
-from calomel.suggest.process import DEAD_THREADS
+from calomel.suggest.launch import version
+from calomel.suggest.runtime_file import DEAD_THREADS
 
 
 class ModelStatus(BaseModel):
@@ -132,7 +132,7 @@ class RecentStatus(BaseModel):
 
 
 class DeadThreadStatus(BaseModel):
-    """A part of the server that ended with an error; see `calomel.suggest.process.DeadThread`."""
+    """A part of the server that ended with an error; see `calomel.suggest.runtime_file.DeadThread`."""
 
     name: str
     error: str

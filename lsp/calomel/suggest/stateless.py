@@ -1,43 +1,98 @@
-"""The next edit of one request: the same drafts, model, filters and calibrated probability as an editor's own.
+"""The edits of clients that send the last few with every request, put together to a stream that only grows.
 
-First the lines around the cursor are looked at, then where the last edits probably go on, as far as the client lets its
-region be rewritten. What is sure enough there is put together; where nothing is, text for the cursor is tried.
+A stream that loses its beginning with every request would never be found in the cache.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
-from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.parts import PromptParts, region_around
+from calomel.prompts.edit_prompt import EditPrompt, same_file
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts, region_around
 from calomel.suggest.asker import Asker, context_tokens
-from calomel.suggest.checks.line_rest import splits_word
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.drafts.draft import EditDraft
+from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.found import Answered, Found, Held, better
+from calomel.suggest.edit import Planned, TextEdit, apply, edits_of
+from calomel.suggest.fitting import splits_word
 from calomel.suggest.in_process import Fills, answer
-from calomel.suggest.judging import Judging
+from calomel.suggest.judging import Answered, Found, Held, Judging, better
 from calomel.suggest.locations import continuations
-from calomel.suggest.planned import Planned, edits_of
-from calomel.suggest.question import Question
+from calomel.suggest.question import Question, Trigger
+from calomel.suggest.recent import Past, past_of
 from calomel.suggest.silence import SilenceReason
-from calomel.suggest.stateless.frame import Frame, frame
-from calomel.suggest.stateless.streams import Streams
-from calomel.suggest.suggestion import TextEdit, apply
-from calomel.suggest.trigger import Trigger
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
 from calomel.workspace.secrets import SecretFinder
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One request, secrets masked but for `original`.
+
+    Attributes:
+        path: of the file, as prompts name it; None when nobody tells.
+        original: the file as the client shows it.
+        text: the same with every character of a secret replaced; the same length.
+        start: where the region begins in it.
+        end: where the region ends.
+        cursor: offset in the text; None when the client shows none.
+        hunks: the last edits, oldest first, under the file's own path where they are its own.
+        related: excerpts of other files, the most useful one last.
+        past: what the edits of this file did.
+    """
+
+    path: str | None
+    original: str
+    text: str
+    start: int
+    end: int
+    cursor: int | None
+    hunks: tuple[Hunk, ...]
+    related: tuple[Excerpt, ...]
+    past: Past
+
+    @property
+    def region(self) -> str:
+        """The region as the client sent it."""
+        return self.original[self.start : self.end]
+
+
+def frame(prompt: EditPrompt, mask: Callable[[str], str]) -> Frame:
+    """The frame of a prompt; `mask` hides secrets and keeps lengths."""
+    original = prompt.prefix + prompt.region + prompt.suffix
+    start = len(prompt.prefix)
+    hunks = tuple(_named(hunk, prompt.path) for hunk in prompt.edits)
+    return Frame(
+        path=prompt.path,
+        original=original,
+        text=mask(original),
+        start=start,
+        end=start + len(prompt.region),
+        cursor=None if prompt.cursor is None else start + prompt.cursor,
+        hunks=tuple(replace(hunk, before=mask(hunk.before), after=mask(hunk.after)) for hunk in hunks),
+        # A client's first snippet is its best one; ours stands last, next to the file.
+        related=tuple(replace(excerpt, text=mask(excerpt.text)) for excerpt in reversed(prompt.related)),
+        past=past_of(original, hunks, prompt.path),
+    )
+
+
+def _named(hunk: Hunk, path: str | None) -> Hunk:
+    """The hunk under the file's own name: clients call it by its bare name here and by its whole path there."""
+    if path is None or hunk.path == path:
+        return hunk
+    return replace(hunk, path=path) if same_file(hunk.path, path) else hunk
+
 
 # Places elsewhere in the region that one request looks at; an editor's question looks at as many.
 _PLACES: Final = 2
@@ -291,3 +346,43 @@ def _within(edits: Sequence[Planned], shown: Frame) -> bool:
 
 def _around(text: str, offset: int) -> tuple[str, str]:
     return text[max(0, offset - 1) : offset], text[offset : offset + 1]
+
+
+_KEPT: Final = 256
+_LONGEST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Edits, oldest first. While `hops` stays the same, edits are only added at the end."""
+
+    hunks: tuple[Hunk, ...] = ()
+    hops: int = 0
+
+
+class Streams:
+    """The streams of the last clients and files, by key."""
+
+    def __init__(self) -> None:
+        self._streams: OrderedDict[str, Stream] = OrderedDict()
+
+    def follow(self, key: str, hunks: tuple[Hunk, ...]) -> Stream:
+        """The stream of `key` that ends with `hunks`, which are what the client shows now."""
+        known = self._streams.get(key, Stream())
+        stream = _joined(known, hunks)
+        self._streams[key] = stream
+        self._streams.move_to_end(key)
+        while len(self._streams) > _KEPT:
+            self._streams.popitem(last=False)
+        return stream
+
+
+def _joined(known: Stream, hunks: tuple[Hunk, ...]) -> Stream:
+    for first in range(len(known.hunks)):
+        rest = known.hunks[first:]
+        if len(rest) <= len(hunks) and hunks[: len(rest)] == rest:
+            grown = (*known.hunks[:first], *hunks)
+            if len(grown) <= _LONGEST:
+                return Stream(grown, known.hops)
+            break
+    return Stream(hunks, known.hops + 1)

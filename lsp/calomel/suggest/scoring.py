@@ -8,19 +8,143 @@ the answer begins so.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
 
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.suggest.belief import belief
-from calomel.suggest.completer import Draft
-from calomel.suggest.errands import Errands
-from calomel.suggest.stop import cut_at_stop
+from calomel.suggest.completer import Draft, cut_at_stop
 
 if TYPE_CHECKING:
-    from calomel.engine import Request, Result
+    from calomel.engine import AnyEngine, Handle, Request, Result
+
+
+_WEIGHT: Final = 0.072
+_PRIOR: Final = 1.65
+
+
+def belief(log_prob: float) -> float:
+    """The probability that a draft is right, from its exact joint log-probability in nats."""
+    return 1.0 / (1.0 + math.exp(-max(-700.0, _WEIGHT * log_prob + _PRIOR)))
+
+
+class Errands:
+    """The requests of one question. Leaving the block, for whatever reason, cancels those that are not done."""
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self._sent: list[Handle] = []
+
+    async def run(self, requests: Sequence[Request]) -> list[Result | None]:
+        """Send `requests` and wait for all of them. Raises what `send` and `wait` raise."""
+        return await self.wait(self.send(requests))
+
+    def send(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
+        """Send `requests` at the same moment. Raises EngineError where one of them is wrong."""
+        handles = self._engine.submit_all(requests) if requests else ()
+        self._sent += handles
+        return handles
+
+    async def wait(self, handles: Sequence[Handle]) -> list[Result | None]:
+        """The results in the order of `handles`; None for one that the deadline came before. Raises EngineError."""
+        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+
+        results: list[Result | None] = []
+        for handle in handles:
+            try:
+                results.append(await handle.wait())
+            except DeadlineExceededError:
+                results.append(None)
+        return results
+
+    async def need(self, request: Request) -> Result:
+        """The result without which there is no answer. Raises EngineError, also when the deadline came before it."""
+        handle = self._engine.submit(request)
+        self._sent.append(handle)
+        return await handle.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._sent:
+            if not handle.done:
+                handle.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A text as token ids, the log-probability of each, and of the end behind them."""
+
+    ids: tuple[int, ...]
+    log_probs: tuple[float, ...]
+    end_log_prob: float
+
+    @property
+    def log_prob(self) -> float:
+        """Of the whole text and the end behind it, in nats."""
+        return sum(self.log_probs) + self.end_log_prob
+
+
+class Judge:
+    """Makes requests that judge texts, and remembers what came of them.
+
+    Args:
+        like: a request with the context, the deadline and the priority of all.
+    """
+
+    def __init__(self, like: Request) -> None:
+        self._like = like
+        self._first = Judged((), (), 0.0)
+        self._known: dict[tuple[int, ...], Judged] = {}
+
+    def opening(self, ids: tuple[int, ...]) -> Request:
+        """The request that judges the first text; its context and the text stay in the cache for the others."""
+        return replace(self._like, given=ids, reuse=None)
+
+    def open(self, result: Result) -> Judged:
+        """The first text, judged."""
+        self._first = self._keep(result.ids, result.log_probs, result.end_log_prob)
+        return self._first
+
+    def unknown(self, texts: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+        """Those of `texts` that are not judged yet, each once."""
+        return tuple(ids for ids in dict.fromkeys(texts) if ids not in self._known)
+
+    def request(self, ids: tuple[int, ...]) -> Request:
+        """The request that judges another text."""
+        common = self._common(ids)
+        return replace(self._like, context=(*self._like.context, *ids[:common]), given=ids[common:])
+
+    def read(self, texts: Sequence[tuple[int, ...]], results: Sequence[Result | None]) -> None:
+        """Take in the results of `request` for each of `texts`; None for one that was not judged in time."""
+        for ids, result in zip(texts, results, strict=True):
+            if result is not None:
+                before = self._first.log_probs[: self._common(ids)]
+                self._keep(ids, (*before, *result.log_probs), result.end_log_prob)
+
+    def take(self, ids: tuple[int, ...], result: Result) -> None:
+        """Take in a text that begins as the first one does and that the causal mode itself wrote to its end."""
+        begin = len(ids) - len(result.ids)
+        self._keep(ids, (*self._first.log_probs[:begin], *result.log_probs), result.end_log_prob)
+
+    def judged(self, ids: tuple[int, ...]) -> Judged | None:
+        """What is known of a text."""
+        return self._known.get(ids)
+
+    def _common(self, ids: Sequence[int]) -> int:
+        first = self._first.ids
+        pairs = zip(first, ids, strict=False)
+        return next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), min(len(first), len(ids)))
+
+    def _keep(self, ids: tuple[int, ...], log_probs: tuple[float, ...], end: float | None) -> Judged:
+        self._known[ids] = found = Judged(ids, log_probs, 0.0 if end is None else end)
+        return found
+
 
 # Of a longer draft only the beginning is judged: nobody expects more of a hole.
 DRAFT_TOKENS: Final = 32

@@ -1,0 +1,371 @@
+"""An edit that remembers what it replaces, so that it can be checked against a text that has moved on."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol
+
+from calomel.prompts import parts
+from calomel.suggest.completer import Candidate, Kind
+from calomel.suggest.silence import Silence
+
+
+def utf16_length(text: str) -> int:
+    """Units that `text` takes: two for each character beyond the basic plane."""
+    return len(text) + sum(character > "\uffff" for character in text)
+
+
+_JOINER: Final = "\u200d"
+_MARKS: Final = frozenset({"Mn", "Me", "Mc"})
+
+
+def is_boundary(text: str, at: int) -> bool:
+    """Whether `text` may be cut before the character at offset `at`."""
+    if at <= 0 or at >= len(text):
+        return True
+    before, after = text[at - 1], text[at]
+    if before == "\r" and after == "\n":
+        return False
+    if after < "\u0300":
+        return before != _JOINER
+    if _JOINER in {before, after} or unicodedata.category(after) in _MARKS or _is_skin_tone(after):
+        return False
+    if _is_flag_letter(before) and _is_flag_letter(after):
+        return _flag_letters_before(text, at) % 2 == 0
+    return True
+
+
+def common_prefix(first: str, second: str) -> int:
+    """Length of the longest common beginning that ends at a boundary of both."""
+    count = parts.common_prefix(first, second)
+    while count and not (is_boundary(first, count) and is_boundary(second, count)):
+        count -= 1
+    return count
+
+
+def common_suffix(first: str, second: str) -> int:
+    """Length of the longest common end that begins at a boundary of both."""
+    count = parts.common_prefix(first[::-1], second[::-1])
+    while count and not (is_boundary(first, len(first) - count) and is_boundary(second, len(second) - count)):
+        count -= 1
+    return count
+
+
+def _is_skin_tone(character: str) -> bool:
+    return "\U0001f3fb" <= character <= "\U0001f3ff"
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _flag_letters_before(text: str, at: int) -> int:
+    count = 0
+    while count < at and _is_flag_letter(text[at - 1 - count]):
+        count += 1
+    return count
+
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+# A document's first lines tell which line ends it has.
+_LOOKED_AT: Final = 4096
+
+
+def line_end_of(text: str) -> str:
+    r"""The line end of `text`'s beginning; \n when it has none."""
+    found = _LINE_END.search(text, 0, _LOOKED_AT)
+    if found and found.group() == "\r" and text[found.end() : found.end() + 1] == "\n":
+        return "\r\n"
+    return found.group() if found else "\n"
+
+
+def with_line_ends_between(text: str, before: str, behind: str) -> str:
+    """`text`, put between two others, with the end of the line that it is put on; the last line's is the one above."""
+    if _LINE_END.search(behind, 0, _LOOKED_AT):
+        return with_line_ends_of(text, behind)
+    above = _LINE_END.findall(before[-_LOOKED_AT:])
+    return with_line_ends_of(text, above[-1] if above else before)
+
+
+def with_line_ends_like(text: str, old: str, document: str) -> str:
+    """`text`, which rewrites `old`, with the ends of its lines; lines that come in end as the document's do."""
+    ends = _LINE_END.findall(old)
+    if len(set(ends)) < 2:  # noqa: PLR2004 (one kind, as nearly everywhere)
+        return with_line_ends_of(text, old if ends else document)
+    lines, usual = _LINE_END.split(text), line_end_of(document)
+    found = [usual] * len(lines)
+    for _, low, high, at, to in SequenceMatcher(None, _LINE_END.split(old), lines, autojunk=False).get_opcodes():
+        kept = ends[low:high][: to - at]
+        found[at : at + len(kept)] = kept
+    found[-1] = ""
+    return "".join(line + end for line, end in zip(lines, found, strict=True))
+
+
+def with_line_ends_of(text: str, document: str) -> str:
+    """`text` with every line end as in `document`."""
+    if "\n" not in text and "\r" not in text:
+        return text
+    return _LINE_END.sub(line_end_of(document), text)
+
+
+class TextEdit(NamedTuple):
+    """Replace `start:end`, offsets in the document's text, by `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def apply(text: str, edits: Sequence[TextEdit]) -> str:
+    """`text` after `edits`, which are sorted, do not overlap, and all refer to `text` itself."""
+    parts: list[str] = []
+    at = 0
+    for edit in edits:
+        parts += (text[at : edit.start], edit.text)
+        at = edit.end
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What to offer.
+
+    Attributes:
+        id: names it in commands and outcomes. Typing into a suggestion shortens it and keeps its id.
+        uri: of the document.
+        version: the editor's number of the document that the offsets refer to.
+        revision: our own number of the same text.
+        kind: `fill` inserts at the cursor, `edit` rewrites lines.
+        edits: sorted, apart from each other, all referring to the same text.
+        probability: that it gets accepted, as far as the gate can tell; 0 to 1.
+        cursor_after: offset in the resulting text where the cursor should stand; None for the end of the last edit.
+        jump: it is more than two lines from the cursor: show where it is before showing what it is.
+        candidate: the model's own account of it.
+        waited: seconds of debounce before the model was asked.
+        cached: no model was asked for this answer.
+        truncated: the suggestion was cut by a limit, the model had more to say.
+    """
+
+    id: str
+    uri: str
+    version: int | None
+    revision: int
+    kind: Kind
+    edits: tuple[TextEdit, ...]
+    probability: float = 0.0
+    cursor_after: int | None = None
+    jump: bool = False
+    candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
+    waited: float = 0.0
+    cached: bool = False
+    truncated: bool = False
+
+    @property
+    def start(self) -> int:
+        """Where the first edit begins."""
+        return self.edits[0].start
+
+    @property
+    def end(self) -> int:
+        """Where the last edit ends."""
+        return self.edits[-1].end
+
+    @property
+    def maker(self) -> str:
+        """Who proposed it: the model, or a rule that the model agreed with."""
+        return self.candidate.maker
+
+    @property
+    def insert_text(self) -> str:
+        """The new text of the only edit, or of the last one; `joined` gives all."""
+        return self.edits[-1].text
+
+    def joined(self, text: str) -> TextEdit:
+        """All edits as one, with the unchanged text between them; `text` is the document's."""
+        inside = [TextEdit(start - self.start, end - self.start, new) for start, end, new in self.edits]
+        return TextEdit(self.start, self.end, apply(text[self.start : self.end], inside))
+
+
+Answer = Suggestion | Silence
+
+
+# Edits whose rows are this near to each other are shown together (Zed shows neighbours at most one row apart).
+NEIGHBOUR_ROWS: Final = 1
+# Further from the cursor than this, an edit is announced by a jump first.
+JUMP_ROWS: Final = 2
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def split_lines(text: str) -> list[str]:
+    r"""Lines with their ends; a line ends at \n, \r\n or \r and at nothing else, unlike `str.splitlines`."""
+    if "\r" in text:
+        return _LINE.findall(text)
+    # In steps of the interpreter, unlike the search: others have their turn in a long text.
+    *lines, last = text.split("\n")
+    found = [line + "\n" for line in lines]
+    return [*found, last] if last else found
+
+
+def minimal_edits(text: str, start: int, end: int, rewritten: str) -> tuple[Planned, ...]:
+    """The edits that turn `text[start:end]` into `rewritten`: lines first, then within lines.
+
+    Lines of a changed block are paired when there are as many as before, so that two changed words on two lines are two
+    edits and not one with everything between them.
+    """
+    old, new = split_lines(text[start:end]), split_lines(rewritten)
+    starts = [start]
+    for line in old:
+        starts.append(starts[-1] + len(line))
+    edits: list[TextEdit] = []
+    for tag, old_from, old_to, new_from, new_to in difflib.SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
+        if tag == "equal":
+            continue
+        if old_to - old_from == new_to - new_from:
+            pairs = zip(range(old_from, old_to), range(new_from, new_to), strict=True)
+            edits += [TextEdit(starts[line], starts[line + 1], new[other]) for line, other in pairs]
+        else:
+            edits.append(TextEdit(starts[old_from], starts[old_to], "".join(new[new_from:new_to])))
+    return _joined(plan(text, edits))
+
+
+def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple[Planned, ...], tuple[Planned, ...]]:
+    """The edit nearest to the cursor with its neighbours, and the others, each in order.
+
+    Of two equally near ones, the one at or behind the cursor is first: people go on downwards.
+    """
+    if not edits:
+        return (), ()
+    row = row_of(text, cursor)
+    rows = [rows_of(text, edit) for edit in edits]
+    nearest = min(range(len(edits)), key=lambda at: (rows_between(rows[at], row), rows[at][1] < row, at))
+    first = last = nearest
+    while first > 0 and rows[first][0] - rows[first - 1][1] <= NEIGHBOUR_ROWS:
+        first -= 1
+    while last + 1 < len(edits) and rows[last + 1][0] - rows[last][1] <= NEIGHBOUR_ROWS:
+        last += 1
+    chosen = [slid(edit, text, cursor) for edit in edits[first : last + 1]]
+    if any(left.end > right.start for left, right in pairwise(chosen)):
+        chosen = list(edits[first : last + 1])
+    return tuple(chosen), (*edits[:first], *edits[last + 1 :])
+
+
+def row_of(text: str, offset: int) -> int:
+    r"""Number of the line that `offset` is in, by \n and lone \r."""
+    rows = text.count("\n", 0, offset)
+    if text.find("\r", 0, offset) >= 0:
+        rows += text.count("\r", 0, offset) - text.count("\r\n", 0, offset)
+    return rows
+
+
+def rows_of(text: str, edit: Planned) -> tuple[int, int]:
+    """First and last line that an edit touches."""
+    return row_of(text, edit.start), row_of(text, edit.end)
+
+
+def rows_between(rows: tuple[int, int], row: int) -> int:
+    """Lines between `row` and the nearer end of `rows`; 0 within them."""
+    return max(rows[0] - row, row - rows[1], 0)
+
+
+def _joined(edits: Sequence[Planned]) -> tuple[Planned, ...]:
+    """Edits that touch each other as one."""
+    joined: list[Planned] = []
+    for edit in edits:
+        if joined and joined[-1].end == edit.start:
+            last = joined.pop()
+            joined.append(Planned(last.start, edit.end, last.text + edit.text, last.removed + edit.removed))
+        else:
+            joined.append(edit)
+    return tuple(joined)
+
+
+class Change(Protocol):
+    """What one change did, in offsets of the text before it (`calomel.workspace.documents.TextChange` is one)."""
+
+    @property
+    def start(self) -> int:
+        """Where it began."""
+
+    @property
+    def end(self) -> int:
+        """Where the replaced text ended."""
+
+    @property
+    def inserted(self) -> str:
+        """What stands there since."""
+
+    @property
+    def removed(self) -> str:
+        """What stood there before."""
+
+
+class Planned(NamedTuple):
+    """Replace `removed`, which stands at `start:end`, by `text`."""
+
+    start: int
+    end: int
+    text: str
+    removed: str
+
+    @property
+    def edit(self) -> TextEdit:
+        """The same without its memory."""
+        return TextEdit(self.start, self.end, self.text)
+
+    def shifted(self, by: int) -> Planned:
+        """The same, `by` characters further on."""
+        return Planned(self.start + by, self.end + by, self.text, self.removed)
+
+    def fits(self, text: str) -> bool:
+        """Whether `text` still has at `start:end` what this edit replaces."""
+        return 0 <= self.start <= len(text) and text[self.start : self.end] == self.removed
+
+
+def plan(text: str, edits: Iterable[TextEdit]) -> tuple[Planned, ...]:
+    """`edits` of `text`, sorted, trimmed to what they really change; those that change nothing are left out."""
+    planned = (trimmed(Planned(edit.start, edit.end, edit.text, text[edit.start : edit.end])) for edit in sorted(edits))
+    return tuple(edit for edit in planned if edit.text or edit.removed)
+
+
+def trimmed(edit: Planned) -> Planned:
+    """The same edit without what its old and its new text share at their beginning, then at their end."""
+    start, end, text, removed = edit
+    if not text or not removed:
+        return edit
+    front = common_prefix(removed, text)
+    text, removed, start = text[front:], removed[front:], start + front
+    back = common_suffix(removed, text)
+    if back:
+        text, removed, end = text[:-back], removed[:-back], end - back
+    return Planned(start, end, text, removed)
+
+
+def slid(edit: Planned, text: str, cursor: int) -> Planned:
+    r"""The same insertion moved to begin at `cursor`, if the result stays the same; else the edit as it was.
+
+    Inserting "b\n" before a line end, or "\nb" behind it, is the same; shown at the cursor it reads better.
+    """
+    distance = edit.start - cursor
+    if edit.removed or not edit.text or distance == 0:
+        return edit
+    if 0 < distance <= len(edit.text) and text[cursor : edit.start] == edit.text[len(edit.text) - distance :]:
+        moved = text[cursor : edit.start] + edit.text[: len(edit.text) - distance]
+        return Planned(cursor, cursor, moved, "")
+    ahead = -distance
+    if 0 < ahead <= len(edit.text) and text[edit.start : cursor] == edit.text[:ahead]:
+        return Planned(cursor, cursor, edit.text[ahead:] + edit.text[:ahead], "")
+    return edit
+
+
+def edits_of(planned: Sequence[Planned]) -> tuple[TextEdit, ...]:
+    """The edits without their memory."""
+    return tuple(edit.edit for edit in planned)

@@ -1,0 +1,410 @@
+"""Follows what was held back: had it been shown, would it have been accepted?
+
+So the log alone tells what another threshold would have done. The rules are those of what is shown, so that both
+compare: what would have been gone before anybody noticed it is not counted, typing along keeps it the same suggestion.
+Beyond that the user may take detours: what counts is that the text comes to hold all of it at its place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, Protocol, Self
+
+from calomel.suggest.cache import MAX_AGREEMENT_OFFSET, rebase
+from calomel.suggest.completer import CompleteRequest, Kind
+from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of, utf16_length
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import OutcomeSignals
+from calomel.suggest.silence import LastWithheld, WithheldReport
+from calomel.workspace.history import Origin
+
+Progress = Literal["apart", "shorter", "done", "against"]
+
+# Nobody types more in one keystroke; editors close brackets by themselves, which makes two.
+_MOST_BY_HAND = 2
+
+
+@dataclass(slots=True)
+class Offer:
+    """A suggestion in the editor's hands.
+
+    Attributes:
+        id: the same as long as the user types into it.
+        edits: what is left of it, of the text as it is now; empty when all is done.
+        signals: numbers about it, from before it was shown.
+        maker: who proposed it.
+        request: what the model was asked, secrets masked.
+        proposed: the maker's own text, of which `edits` are what is worth showing.
+        answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
+        since: when the editor displayed it; None while that is not known.
+        gone: when it was not there any more; None as long as it may be.
+        seen: it was visible long enough to be noticed, and that was told.
+        taken: UTF-16 units of `answered` that were accepted in parts.
+        decided: the last outcome that was told; None while it is open.
+        pending: why it will count as ignored in a moment, unless the user's decision comes before.
+    """
+
+    id: str
+    uri: str
+    kind: Kind
+    language_id: str
+    trigger: Trigger
+    probability: float
+    model: str
+    edits: tuple[Planned, ...]
+    answered: str
+    since: float | None = None
+    gone: float | None = None
+    signals: OutcomeSignals | None = field(default=None, repr=False)
+    maker: str = ""
+    request: CompleteRequest | None = field(default=None, repr=False)
+    proposed: str = field(default="", repr=False)
+    seen: bool = False
+    taken: int = 0
+    decided: str | None = None
+    pending: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user may still be looking at it."""
+        return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
+
+    @property
+    def length(self) -> int:
+        """UTF-16 units of the insert text that the editor has."""
+        return utf16_length(self.answered)
+
+    def changed(self, change: Change) -> Progress:
+        """Go along with one change of its document."""
+        left = self.after(change)
+        if left is None:
+            return "against"
+        shorter = size(left) < size(self.edits)
+        self.edits = left
+        return "done" if not left else "shorter" if shorter else "apart"
+
+    def after(self, change: Change) -> tuple[Planned, ...] | None:
+        """What would be left of it after `change`; None when the change disagrees."""
+        return rebase(self.edits, change, max_offset=MAX_AGREEMENT_OFFSET if self.kind == "edit" else 0)
+
+    def was_accepted_by(self, change: Change) -> bool:
+        """Whether `change` must be an acceptance: it does the suggestion, or whole words of it, in one go."""
+        if not self.is_open or max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND:
+            return False
+        left = self.after(change)
+        if left is None or size(left) >= size(self.edits):
+            return False
+        return len(left) < len(self.edits) or (
+            len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text)
+        )
+
+    def is_nearer_by(self, change: Change) -> bool:
+        """Whether `change` leaves less of it to be done."""
+        left = self.after(change)
+        return left is not None and size(left) < size(self.edits)
+
+
+def size(edits: tuple[Planned, ...]) -> int:
+    """Characters that edits remove and insert."""
+    return sum(len(edit.text) + len(edit.removed) for edit in edits)
+
+
+def _ends_word(whole: str, left: str) -> bool:
+    """Whether what was taken from the beginning of `whole` ends with a word or a line."""
+    taken = whole[: len(whole) - len(left)]
+    if not taken.strip() or not left:
+        return False
+    return not (_is_letter(taken[-1]) and _is_letter(left[0]))
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
+
+# Continue's number, so that rates compare: what is visible for less is not seen.
+SEEN_SECONDS: Final = 0.25
+
+# The reason of an acceptance that the client's next prompt showed. Such clients tell of nothing else.
+BY_PROMPT: Final = "by_prompt"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One event in a suggestion's life. `text`, `proposed`, `request` and `uri` hold words of the user's.
+
+    Attributes:
+        id: of the suggestion. Its last decision counts: who ignored it for ten seconds may accept it after all.
+        outcome: `shown` once it was visible for a quarter of a second; partial acceptance repeats with growing length.
+            `withheld` in place of `shown` when it was held back, and `typed` if the user then wrote all of it by hand;
+            one that is shown after all keeps its id.
+        reason: a short name, empty where there is nothing to add: `by_text`, `by_command` or, of clients that only mark
+            it in their next prompt, `by_prompt` for an acceptance, `no_action`, `typed_against`, `typed_out`,
+            `moved_away`, `closed` or the editor's own for `ignored`, the reason of the silence for `withheld` and
+            `typed`.
+        kind: `fill` or `edit`.
+        uri: of the document.
+        language_id: of the document.
+        trigger: what made the editor ask.
+        model: that made it.
+        probability: what the gate said.
+        visible_seconds: since the editor displayed it; 0 when that is not known.
+        length: of its insert text, in UTF-16 units.
+        accepted_length: how much of it the user took.
+        text: its insert text.
+        signals: numbers about it, from before it was shown.
+        maker: who proposed it, as in `Candidate.maker`.
+        request: what the model was asked, secrets masked.
+        proposed: the maker's own text.
+    """
+
+    id: str
+    outcome: OutcomeKind
+    reason: str
+    kind: Kind
+    uri: str
+    language_id: str
+    trigger: str
+    model: str
+    probability: float
+    visible_seconds: float
+    length: int
+    accepted_length: int
+    text: str
+    signals: OutcomeSignals | None = None
+    maker: str = ""
+    request: CompleteRequest | None = None
+    proposed: str = ""
+
+
+class OutcomeSink(Protocol):
+    """Keeps outcomes."""
+
+    def record(self, outcome: Outcome) -> None:
+        """Keep one. Fast; never raises."""
+
+
+# A place that has grown beyond this is no place any more.
+_LARGEST_PLACE: Final = 8_000
+
+
+@dataclass(slots=True)
+class Place:
+    """A stretch of text, and what a suggestion wants to stand there.
+
+    Attributes:
+        start: where it begins.
+        now: what stands there.
+        wanted: what would stand there with the suggestion.
+        inserts: the suggestion only inserts, at one place: whatever follows there may be anything.
+    """
+
+    start: int
+    now: str
+    wanted: str
+    inserts: bool
+
+    @classmethod
+    def of(cls, text: str, edits: Sequence[Planned]) -> Self:
+        """From the first of `edits`, which are of `text` and at least one, to the last."""
+        start, end = edits[0].start, edits[-1].end
+        inside = [TextEdit(a - start, b - start, new) for a, b, new in edits_of(edits)]
+        now = text[start:end]
+        return cls(start, now, apply(now, inside), inserts=len(edits) == 1 and not now)
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is wanted stands there."""
+        return self.now.startswith(self.wanted) if self.inserts else self.now == self.wanted
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has grown beyond measure."""
+        return max(len(self.now), len(self.wanted)) > _LARGEST_PLACE
+
+    def changed(self, change: Change) -> bool:
+        """Go along with a change; whether it touched the place, which then spans all that the change replaced."""
+        low, high = self.start, self.start + len(self.now)
+        if change.start > high:
+            return False
+        if change.end < low:
+            self.start += len(change.inserted) - len(change.removed)
+            return False
+        if change.start < low or change.end > high:
+            left, right = max(0, low - change.start), max(0, change.end - high)
+            before, after = change.removed[:left], change.removed[len(change.removed) - right :]
+            self.start -= left
+            self.now = before + self.now + after
+            self.wanted = before + self.wanted + after
+        at = change.start - self.start
+        self.now = self.now[:at] + change.inserted + self.now[at + len(change.removed) :]
+        return True
+
+    def same(self, other: Place, text: str) -> bool:
+        """Whether two places of `text` want it to become the same."""
+        low = min(self.start, other.start)
+        high = max(self.start + len(self.now), other.start + len(other.now))
+        return self._whole(text, low, high) == other._whole(text, low, high)
+
+    def _whole(self, text: str, low: int, high: int) -> str:
+        return text[low : self.start] + self.wanted + text[self.start + len(self.now) : high]
+
+
+@dataclass(slots=True)
+class Withheld:
+    """What is known of it.
+
+    Attributes:
+        outcome: as it is told; its reason is why it was held back.
+        place: where it belongs.
+        left: what is left of its edits, for as long as nobody can tell whether it would have been noticed.
+        since: seconds of the clock at which it would have been shown.
+        keys: changes that the user typed into the document since.
+        noticed: it would have been there for long enough.
+        told: that it was withheld.
+        typed: the user wrote it.
+        is_over: nothing that comes can change what is known of it.
+    """
+
+    outcome: Outcome
+    place: Place
+    left: tuple[Planned, ...]
+    since: float
+    keys: int = 0
+    noticed: bool = False
+    told: bool = False
+    typed: bool = False
+    is_over: bool = False
+
+
+LOG: Final = logging.getLogger(__name__)
+
+# It is followed for as long as the longer of both lasts: a pause for thought, or a line or two of typing.
+FOLLOWED_SECONDS: Final = 30.0
+FOLLOWED_KEYS: Final = 40
+# Of one editor. The oldest gives way; a pause in the typing makes one, so this many are more than a minute's.
+_FOLLOWED: Final = 16
+_OWN: Final = frozenset({Origin.TYPED, Origin.UNDO, Origin.REDO})
+
+
+class HeldBack:
+    """The withheld suggestions of one editor."""
+
+    def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
+        self._clock = clock
+        self._sink = sink
+        self._followed: list[Withheld] = []
+        self._by_reason: Counter[str] = Counter()
+        self._by_maker: Counter[str] = Counter()
+        self._typed: Counter[str] = Counter()
+        self._last: LastWithheld | None = None
+
+    def report(self) -> WithheldReport:
+        """How many there were, and the latest one."""
+        return WithheldReport(dict(self._by_reason), dict(self._by_maker), dict(self._typed), self._last)
+
+    def hold(self, outcome: Outcome, edits: Sequence[Planned], text: str, threshold: float | None) -> bool:
+        """Follow one from now on; False when it is one that is followed already.
+
+        Args:
+            outcome: what to tell of it.
+            edits: of `text`, at least one.
+            text: of the document, as it is now.
+            threshold: that it did not reach, where there is one.
+        """
+        self.settle()
+        place = Place.of(text, edits)
+        if self._find(outcome.uri, outcome.kind, place, text) is not None:
+            return False
+        self._followed.append(Withheld(outcome, place, tuple(edits), self._clock()))
+        while len(self._followed) > _FOLLOWED:
+            self._tell(self._followed.pop(0))
+        self._by_reason[outcome.reason] += 1
+        self._by_maker[outcome.maker or "unknown"] += 1
+        self._last = LastWithheld(outcome.reason, outcome.kind, outcome.maker, outcome.probability, threshold)
+        LOG.debug(
+            "withheld: %s, %s by %s, probability %.3f, threshold %s, %d characters in %d edits",
+            outcome.reason,
+            outcome.kind,
+            outcome.maker or "unknown",
+            outcome.probability,
+            "none" if threshold is None else f"{threshold:.2f}",
+            outcome.length,
+            len(edits),
+        )
+        return True
+
+    def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
+        """The id under which a suggestion that is to be shown was held back before, which is followed no longer."""
+        item = self._find(uri, kind, Place.of(text, edits), text)
+        if item is None:
+            return None
+        self._notice(item)
+        self._tell(item)
+        self._followed.remove(item)
+        return item.outcome.id if item.told else None
+
+    def changed(self, uri: str, change: Change, origin: Origin) -> None:
+        """Go along with a change of a document. Writes nothing: this is on the way of a keystroke."""
+        for item in self._followed:
+            if item.is_over or item.outcome.uri != uri:
+                continue
+            item.keys += origin is Origin.TYPED
+            if not self._notice(item):
+                item.left = rebase(item.left, change, max_offset=_offset(item)) or ()
+                item.is_over = not item.left
+            if item.place.changed(change):
+                item.typed = origin is Origin.TYPED and item.place.holds and not item.is_over
+                # What another suggestion, an undo or a formatter put there is not the user's own typing.
+                item.is_over |= item.place.holds or item.place.is_lost or origin not in _OWN
+
+    def settle(self) -> None:
+        """Tell what has become certain by now."""
+        now = self._clock()
+        for item in self._followed:
+            if not item.is_over:
+                self._notice(item)
+                item.is_over = now - item.since >= FOLLOWED_SECONDS and item.keys >= FOLLOWED_KEYS
+            self._tell(item)
+        self._followed = [item for item in self._followed if not item.is_over]
+
+    def closed(self, uri: str) -> None:
+        """A document was closed."""
+        self.settle()
+        self._followed = [item for item in self._followed if item.outcome.uri != uri]
+
+    def close(self) -> None:
+        """The session ends."""
+        self.settle()
+        self._followed.clear()
+
+    def _find(self, uri: str, kind: Kind, place: Place, text: str) -> Withheld | None:
+        followed = (each for each in self._followed if each.outcome.uri == uri and each.outcome.kind == kind)
+        return next((each for each in followed if not each.is_over and each.place.same(place, text)), None)
+
+    def _notice(self, item: Withheld) -> bool:
+        item.noticed = item.noticed or self._clock() - item.since >= SEEN_SECONDS
+        return item.noticed
+
+    def _tell(self, item: Withheld) -> None:
+        if not item.noticed:
+            return
+        if not item.told:
+            item.told = True
+            self._send(item.outcome)
+        if item.typed:
+            # Its numbers stand in the line before.
+            self._typed[item.outcome.reason] += 1
+            self._send(replace(item.outcome, outcome="typed", signals=None, request=None))
+
+    def _send(self, outcome: Outcome) -> None:
+        if self._sink is not None:
+            self._sink.record(outcome)
+
+
+def _offset(item: Withheld) -> int:
+    return MAX_AGREEMENT_OFFSET if item.outcome.kind == "edit" else 0

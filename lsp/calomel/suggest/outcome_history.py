@@ -1,0 +1,330 @@
+"""What another threshold would have done, as far as the log can tell."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from calomel.selectivity.sample import Sample
+from calomel.suggest.offers import BY_PROMPT
+from calomel.suggest.outcome_log import OutcomeRecord, numbered, record_of
+from calomel.suggest.question import Trigger
+from calomel.suggest.signals import THRESHOLDS
+from calomel.suggest.silence import SilenceReason
+
+# More files than anybody keeps; the numbers have no gaps but after a crash in mid-rotation.
+_MOST_FILES: Final = 100
+_LONGEST_LINE: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeHistory:
+    """What a log holds.
+
+    Attributes:
+        records: oldest first.
+        bad_lines: lines that were left out: torn by a crash, or not ours.
+    """
+
+    records: tuple[OutcomeRecord, ...]
+    bad_lines: int
+
+
+def read_outcomes(path: Path) -> OutcomeHistory:
+    """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
+    found = list(each_outcome(path))
+    records = tuple(each for each in found if each is not None)
+    return OutcomeHistory(records, len(found) - len(records))
+
+
+def each_outcome(path: Path, *, in_brief: bool = False) -> Iterator[OutcomeRecord | None]:
+    """The same one by one, None for a bad line; `in_brief` as in `record_of`. Raises as `read_outcomes` does."""
+    for number in range(_MOST_FILES, -1, -1):
+        for line in _lines(numbered(path, number)):
+            try:
+                yield record_of(line, in_brief=in_brief)
+            except ValueError:
+                if line.strip():
+                    yield None
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    try:
+        with file.open("rb") as opened:
+            while line := opened.readline(_LONGEST_LINE):
+                yield line
+    except FileNotFoundError:
+        return
+
+
+# What the user typed by hand would have been taken; what went away without a decision was not. Of what gave way to
+# another suggestion, or was on the screen when the log ends, nobody knows.
+_OUTCOMES: Final[Mapping[Fate, str]] = {
+    "accepted": "accepted",
+    "typed": "accepted",
+    "partly_accepted": "partly",
+    "rejected": "rejected",
+    "ignored": "rejected",
+    "withheld": "rejected",
+    "superseded": "superseded",
+    "open": "superseded",
+}
+
+
+def outcome_samples(records: Iterable[OutcomeRecord], model: str | None = None) -> list[Sample]:
+    """A sample of each suggestion that has signals and that nobody asked for by hand, in the order of the log.
+
+    Suggestions of one day are one group: a person works on one thing.
+
+    Args:
+        records: of the log, oldest first.
+        model: only those of this model; None for all.
+    """
+    stories: dict[tuple[str, str], Story] = {}
+    signals: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for record in records:
+        if record.trigger == Trigger.EXPLICIT or (model is not None and record.model != model):
+            continue
+        if record.reason == BY_PROMPT:
+            continue  # of what was not accepted there, nobody knows: a filter fitted to it would let everything through
+        key = (record.session, record.id)
+        if record.signals:
+            signals.setdefault(key, record.signals)
+        story = stories.get(key) or Story(record.time, record.language, record.kind, record.maker, explicit=False)
+        try:
+            story.add(record)
+        except KeyError:
+            continue  # an outcome of a later version
+        stories[key] = story
+    return [_sample(key, story, signals[key]) for key, story in stories.items() if key in signals]
+
+
+def _sample(key: tuple[str, str], story: Story, signals: Mapping[str, Any]) -> Sample:
+    return Sample(
+        question="/".join(key),
+        kind=story.kind,
+        outcome=_OUTCOMES[story.fate],
+        maker=story.maker,
+        language=story.language,
+        group=time.strftime("%Y-%m-%d", time.gmtime(story.time)),
+        time=story.time,
+        signals=signals,
+        filters=(story.reason,) if not story.shown and story.reason not in _OF_THE_GATE else (),
+        saved_characters=story.saved,
+        shown=story.shown,
+    )
+
+
+# A threshold held it back; every other reason is a filter's.
+_OF_THE_GATE: Final = frozenset({"low_confidence", ""})
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts of one group. What was shown is `accepted` to `open`; each suggestion is counted once.
+
+    Attributes:
+        accepted: taken whole.
+        partly: taken in part.
+        rejected: dismissed.
+        ignored: left alone, or typed against.
+        typed: shown, and then written by hand.
+        superseded: a newer one took its place.
+        open: nothing is known but that it was shown.
+        withheld: held back.
+        withheld_typed: held back, and then written by hand.
+        saved: characters that the user did not have to type.
+    """
+
+    accepted: int = 0
+    partly: int = 0
+    rejected: int = 0
+    ignored: int = 0
+    typed: int = 0
+    superseded: int = 0
+    open: int = 0
+    withheld: int = 0
+    withheld_typed: int = 0
+    saved: int = 0
+
+    @property
+    def shown(self) -> int:
+        """How many the user saw."""
+        return sum((self.taken, self.rejected, self.ignored, self.typed, self.superseded, self.open))
+
+    @property
+    def taken(self) -> int:
+        """How many of them the user took, in whole or in part."""
+        return self.accepted + self.partly
+
+    def add(self, story: Story) -> None:
+        """Count one."""
+        self.saved += story.saved
+        if story.shown:
+            name = "partly" if story.fate == "partly_accepted" else story.fate
+            setattr(self, name, getattr(self, name) + 1)
+        else:
+            self.withheld += 1
+            self.withheld_typed += story.fate == "typed"
+
+
+def total(found: Iterable[Story]) -> Figures:
+    """All in one."""
+    figures = Figures()
+    for story in found:
+        figures.add(story)
+    return figures
+
+
+def grouped(found: Iterable[Story], name: Callable[[Story], str]) -> dict[str, Figures]:
+    """By name, in the order of the names."""
+    groups: dict[str, Figures] = {}
+    for story in found:
+        groups.setdefault(name(story) or "unknown", Figures()).add(story)
+    return dict(sorted(groups.items()))
+
+
+def day_of(story: Story) -> str:
+    """The day on which it began, where this machine stands: YYYY-MM-DD."""
+    try:
+        return time.strftime("%Y-%m-%d", time.localtime(story.time))
+    except (OverflowError, ValueError, OSError):
+        return "unknown"
+
+
+Fate = Literal["accepted", "partly_accepted", "rejected", "ignored", "superseded", "open", "typed", "withheld"]
+
+# What tells more about a suggestion wins; of the two that a user decides by hand, the later one.
+_RANK: Final[dict[Fate, int]] = {
+    "withheld": 0,
+    "open": 1,
+    "superseded": 2,
+    "ignored": 3,
+    "typed": 4,
+    "partly_accepted": 5,
+    "rejected": 6,
+    "accepted": 6,
+}
+_FATES: Final[dict[str, Fate]] = {"shown": "open", **{fate: fate for fate in _RANK if fate != "open"}}
+
+
+@dataclass(slots=True)
+class Story:
+    """One suggestion, shown or held back.
+
+    Attributes:
+        time: seconds since 1970 of its first line.
+        language: as the editor calls it.
+        kind: `fill` or `edit`.
+        maker: who proposed it.
+        explicit: the user asked for it by hand.
+        probability: the highest that the gate gave it; NaN when the log does not say.
+        shown: the user saw it.
+        reason: why it was held back; empty when it was shown.
+        fate: the last word about it: `typed` is what the user wrote by hand, whether it was shown or held back; `open`
+            was shown, and nothing else is known.
+        saved: characters that the user did not have to type, in UTF-16 units.
+    """
+
+    time: float
+    language: str
+    kind: str
+    maker: str
+    explicit: bool
+    probability: float = math.nan
+    shown: bool = False
+    reason: str = ""
+    fate: Fate = "withheld"
+    saved: int = 0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether it was what the user wanted: taken, in whole or in part, or written by hand."""
+        return self.fate in {"accepted", "partly_accepted", "typed"}
+
+    def add(self, record: OutcomeRecord) -> None:
+        """Read one of its lines, in their order."""
+        if math.isnan(self.probability) or record.probability > self.probability:
+            self.probability = record.probability
+        fate = _FATES[record.outcome]
+        if fate == "ignored" and record.reason == "typed_out":
+            fate = "typed"
+        if record.outcome in {"withheld", "typed"}:
+            self.reason = "" if self.shown else record.reason
+        else:
+            self.shown, self.reason = True, ""
+        if _RANK[fate] >= _RANK[self.fate]:
+            self.fate = fate
+        if record.accepted_length > 0:
+            inserted = record.signals.get("characters_inserted")
+            # An insert text may span lines that stay as they are.
+            new = inserted if isinstance(inserted, int) else record.accepted_length
+            self.saved = max(self.saved, min(record.accepted_length, new))
+
+
+def stories(records: Iterable[OutcomeRecord]) -> list[Story]:
+    """The suggestions of a log, in the order of their first lines; what a later version calls otherwise is left out."""
+    found: dict[tuple[str, str], Story] = {}
+    for record in records:
+        if record.outcome not in _FATES:
+            continue
+        key = (record.session, record.id)
+        story = found.get(key)
+        if story is None:
+            story = found[key] = Story(
+                record.time, record.language, record.kind, record.maker, record.trigger == Trigger.EXPLICIT
+            )
+        story.add(record)
+    return list(found.values())
+
+
+STEPS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """One threshold.
+
+    Attributes:
+        threshold: the least probability of what is shown.
+        name: of the setting, where it has one.
+        shown: suggestions that it would have shown.
+        wanted: of these, taken or written by hand.
+        missed: wanted ones that it would not have shown.
+        of: suggestions of which the gate had the last word.
+    """
+
+    threshold: float
+    name: str
+    shown: int
+    wanted: int
+    missed: int
+    of: int
+
+
+def what_if(found: Sequence[Story], named: Mapping[str, float] = THRESHOLDS) -> tuple[WhatIf, ...]:
+    """Each threshold, lowest first, over what a threshold decides about.
+
+    Neither what the user asked for by hand, which is shown at any, nor what was held back for another reason.
+
+    Args:
+        found: suggestions of a log.
+        named: what the names of thresholds come to.
+    """
+    decided = [
+        (story.probability, story.wanted)
+        for story in found
+        if not story.explicit and (story.shown or story.reason == SilenceReason.LOW_CONFIDENCE)
+    ]
+    names = {threshold: name for name, threshold in named.items()}
+    return tuple(_at(each, names.get(each, ""), decided) for each in sorted({*STEPS, *names}))
+
+
+def _at(threshold: float, name: str, decided: Sequence[tuple[float, bool]]) -> WhatIf:
+    shown = [wanted for probability, wanted in decided if probability >= threshold]
+    wanted = sum(shown)
+    return WhatIf(threshold, name, len(shown), wanted, sum(each for _, each in decided) - wanted, len(decided))

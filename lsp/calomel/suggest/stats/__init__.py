@@ -1,1 +1,0 @@
-"""What the outcome log says about a person and the suggestions."""
