@@ -10,7 +10,7 @@ from tests.loop_watch import watched_loops
 from tests.lsp.editor import Editor, Script
 
 # As the program does, before its loop begins.
-import calomel.lsp.running  # noqa: F401
+import calomel.lsp.session  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

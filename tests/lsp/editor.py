@@ -11,8 +11,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from calomel.lsp.framing import Framer
-from calomel.lsp.jsonrpc import encode
+from calomel.lsp.connection import Framer, encode_message
 from calomel.lsp.server import create_server
 from calomel.lsp.transport import Transport
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
@@ -95,7 +94,7 @@ class Editor:
         os.write(self._writing, data)
 
     def send(self, message: Any) -> None:
-        self.raw(encode(message))
+        self.raw(encode_message(message))
 
     def notify(self, method: str, params: Any = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method} | ({} if params is None else {"params": params}))

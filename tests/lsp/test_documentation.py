@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calomel.lsp.capabilities import COMMANDS
+from calomel.lsp.client import COMMANDS
 from calomel.suggest.silence import SilenceReason
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lsp.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.lsp.framing import Broken, Framer
+from calomel.lsp.connection import Broken, Framer
 
 
 def frame(body: bytes, name: bytes = b"Content-Length") -> bytes:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from calomel.lsp.lateness import Lateness
-from calomel.lsp.model_link import Connect, ModelLink
+from calomel.lsp.notices import Connect, Lateness, ModelLink
 from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +145,62 @@ def _list(value: Mapping[str, Any], key: str) -> list[Any]:
 
 def _flag(params: Mapping[str, Any], *keys: str) -> bool:
     return _mapping(params, "capabilities", *keys[:-1]).get(keys[-1]) is True
+
+
+COMMANDS: Final = (
+    "calomel.accept",
+    "calomel.reject",
+    "calomel.ignore",
+    "calomel.status",
+    "calomel.toggle",
+    "calomel.snooze",
+    "calomel.showContext",
+    "calomel.showLog",
+    "calomel.reloadSettings",
+)
+CODE_ACTION_KIND: Final = "refactor.rewrite"
+INCREMENTAL: Final = 2
+
+
+def initialize_result(client: Client) -> dict[str, Any]:
+    """An `InitializeResult` for this client; without our version, which takes long to find out (`getVersion`)."""
+    capabilities: dict[str, Any] = {
+        "positionEncoding": client.encoding,
+        "textDocumentSync": {"openClose": True, "change": INCREMENTAL, "save": {"includeText": False}},
+        # Not an empty object: lsp-mode reads that as nil.
+        "inlineCompletionProvider": {"workDoneProgress": False},
+        "codeActionProvider": {"codeActionKinds": [CODE_ACTION_KIND]},
+        "executeCommandProvider": {"commands": list(COMMANDS)},
+        "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+    }
+    if client.completion_item:
+        capabilities["completionProvider"] = {"resolveProvider": False}
+    return {"capabilities": capabilities, "serverInfo": {"name": "calomel"}}
+
+
+# Clients take any name as a sign that they may ask for suggestions.
+SIGNED_IN: Final = {"status": "OK", "user": "calomel"}
+
+
+def check_status(_: Mapping[str, Any]) -> dict[str, str]:
+    """`checkStatus`, `signInConfirm`."""
+    return dict(SIGNED_IN)
+
+
+def sign_in(_: Mapping[str, Any]) -> dict[str, str]:
+    """`signIn`, `signInInitiate`."""
+    return {"status": "AlreadySignedIn", "user": SIGNED_IN["user"]}
+
+
+def sign_out(_: Mapping[str, Any]) -> dict[str, str]:
+    """`signOut`: there is nothing to leave."""
+    return {"status": "OK"}
+
+
+def ok(_: Mapping[str, Any]) -> str:
+    """`setEditorInfo`, `notifyShown` and the like."""
+    return "OK"
+
+
+def nothing(_: Mapping[str, Any]) -> None:
+    """Notifications that ask for nothing."""

@@ -23,8 +23,8 @@ from pygls.exceptions import JsonRpcException, PyglsError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
-from calomel.lsp import jsonrpc
-from calomel.lsp.jsonrpc import ErrorCode, Id, Message
+from calomel.lsp import connection
+from calomel.lsp.connection import ErrorCode, Id, Message
 from calomel.lsp.log import describe
 
 LOG: Final = logging.getLogger(__name__)
@@ -154,7 +154,7 @@ class EditorProtocol(LanguageServerProtocol):
             return
         error = future.exception()
         if error is None:
-            self.send(jsonrpc.result(message_id, self._converter.unstructure(future.result())))
+            self.send(connection.result_message(message_id, self._converter.unstructure(future.result())))
         elif isinstance(error, JsonRpcException):
             self._refuse(message_id, error.code or ErrorCode.INTERNAL_ERROR, error.message)
         else:
@@ -166,12 +166,12 @@ class EditorProtocol(LanguageServerProtocol):
             LOG.error("failed to handle a %s: %s", method, describe(error))
 
     def _refuse(self, message_id: Id, code: int, reason: str) -> None:
-        self.send(jsonrpc.error(message_id, code, reason))
+        self.send(connection.error_message(message_id, code, reason))
 
     def _cancel(self, message: Message) -> None:
         params = message.get("params")
         message_id = params.get("id") if isinstance(params, dict) else None
-        future = self._serving.get(message_id) if jsonrpc.is_id(message_id) and message_id is not None else None
+        future = self._serving.get(message_id) if connection.is_id(message_id) and message_id is not None else None
         if future is not None:
             future.cancel()
 
@@ -217,17 +217,17 @@ class EditorProtocol(LanguageServerProtocol):
             future.add_done_callback(lambda done: callback(done.result()))
         self._request_futures[asked] = future
         self._result_types[asked] = self.get_result_type(method)
-        message = {"jsonrpc": jsonrpc.VERSION, "id": asked, "method": method}
+        message = {"jsonrpc": connection.VERSION, "id": asked, "method": method}
         self.send(message if params is None else message | {"params": self._converter.unstructure(params)})
         return future
 
     def notify(self, method: str, params: Any | None = None) -> None:
         """Tell the client. Without pygls's log line, which holds the params."""
-        self.send(jsonrpc.notification(method, self._converter.unstructure(params)))
+        self.send(connection.notification(method, self._converter.unstructure(params)))
 
     def _take_answer(self, message: Message) -> None:
         message_id = message.get("id")
-        future = self._request_futures.pop(message_id, None) if jsonrpc.is_id(message_id) else None  # type: ignore[arg-type]
+        future = self._request_futures.pop(message_id, None) if connection.is_id(message_id) else None  # type: ignore[arg-type]
         kind = self._result_types.pop(message_id, None) if future is not None else None  # type: ignore[arg-type]
         if future is None or not future.set_running_or_notify_cancel():
             LOG.debug("an answer that nobody waits for")

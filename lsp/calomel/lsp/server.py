@@ -10,13 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from calomel.lsp.door import Door
+from calomel.lsp.connection import Door
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
 from calomel.suggest.runtime_file import dead_threads_logged
 
 if TYPE_CHECKING:
-    from calomel.lsp.running import Running
-    from calomel.lsp.session import CompleterFactory
+    from calomel.lsp.session import CompleterFactory, Running
 
 
 class Server:
@@ -56,7 +55,7 @@ class Server:
         return await self._running(Door(transport.write)).serve(transport)
 
     def _running(self, door: Door) -> Running:
-        from calomel.lsp.running import Running
+        from calomel.lsp.session import Running
 
         return Running(door, self._completer_factory, self._clock, self._log)
 

@@ -5,32 +5,28 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import signal
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from lsprotocol import types
 
-from calomel.lsp import account
-from calomel.lsp.client import Client, local_path
-from calomel.lsp.commands import Commands, account_of
-from calomel.lsp.configuration import Configuration
-from calomel.lsp.context_view import ContextView
-from calomel.lsp.cursor import Cursors
-from calomel.lsp.feedback import Feedback
-from calomel.lsp.figures import Figures
-from calomel.lsp.inline import InlineCompletions
-from calomel.lsp.jsonrpc import Message
-from calomel.lsp.lateness import Lateness
-from calomel.lsp.log import set_level
-from calomel.lsp.model_link import Connect, ModelLink
-from calomel.lsp.next_edit import NextEdits
-from calomel.lsp.notices import Notices, State
-from calomel.lsp.progress import Progress
+from calomel.lsp import connection, transport
+from calomel.lsp.client import Client, check_status, local_path, nothing, ok, sign_in, sign_out
+from calomel.lsp.commands import Commands, ContextView, account_of
+from calomel.lsp.configuration import Configuration, SettingsWatch
+from calomel.lsp.connection import Door, Message
+from calomel.lsp.log import log_path, open_log, set_level
+from calomel.lsp.notices import Connect, Lateness, ModelLink, Notices, Progress, State
+from calomel.lsp.offers import Feedback
 from calomel.lsp.protocol import EditorLink, Handler, InvalidParamsError
-from calomel.lsp.rooms import Rooms
-from calomel.lsp.text_sync import TextSync
-from calomel.lsp.watch import SettingsWatch
+from calomel.lsp.services import Figures, Rooms
+from calomel.lsp.suggestions import InlineCompletions, NextEdits
+from calomel.lsp.text_sync import Cursors, TextSync
+from calomel.lsp.transport import Transport
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
 from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
@@ -125,8 +121,8 @@ class Session:
         sync, feedback = self._sync, self._feedback
         handlers: dict[str, Handler] = {
             types.INITIALIZED: self._initialized,
-            types.SET_TRACE: account.nothing,
-            types.WINDOW_WORK_DONE_PROGRESS_CANCEL: account.nothing,
+            types.SET_TRACE: nothing,
+            types.WINDOW_WORK_DONE_PROGRESS_CANCEL: nothing,
             types.TEXT_DOCUMENT_DID_OPEN: self._opened,
             types.TEXT_DOCUMENT_DID_CHANGE: sync.changed,
             types.TEXT_DOCUMENT_DID_SAVE: sync.saved,
@@ -142,17 +138,17 @@ class Session:
             "textDocument/didShowInlineEdit": feedback.did_show_inline_edit,
             "textDocument/didPartiallyAcceptCompletion": feedback.did_partially_accept,
             "textDocument/didFocus": feedback.did_focus,
-            "checkStatus": account.check_status,
-            "signIn": account.sign_in,
-            "signInInitiate": account.sign_in,
-            "signInConfirm": account.check_status,
-            "signOut": account.sign_out,
+            "checkStatus": check_status,
+            "signIn": sign_in,
+            "signInInitiate": sign_in,
+            "signInConfirm": check_status,
+            "signOut": sign_out,
             "getVersion": self._version,
-            "setEditorInfo": account.ok,
-            "didChangeStatus": account.nothing,
-            "notifyShown": account.ok,
-            "notifyAccepted": account.ok,
-            "notifyRejected": account.ok,
+            "setEditorInfo": ok,
+            "didChangeStatus": nothing,
+            "notifyShown": ok,
+            "notifyAccepted": ok,
+            "notifyRejected": ok,
         }
         if self._client.completion_item:
             handlers[types.TEXT_DOCUMENT_COMPLETION] = self._inline.popup
@@ -296,3 +292,122 @@ class Session:
             from calomel.lsp.log import describe
 
             LOG.error("%s failed: %s", task.get_name(), describe(error))
+
+
+# What a backlog of messages may take before answers and timers get their turn.
+TURN_SECONDS: Final = 0.004
+# Nobody waits longer for an editor to close.
+CLOSING_SECONDS: Final = 1.0
+
+
+class Running:
+    """One session.
+
+    Args:
+        door: where messages come in; its client may be there already.
+        completer_factory: makes the model's completer; None for the shared engine server.
+        clock: seconds that only grow.
+        log: where the log goes; None for the user's state folder.
+    """
+
+    def __init__(
+        self, door: Door, completer_factory: CompleterFactory | None, clock: Callable[[], float], log: Path | None
+    ) -> None:
+        self._door = door
+        self._completer_factory = completer_factory
+        self._clock = clock
+        self._log = log or log_path()
+        self._session: Session | None = None
+        self._chunks: deque[bytes] = deque()
+        self._arrived = asyncio.Event()
+        self._ended = False
+
+    async def serve(self, transport: Transport) -> int:
+        """Serve until the client leaves; the exit status that the specification asks for."""
+        self._end_at_signals()
+        transport.start(self._arrive)
+        if self._door.client is not None:
+            self._begin(self._door.client)
+        turn = time.perf_counter()
+        while self._door.exit_code is None and not self._door.gone:
+            message = self._door.next()
+            if message is not None:
+                turn = await _next_turn(turn)  # reading a message of a megabyte takes its time, too
+                await self._handle(message)
+                turn = await _next_turn(turn)
+            elif self._door.exit_code is None:
+                if self._ended and not self._chunks:
+                    break
+                await self._arrived.wait()
+                self._arrived.clear()
+                while self._chunks:
+                    self._door.feed(self._chunks.popleft())
+                turn = time.perf_counter()
+        if self._session is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSING_SECONDS):
+                    await self._session.aclose()
+        return self._door.end_code
+
+    def _end_at_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                # Not in threads, where tests run it.
+                with contextlib.suppress(RuntimeError, ValueError):
+                    loop.add_signal_handler(number, self._end)
+
+    async def _handle(self, message: Message) -> None:
+        method, session = message.get("method"), self._session
+        if method == "initialize" and self._door.client is not None:
+            self._begin(self._door.client)
+        elif session is None:
+            return
+        elif method == "shutdown":
+            self._door.shut_down()
+            await session.stop()
+            self._door.send(connection.result_message(message["id"], None))
+        else:
+            session.receive(message)
+            if method == "textDocument/didChange":
+                session.figures.note(time.perf_counter() - self._door.began)
+            elif "id" in message:
+                # A question is about the text as it is now: let its handler begin before the next message.
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+
+    def _begin(self, client: Client) -> None:
+        open_log(self._log)
+        self._session = Session(
+            client, self._door.send, completer_factory=self._completer_factory, clock=self._clock, log=self._log
+        )
+        self._door.note = self._session.note
+        if client.process_id is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def gone() -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._end)
+
+        transport.watch_parent(client.process_id, gone)
+
+    def _arrive(self, data: bytes) -> None:
+        if data:
+            self._chunks.append(data)
+        else:
+            self._ended = True
+        self._arrived.set()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._chunks.clear()
+        self._arrived.set()
+
+
+async def _next_turn(began: float) -> float:
+    """Let others have theirs where this one has lasted long enough; when the one that goes on now began."""
+    if time.perf_counter() - began <= TURN_SECONDS:
+        return began
+    await asyncio.sleep(0)
+    return time.perf_counter()

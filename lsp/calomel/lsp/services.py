@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
-from calomel.lsp.model_link import ModelLink
-from calomel.lsp.outcomes import Outcomes
+from calomel.lsp.notices import ModelLink
+from calomel.lsp.offers import Outcomes
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
 from calomel.suggest.completer import ModelInfo
 from calomel.suggest.suggester import Suggester
@@ -21,6 +22,49 @@ from calomel.workspace.related import Related
 from calomel.workspace.settings import Settings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
+
+KEPT: Final = 65_536
+
+
+class Figures:
+    """Handling times of changes: from the body's bytes to the documents and all who listen being up to date."""
+
+    def __init__(self) -> None:
+        self._seconds = array("d")
+        self._count = 0
+
+    def note(self, seconds: float) -> None:
+        """One change was handled."""
+        if len(self._seconds) < KEPT:
+            self._seconds.append(seconds)
+        else:
+            self._seconds[self._count % KEPT] = seconds
+        self._count += 1
+
+    def report(self) -> dict[str, float | int | None]:
+        """Counts, milliseconds and MiB."""
+        ordered = sorted(self._seconds)
+
+        def milliseconds(share: float) -> float | None:
+            return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 4) if ordered else None
+
+        return {
+            "changes": self._count,
+            "change_p50_ms": milliseconds(0.5),
+            "change_p99_ms": milliseconds(0.99),
+            "change_max_ms": milliseconds(1.0),
+            "resident_mib": _resident_mib(),
+        }
+
+
+def _resident_mib() -> float | None:
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+    except OSError:
+        return None
+    line = next((line for line in status.splitlines() if line.startswith("VmRSS:")), None)
+    return None if line is None else round(int(line.split()[1]) / 1024, 1)
+
 
 LOG: Final = logging.getLogger(__name__)
 
