@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 def corpus(
     out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
     cache: Annotated[Path | None, typer.Option(help="Where downloaded archives and clones are kept.")] = None,
-    packages: Annotated[Path | None, typer.Option(help="List of packages. Default: the one that ships.")] = None,
+    packages: Annotated[
+        Path | None, typer.Option(help="List of packages. Default: the one that ships; with --repositories, none.")
+    ] = None,
     repositories: Annotated[
         Path | None, typer.Option(help="List of repositories. Default: the one that ships; with --packages, none.")
     ] = None,
@@ -34,7 +36,7 @@ def corpus(
     config = replace(
         config,
         cache=cache or config.cache,
-        packages=packages or config.packages,
+        packages=packages or (None if repositories else config.packages),
         repositories=repositories or (None if packages else config.repositories),
     )
     try:
@@ -49,23 +51,15 @@ def edits(
     stories: Annotated[int, typer.Option(min=0, help="Training stories wanted.")] = 25_000,
     heldout: Annotated[int, typer.Option(min=0, help="Held-out stories wanted.")] = 300,
     commits: Annotated[int, typer.Option(min=0, help="Training stories wanted of commits, beside those.")] = 140_000,
-    cache: Annotated[Path | None, typer.Option(help="Where downloaded archives are kept.")] = None,
-    packages: Annotated[Path | None, typer.Option(help="List of the corpus's packages. Default: the shipped.")] = None,
-    releases: Annotated[Path | None, typer.Option(help="List of releases. Default: the one that ships.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Where clones are kept.")] = None,
     repositories: Annotated[Path | None, typer.Option(help="List of repositories. Default: the shipped.")] = None,
 ) -> None:
-    """Build the edits to train on. Downloads earlier releases of the corpus's packages, and clones repositories."""
+    """Build the edits to train on. Clones repositories, where the cache has none of them: it uses the network then."""
     from calomel.training.corpus.shards import CorpusError
     from calomel.training.edits.build import EditsConfig, build_edits
 
     config = EditsConfig(corpus=corpus, out=out, stories=stories, heldout_stories=heldout, commits=commits)
-    config = replace(
-        config,
-        cache=cache or config.cache,
-        packages=packages or config.packages,
-        releases=releases or config.releases,
-        repositories=repositories or config.repositories,
-    )
+    config = replace(config, cache=cache or config.cache, repositories=repositories or config.repositories)
     try:
         build_edits(config, report=print)
     except CorpusError as error:

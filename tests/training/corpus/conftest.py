@@ -1,11 +1,10 @@
-"""Synthetic archives in the three formats, and a registry that hands them out."""
+"""Synthetic archives in both formats, and a registry that hands them out."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-import lzma
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -15,18 +14,6 @@ import pytest
 
 from calomel.training.corpus.build import CorpusConfig
 from calomel.training.corpus.packages import FetchError
-
-COPYRIGHT = """\
-Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-
-Files: *
-Copyright: 2020 Somebody
-License: Expat
-
-Files: debian/*
-Copyright: 2020 Somebody Else
-License: GPL-2+
-"""
 
 
 def tar_bytes(files: dict[str, str], links: dict[str, str] | None = None) -> bytes:
@@ -61,17 +48,6 @@ def make_tgz(path: Path, files: dict[str, str], license_: object = "MIT") -> Pat
     return path
 
 
-def make_deb(path: Path, files: dict[str, str], copyright_: str = COPYRIGHT) -> Path:
-    """A Debian package with `files` and a copyright file."""
-    data = lzma.compress(tar_bytes({"./usr/share/doc/x/copyright": copyright_} | files))
-    with path.open("wb") as deb:
-        deb.write(b"!<arch>\n")
-        for name, content in (("debian-binary", b"2.0\n"), ("data.tar.xz", data)):
-            header = f"{name:<16}{0:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n"
-            deb.write(header.encode() + content + b"\n" * (len(content) % 2))
-    return path
-
-
 def python_source(name: str, functions: int = 6) -> str:
     """Python text that shares no telling line with another name's."""
     return "".join(
@@ -83,7 +59,7 @@ def python_source(name: str, functions: int = 6) -> str:
 
 
 class Registry:
-    """Stands in for pip, npm and apt-get: copies the archive made for a pinned name."""
+    """Stands in for pip and npm: copies the archive made for a pinned name."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,25 +67,15 @@ class Registry:
         self.entries: list[str] = []
         self.downloads: list[str] = []
 
-    def wheel(self, name: str, files: dict[str, str], license_: str = "MIT", *, held_out: bool = False) -> None:
-        self._add(
-            "pypi", name, make_wheel(self.folder / f"{name}-1.whl", files, license_), f"{name}==1", held_out=held_out
-        )
+    def wheel(self, name: str, files: dict[str, str], license_: str = "MIT") -> None:
+        self._add("pypi", name, make_wheel(self.folder / f"{name}-1.whl", files, license_), f"{name}==1")
 
     def tgz(self, name: str, files: dict[str, str], license_: object = "MIT") -> None:
-        self._add("npm", name, make_tgz(self.folder / f"{name}-1.tgz", files, license_), f"{name}@1", held_out=False)
+        self._add("npm", name, make_tgz(self.folder / f"{name}-1.tgz", files, license_), f"{name}@1")
 
-    def deb(self, name: str, files: dict[str, str], copyright_: str = COPYRIGHT) -> None:
-        self._add(
-            "debian", name, make_deb(self.folder / f"{name}_1.deb", files, copyright_), f"{name}=1", held_out=False
-        )
-
-    def _add(self, ecosystem: str, name: str, archive: Path, pinned: str, *, held_out: bool) -> None:
+    def _add(self, ecosystem: str, name: str, archive: Path, pinned: str) -> None:
         self.archives[pinned] = archive
-        self.entries.append(
-            f'[[package]]\necosystem = "{ecosystem}"\nname = "{name}"\nversion = "1"\n'
-            f"held_out = {str(held_out).lower()}\n"
-        )
+        self.entries.append(f'[[package]]\necosystem = "{ecosystem}"\nname = "{name}"\nversion = "1"\n')
 
     def missing(self, name: str) -> None:
         self.entries.append(f'[[package]]\necosystem = "pypi"\nname = "{name}"\nversion = "1"\n')

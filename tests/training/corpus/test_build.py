@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
-from calomel.training.corpus.packages import (
-    CALIBRATION_LIST,
-    DEFAULT_LIST,
-    MAX_PACKAGES,
-    PackageListError,
-    load_packages,
-)
+from calomel.training.corpus.packages import DEFAULT_LIST, MAX_PACKAGES, PackageListError, load_packages
 from calomel.training.corpus.shards import SourceFile, read_shard
 
 if TYPE_CHECKING:
@@ -36,19 +30,15 @@ def test_each_ecosystem_gives_its_own_languages(registry: Registry, config: Make
     script = source("script").replace("def ", "function ")
     registry.wheel("wheel", {"pkg/a.py": source("a"), "pkg/static/app.js": script})
     registry.tgz("tarball", {"lib/b.js": script, "tool.py": source("tool")})
-    registry.deb("golang-x-dev", {"./usr/share/gocode/src/x/c.go": source("c"), "./usr/x/d.rs": source("d")})
-    registry.deb("librust-x-dev", {"./usr/share/cargo/registry/x-1/src/e.rs": source("e")})
     made = config()
     summary = build_corpus(made)
     found = {(file.language, file.path, file.license) for file in shard(made, "train.jsonl.zst")}
     assert found == {
         ("python", "pkg/a.py", "MIT"),
         ("javascript", "lib/b.js", "MIT"),
-        ("go", "usr/share/gocode/src/x/c.go", "MIT"),
-        ("rust", "usr/share/cargo/registry/x-1/src/e.rs", "MIT"),
     }
-    assert summary.train["total"]["files"] == 4
-    assert summary.train["by_language"]["rust"]["bytes"] == len(source("e"))
+    assert summary.train["total"]["files"] == 2
+    assert summary.train["by_language"]["python"]["bytes"] == len(source("a"))
 
 
 def test_a_refused_license_leaves_the_package_out_and_says_why(
@@ -86,29 +76,13 @@ def test_copies_and_near_copies_are_kept_once(registry: Registry, config: MakeCo
     assert (summary.dropped["exact duplicate"], summary.dropped["near duplicate"]) == (1, 1)
 
 
-def test_held_out_packages_and_their_near_copies_stay_out_of_training(
-    registry: Registry, config: MakeConfig, source: MakeSource
-) -> None:
-    text = source("measured", functions=10)
-    half = source("measured", functions=6) + source("other", functions=6)
-    registry.wheel("trainer", {"copy.py": text, "half.py": half, "own.py": source("own")})
-    registry.wheel("measured", {"m.py": text}, held_out=True)
-    made = config()
-    summary = build_corpus(made)
-    assert paths(made) == {"own.py"}
-    assert paths(made, "heldout.jsonl.zst") == {"m.py"}
-    assert summary.dropped["held-out duplicate"] == 2
-    notice = (made.out / "NOTICE.heldout").read_text()
-    assert "measured 1" in notice
-    assert "trainer" not in notice
-
-
 def test_no_source_exceeds_its_share_of_a_language_unless_it_is_small(
     registry: Registry, config: MakeConfig, source: MakeSource
 ) -> None:
     registry.wheel("large", {f"large{i}.py": source(f"large{i}") for i in range(9)} | {"test_x.py": source("tests")})
     registry.wheel("small", {"small.py": source("small")})
-    registry.deb("golang-x-dev", {f"go{i}.go": source(f"go{i}") for i in range(4)})
+    script = {f"js{i}.js": source(f"js{i}") for i in range(4)}
+    registry.tgz("script", script)
     size = len(source("large0"))
     made = config(source_share=0.5, source_bytes=size * 2, test_share=0.15)
     summary = build_corpus(made)
@@ -117,7 +91,7 @@ def test_no_source_exceeds_its_share_of_a_language_unless_it_is_small(
     assert len([path for path in kept if path.startswith("large")]) == 5
     assert "small.py" in kept
     assert "test_x.py" not in kept
-    assert len([path for path in kept if path.startswith("go")]) == 2
+    assert len(kept & script.keys()) == 2
     assert summary.dropped["over source share"] == 7
 
 
@@ -197,17 +171,7 @@ def test_a_bad_entry_of_the_list_is_an_error(tmp_path: Path, entry: str, message
         load_packages(path)
 
 
-def test_the_list_that_ships_is_short_pinned_and_holds_out_every_language() -> None:
+def test_the_list_that_ships_is_short_and_pinned() -> None:
     packages = load_packages(DEFAULT_LIST)
     assert len(packages) <= MAX_PACKAGES
-    held_out = [package for package in packages if package.held_out]
-    assert {package.ecosystem for package in held_out} == {"pypi", "npm", "debian"}
-    assert len(held_out) == 8
-
-
-def test_what_filters_are_fitted_on_is_neither_trained_nor_measured_on() -> None:
-    fitted_on = load_packages(CALIBRATION_LIST)
-    assert {package.ecosystem for package in fitted_on} == {"pypi", "npm", "debian"}
-    assert not any(package.held_out for package in fitted_on)
-    others = {(package.ecosystem, package.name) for package in load_packages(DEFAULT_LIST)}
-    assert not others & {(package.ecosystem, package.name) for package in fitted_on}
+    assert {package.ecosystem for package in packages} == {"pypi", "npm"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from calomel.training.corpus.licenses import choose, header_fault, read_provenance
+from calomel.training.corpus.licenses import choose, header_fault, read_license
 from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
 
 BSD3 = (
@@ -34,11 +34,11 @@ def test_an_expression_that_is_not_known_to_be_allowed_is_refused(expression: st
         choose(expression)
 
 
-def wheel_license(metadata: str, license_file: str = "") -> str | None:
+def wheel_license(metadata: str, license_file: str = "") -> str:
     members = [Member("x-1.dist-info/METADATA", metadata.encode())]
     if license_file:
         members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
-    return read_provenance(Ecosystem.PYPI, members).license_of("x/a.py")
+    return read_license(Ecosystem.PYPI, members)
 
 
 def test_a_vague_classifier_is_settled_by_the_license_file() -> None:
@@ -64,34 +64,6 @@ def test_one_classifier_that_is_not_allowed_refuses_the_package() -> None:
             "Name: x\nClassifier: License :: OSI Approved :: MIT License\n"
             "Classifier: License :: OSI Approved :: GNU General Public License v3 (GPLv3)\n"
         )
-
-
-def debian(text: str, path: str) -> str | None:
-    header = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n"
-    member = Member("usr/share/doc/x/copyright", (header + text).encode())
-    return read_provenance(Ecosystem.DEBIAN, [member]).license_of(path)
-
-
-def test_debian_stanzas_decide_file_by_file() -> None:
-    text = "Files: *\nLicense: MIT or Apache-2.0\n\nFiles: src/gpl/*\nLicense: GPL-2+\n"
-    assert debian(text, "usr/share/cargo/registry/x-1/src/lib.rs") == "MIT"
-    assert debian(text, "usr/share/cargo/registry/x-1/src/gpl/lib.rs") is None
-
-
-def test_files_that_no_debian_stanza_names_are_refused() -> None:
-    assert debian("Files: src/a/*\nLicense: ISC\n", "usr/x/src/b/lib.rs") is None
-
-
-def test_a_license_name_that_a_package_made_up_is_read_from_its_text() -> None:
-    body = "\n".join(f" {line}" for line in BSD3.splitlines())
-    assert debian(f"Files: *\nLicense: Go\n\nLicense: Go\n{body}\n", "usr/x/a.go") == "BSD-3-Clause"
-    with pytest.raises(LicenseError):
-        debian("Files: *\nLicense: Go\n\nLicense: Go\n Do what I say.\n", "usr/x/a.go")
-
-
-def test_a_free_form_debian_copyright_is_refused() -> None:
-    with pytest.raises(LicenseError):
-        read_provenance(Ecosystem.DEBIAN, [Member("usr/share/doc/x/copyright", b"MIT, I think.\n")])
 
 
 @pytest.mark.parametrize(

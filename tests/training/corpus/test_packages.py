@@ -64,7 +64,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
         list(read_members(write_tgz(tmp_path / "x.tgz", regular("a.js", 10), regular("b.js", 10))))
 
 
-@pytest.mark.parametrize("suffix", [".whl", ".tgz", ".deb"])
+@pytest.mark.parametrize("suffix", [".whl", ".tgz"])
 def test_damaged_archives_are_reported_by_name(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"broken{suffix}"
     path.write_bytes(b"not an archive at all")

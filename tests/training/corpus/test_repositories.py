@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
-from calomel.training.corpus.packages import CALIBRATION_LIST, PackageListError, load_packages
-from calomel.training.corpus.repositories import RepositoryCache, git, load_repositories
+from calomel.training.corpus.packages import PackageListError
+from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, RepositoryCache, git, load_repositories
 from calomel.training.corpus.shards import SourceFile, read_shard
 
 if TYPE_CHECKING:
@@ -24,29 +24,7 @@ if TYPE_CHECKING:
 MIT = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software\n"
 GPL = "GNU GENERAL PUBLIC LICENSE\nVersion 3\n"
 
-# Where what is measured on and fitted on comes from, by package; and the sources of the measuring data.
-UPSTREAM = {
-    "flask": "pallets/flask",
-    "jsonschema": "python-jsonschema/jsonschema",
-    "koa": "koajs/koa",
-    "redux": "reduxjs/redux",
-    "golang-github-gorilla-mux-dev": "gorilla/mux",
-    "golang-github-spf13-cobra-dev": "spf13/cobra",
-    "librust-itertools-dev": "rust-itertools/itertools",
-    "librust-url-dev": "servo/rust-url",
-    "marshmallow": "marshmallow-code/marshmallow",
-    "structlog": "hynek/structlog",
-    "arrow": "arrow-py/arrow",
-    "axios": "axios/axios",
-    "commander": "tj/commander.js",
-    "@trpc/server": "trpc/trpc",
-    "golang-github-go-chi-chi-dev": "go-chi/chi",
-    "golang-github-urfave-cli-v2-dev": "urfave/cli",
-    "golang-github-gorilla-websocket-dev": "gorilla/websocket",
-    "librust-pest-dev": "pest-parser/pest",
-    "librust-crossbeam-channel-dev": "crossbeam-rs/crossbeam",
-    "librust-ureq-dev": "algesten/ureq",
-}
+# The sources of the measuring data.
 MEASURED = {
     *("reactivex/rxjs", "microsoft/vscode", "microsoft/vscode-copilot-chat", "josephg/editing-traces"),
     *("openai/human-eval", "openai/human-eval-infilling"),
@@ -81,10 +59,11 @@ class Forge:
         self.run(name, "commit", "--quiet", "-m", "Change files")
         return self.run(name, "rev-parse", "HEAD")
 
-    def entry(self, name: str, commit: str, license_: str = "MIT") -> None:
+    def entry(self, name: str, commit: str, license_: str = "MIT", *, held_out: bool = False) -> None:
         """List a repository at a commit."""
         url = f"https://example.com/{name}.git"
-        self.entries.append(f'[[repository]]\nurl = "{url}"\ncommit = "{commit}"\nlicense = "{license_}"\n')
+        entry = f'[[repository]]\nurl = "{url}"\ncommit = "{commit}"\nlicense = "{license_}"\n'
+        self.entries.append(entry + ("held_out = true\n" if held_out else ""))
 
     def list(self) -> Path:
         path = self.folder / "repositories.toml"
@@ -179,6 +158,31 @@ def test_copies_are_kept_once_across_kinds_of_sources(
     assert summary.dropped["near duplicate"] == 1
 
 
+def test_held_out_repositories_and_their_near_copies_stay_out_of_training(
+    forge: Forge, registry: Registry, config: MakeConfig, source: MakeSource
+) -> None:
+    text = source("measured", functions=10)
+    half = source("measured", functions=6) + source("other", functions=6)
+    registry.wheel("trainer", {"copy.py": text, "own.py": source("own")})
+    forge.entry("o/trainer", forge.commit("o/trainer", {"LICENSE": MIT, "half.py": half}))
+    forge.entry("o/measured", forge.commit("o/measured", {"LICENSE": MIT, "m.py": text}), held_out=True)
+    made = config(repositories=forge.list())
+    summary = build_corpus(made)
+    assert [file.path for file in train(made)] == ["own.py"]
+    assert [file.path for file in read_shard(made.out / "heldout.jsonl.zst")] == ["m.py"]
+    assert summary.dropped["held-out duplicate"] == 2
+    notice = (made.out / "NOTICE.heldout").read_text()
+    assert "o/measured" in notice
+    assert "trainer" not in notice
+
+
+def test_a_corpus_may_be_of_repositories_alone(forge: Forge, config: MakeConfig, source: MakeSource) -> None:
+    forge.entry("o/tool", forge.commit("o/tool", {"LICENSE": MIT, "a.py": source("a")}))
+    made = config(repositories=forge.list(), packages=None)
+    build_corpus(made)
+    assert [file.path for file in train(made)] == ["a.py"]
+
+
 def test_a_commit_that_is_not_there_is_named_and_the_rest_goes_on(
     forge: Forge, config: MakeConfig, source: MakeSource
 ) -> None:
@@ -229,10 +233,11 @@ def test_a_repository_is_listed_once(forge: Forge) -> None:
         load_repositories(forge.list())
 
 
-def test_the_list_that_ships_has_nothing_that_is_measured_or_fitted_on() -> None:
-    kept_apart = [package for package in load_packages() if package.held_out]
-    kept_apart += load_packages(CALIBRATION_LIST)
-    assert {package.name for package in kept_apart} <= UPSTREAM.keys()
-    listed = {repository.name.lower() for repository in load_repositories()}
-    assert not listed & {name.lower() for name in UPSTREAM.values()}
-    assert not listed & MEASURED
+def test_what_is_trained_on_measured_on_and_fitted_on_is_kept_apart() -> None:
+    listed = load_repositories()
+    assert sum(repository.held_out for repository in listed) == 8
+    names = {repository.name.lower() for repository in listed}
+    assert not names & MEASURED
+    fitted_on = load_repositories(CALIBRATION_REPOSITORIES)
+    assert len(fitted_on) == 12
+    assert not names & {repository.name.lower() for repository in fitted_on}

@@ -1,4 +1,4 @@
-"""Real edits: between releases, and in commits."""
+"""Real edits, in commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILLER = "".join(f"def filler_{n}():\n    return {n}\n\n\n" for n in range(12))
 def told(before: str, after: str, language: str = "python") -> tuple[list[Story], Counter[str]]:
     path = {"python": "a.py", "go": "a.go"}[language]
     dropped: Counter[str] = Counter()
-    stories = list(stories_between(Source(path, language, before), Source(path, language, after), "release", dropped))
+    stories = list(stories_between(Source(path, language, before), Source(path, language, after), dropped))
     return stories, dropped
 
 
@@ -56,7 +56,7 @@ def test_unrelated_hunks_are_stories_of_their_own_or_done_before() -> None:
     assert all("other_call()" in story.text for story in stories)
     assert "gamma(1)" in stories[1].text
     assert stories[1].states()[-1] == after
-    assert dropped["release: hunk of no intent"] == 1
+    assert dropped["commit: hunk of no intent"] == 1
 
 
 def test_one_line_that_renames_a_name_twice_is_a_story() -> None:
@@ -75,12 +75,12 @@ def test_two_names_of_a_line_are_changed_at_once() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("call_one(a_value)\n", "call_one( a_value )\n", "release: formatting hunk"),
-        ("x = 'text'\n", 'x = "text"\n', "release: formatting hunk"),
-        ("call(alpha, beta)\n", "call(\n    alpha,\n    beta,\n)\n", "release: formatting hunk"),
-        ('__version__ = "1.2.3"\n', '__version__ = "1.2.10"\n', "release: version's number"),
-        ("# Copyright 2020 Somebody\n", "# Copyright 2021 Somebody\n", "release: licence header"),
-        ("table = 1\n", "table = [\n" + "".join(f"    {n},\n" for n in range(40)) + "]\n", "release: long hunk"),
+        ("call_one(a_value)\n", "call_one( a_value )\n", "commit: formatting hunk"),
+        ("x = 'text'\n", 'x = "text"\n', "commit: formatting hunk"),
+        ("call(alpha, beta)\n", "call(\n    alpha,\n    beta,\n)\n", "commit: formatting hunk"),
+        ('__version__ = "1.2.3"\n', '__version__ = "1.2.10"\n', "commit: version's number"),
+        ("# Copyright 2020 Somebody\n", "# Copyright 2021 Somebody\n", "commit: licence header"),
+        ("table = 1\n", "table = [\n" + "".join(f"    {n},\n" for n in range(40)) + "]\n", "commit: long hunk"),
     ],
 )
 def test_what_is_no_edit_to_foresee_is_left_out(old: str, new: str, why: str) -> None:
@@ -101,7 +101,7 @@ def test_a_rewritten_file_has_no_story() -> None:
     after = "".join(f"def fresh_{n}():\n    return other({n})\n\n\n" for n in range(12))
     stories, dropped = told(FILLER, after)
     assert stories == []
-    assert dropped["release: rewritten file"] == 1
+    assert dropped["commit: rewritten file"] == 1
 
 
 def test_a_file_with_many_intents_gives_a_few() -> None:
@@ -109,7 +109,7 @@ def test_a_file_with_many_intents_gives_a_few() -> None:
     before = "".join(f"{name} = open_{n}()\nuse({name})\nprint('{n}')\n\n" for n, name in enumerate(names)) + 2 * FILLER
     stories, dropped = told(before, before.replace("name_of_", "title_of_"))
     assert len(stories) == MAX_STORIES
-    assert dropped["release: over cap of file"] == 3
+    assert dropped["commit: over cap of file"] == 3
 
 
 def test_other_alphabets_do_not_shift_the_changes() -> None:
@@ -230,4 +230,4 @@ def test_keywords_and_words_of_comments_tie_nothing_together() -> None:
     after = CODE.replace("    return other_2", "    return None  # faster").replace("other_6", "9  # faster")
     stories, dropped = told(CODE.replace("return other_6", "yield other_6"), after)
     assert stories == []
-    assert dropped["release: hunk of no intent"] == 2
+    assert dropped["commit: hunk of no intent"] == 2

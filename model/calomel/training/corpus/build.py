@@ -1,7 +1,7 @@
 """Builds the corpus: fetch, extract, decontaminate, deduplicate, shuffle, write.
 
-Held-out packages come first, so that whatever training text shares with them is dropped from training and never the
-other way round; then the other packages, then repositories: of two copies the first is kept.
+Held-out repositories come first, so that whatever training text shares with them is dropped from training and never the
+other way round; then packages, then the other repositories: of two copies the first is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from calomel.training.corpus.cleaning import (
     read_measuring_data,
     text_fault,
 )
-from calomel.training.corpus.licenses import header_fault, is_metadata, read_provenance
+from calomel.training.corpus.licenses import folder_licenses, header_fault, is_license, is_metadata, read_license
 from calomel.training.corpus.packages import (
     DEFAULT_CACHE,
     DEFAULT_LIST,
@@ -48,8 +48,6 @@ from calomel.training.corpus.repositories import (
     DEFAULT_REPOSITORIES,
     Repository,
     RepositoryCache,
-    folder_licenses,
-    is_license,
     load_repositories,
     read_repository,
 )
@@ -75,21 +73,21 @@ class Credit:
 def credit_package(archive: Archive, license_: str) -> Credit:
     """Return where a package's text came from, and under which licence it is."""
     package = archive.package
-    use = "held out: measured on, never trained on" if package.held_out else "training"
     text = (
         f"{package.name} {package.version}\n  ecosystem: {package.ecosystem}\n  license: {license_}\n"
-        f"  archive: {archive.path.name}\n  sha256: {archive.sha256}\n  use: {use}\n"
+        f"  archive: {archive.path.name}\n  sha256: {archive.sha256}\n  use: training\n"
     )
-    return Credit(repository=False, key=package.key, text=text, held_out=package.held_out)
+    return Credit(repository=False, key=package.key, text=text)
 
 
 def credit_repository(repository: Repository, license_: str) -> Credit:
     """Return where a repository's text came from, and under which licences it is."""
+    use = "held out: measured on, never trained on" if repository.held_out else "training"
     text = (
         f"{repository.name}\n  url: {repository.url}\n  commit: {repository.commit}\n  license: {license_}\n"
-        "  use: training\n"
+        f"  use: {use}\n"
     )
-    return Credit(repository=True, key=repository.key, text=text)
+    return Credit(repository=True, key=repository.key, text=text, held_out=repository.held_out)
 
 
 def render_notice(used: Iterable[Credit]) -> str:
@@ -100,6 +98,8 @@ def render_notice(used: Iterable[Credit]) -> str:
 # A package that ships its sources ships its build output too: the sources are enough.
 _BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
 MIN_SOURCES = 3
+# What a package is listed for; what else it ships is build output.
+_LANGUAGES_OF = {Ecosystem.PYPI: {"python"}, Ecosystem.NPM: {"typescript", "javascript"}}
 # Folders of build output that a repository has checked in.
 _CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
 # How a repository's files are marked where a package's have the name of their registry.
@@ -125,9 +125,9 @@ def extract(archive: Archive, seed: int) -> Extraction:
     for member in read_members(archive.path):
         if is_metadata(package.ecosystem, member.path):
             metadata.append(member)
-        elif language_of(member.path) in languages_of(package):
+        elif language_of(member.path) in _LANGUAGES_OF[package.ecosystem]:
             sources.append(member)
-    provenance = read_provenance(package.ecosystem, metadata)
+    license_ = read_license(package.ecosystem, metadata)
     dropped: Counter[str] = Counter()
     if package.ecosystem is Ecosystem.NPM:
         # npm tarballs hold everything in one folder, by custom `package/`.
@@ -135,8 +135,7 @@ def extract(archive: Archive, seed: int) -> Extraction:
         shipped = sum(_is_source(member.path) for member in inner) >= MIN_SOURCES
         sources = [member for member in inner if not (shipped and _BUILT.match(member.path))]
         dropped["build output"] = len(inner) - len(sources)
-    licensed = ((member, provenance.license_of(member.path)) for member in sources)
-    return _cleaned(package.name, package.ecosystem, licensed, dropped, seed)
+    return _cleaned(package.name, package.ecosystem, ((member, license_) for member in sources), dropped, seed)
 
 
 def extract_repository(clone: Path, repository: Repository, seed: int) -> Extraction:
@@ -144,7 +143,7 @@ def extract_repository(clone: Path, repository: Repository, seed: int) -> Extrac
 
     Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
     """
-    licenses = folder_licenses(repository, read_repository(clone, repository.commit, is_license))
+    licenses = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
     dropped: Counter[str] = Counter()
 
     def wanted(path: str) -> bool:
@@ -180,17 +179,6 @@ def _cleaned(
     return Extraction(tuple(files), dropped)
 
 
-def languages_of(package: Package) -> frozenset[str]:
-    """Return the languages that a package is listed for; what else it ships is build output."""
-    match package.ecosystem:
-        case Ecosystem.PYPI:
-            return frozenset({"python"})
-        case Ecosystem.NPM:
-            return frozenset({"typescript", "javascript"})
-        case Ecosystem.DEBIAN:
-            return frozenset({"rust"} if "rust" in package.name else {"go"})
-
-
 def _is_source(path: str) -> bool:
     if is_declaration(path) or _BUILT.match(path):
         return False
@@ -209,7 +197,7 @@ TRAIN = "train.jsonl.zst"
 HELDOUT = "heldout.jsonl.zst"
 SUMMARY = "summary.json"
 NOTICE = "NOTICE"
-# The held-out packages alone: travels with copies of the held-out shard.
+# The held-out repositories alone: travels with copies of the held-out shard.
 HELDOUT_NOTICE = "NOTICE.heldout"
 
 _REPOSITORY = Path(__file__).resolve().parents[4]
@@ -227,8 +215,8 @@ class CorpusConfig:
 
     out: Path
     cache: Path = DEFAULT_CACHE
-    packages: Path = DEFAULT_LIST
-    # None: packages alone.
+    # None of either: the other ones alone.
+    packages: Path | None = DEFAULT_LIST
     repositories: Path | None = DEFAULT_REPOSITORIES
     lock: Path = DEFAULT_LOCK
     data: Path = field(default_factory=default_data_folder)
@@ -251,12 +239,12 @@ def build_corpus(config: CorpusConfig, report: Callable[[str], None] = _log.info
     A package or repository that cannot be fetched, read or used is left out and named in the summary; the rest goes on.
     `report` is told one line for each, then the summary. Raises PackageListError for a bad list.
     """
-    packages = load_packages(config.packages)
+    packages = load_packages(config.packages) if config.packages else ()
     repositories = load_repositories(config.repositories) if config.repositories else ()
     config.out.mkdir(parents=True, exist_ok=True)
     build = _Build(config, report)
-    held_out_first = sorted(packages, key=lambda package: not package.held_out)
-    sources: tuple[Package | Repository, ...] = (*held_out_first, *repositories)
+    held_out = [repository for repository in repositories if repository.held_out]
+    sources: tuple[Package | Repository, ...] = (*held_out, *packages, *repositories[len(held_out) :])
     for source in sources:
         build.add(source)
     summary = build.write()
@@ -298,7 +286,7 @@ class Record:
             self.report(f"REFUSED {key}: {error}")
 
     def notices(self) -> tuple[str, str]:
-        """Return the NOTICE of everything, and that of the held-out packages alone."""
+        """Return the NOTICE of everything, and that of the held-out repositories alone."""
         return render_notice(self.credits), render_notice(credit for credit in self.credits if credit.held_out)
 
 
@@ -327,7 +315,7 @@ class _Build:
         else:
             extraction = extract_repository(self._clones.fetch(source), source, seed)
             credit = partial(credit_repository, source)
-        held_out = isinstance(source, Package) and source.held_out
+        held_out = isinstance(source, Repository) and source.held_out
         kept = self._keep(extraction, held_out=held_out)
         self._record.report(f"{sum(map(_size, kept)):>10,} bytes {len(kept):>5} files  {source.key}")
         if kept:

@@ -1,18 +1,17 @@
 """Licence expressions against the allow-list, and where packages say theirs; whatever is unknown is refused.
 
-A package's licence stands in its own metadata: wheel METADATA, package.json, Debian DEP-5.
+A package's licence stands in its own metadata: wheel METADATA, package.json. A repository's stands in files of its own.
 """
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email.parser import HeaderParser
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
 
@@ -115,61 +114,34 @@ def header_fault(text: str) -> str | None:
     return "license" if not identified and _FOREIGN_HEADER.search(header) else None
 
 
-_CLASSIFIERS: dict[str, str] = _TABLE["classifiers"]
 # Too vague alone: the licence file decides which BSD it is.
-_VAGUE_CLASSIFIERS = frozenset({"License :: OSI Approved :: BSD License"})
+_VAGUE_CLASSIFIER = "License :: OSI Approved :: BSD License"
 _VAGUE_FIELDS = frozenset({"bsd", "bsd license", "apache", "apache license", ""})
 
 # Some packages put the whole licence text into the field for its name.
 _MAX_NAME_CHARS = 100
 
 _LICENSE_FILE = re.compile(r"(?:^|/)(?:LICEN[CS]E|COPYING)[^/]*$", re.IGNORECASE)
+# Of a folder of a repository, in which much else has names of that kind.
+_LICENSE_NAME = re.compile(r"(?:un)?licen[cs]e(?:[-._](?:md|txt|rst|\w+))?|copying(?:\.\w+)?", re.IGNORECASE)
+_CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|tmpl|svg|png)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """The licences of a package's files by patterns of their paths, the most general first; None where not allowed.
-
-    Patterns count from the source's root, wherever it lies.
-    """
-
-    by_glob: Mapping[str, str | None]
-
-    def license_of(self, path: str) -> str | None:
-        """Return the licence of the file at `path`, or None when it may not be used.
-
-        One fitting pattern that is not allowed is enough to refuse: where the source's root lies
-        inside an archive is not known, so a pattern may fit more than it was written for.
-        """
-        fitting = [name for glob, name in self.by_glob.items() if fnmatch.fnmatchcase(f"/{path}", f"*/{glob}")]
-        return None if not fitting or None in fitting else fitting[-1]
-
-
-def read_provenance(ecosystem: Ecosystem, members: Iterable[Member]) -> Provenance:
+def read_license(ecosystem: Ecosystem, members: Iterable[Member]) -> str:
     """Read a package's licence from its metadata files.
 
     Raises LicenseError when it is missing, unknown or not allowed.
     """
     texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
-    match ecosystem:
-        case Ecosystem.PYPI:
-            return Provenance({"*": _wheel_license(texts)})
-        case Ecosystem.NPM:
-            return Provenance({"*": _npm_license(texts)})
-        case Ecosystem.DEBIAN:
-            return _debian_provenance(texts)
+    return _wheel_license(texts) if ecosystem is Ecosystem.PYPI else _npm_license(texts)
 
 
 def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
-    """Tell whether a member is one that `read_provenance` looks at."""
-    match ecosystem:
-        case Ecosystem.PYPI:
-            top = path.partition("/")[0]
-            return top.endswith(".dist-info") and (path == f"{top}/METADATA" or bool(_LICENSE_FILE.search(path)))
-        case Ecosystem.NPM:
-            return path.count("/") == 1 and (path.endswith("/package.json") or bool(_LICENSE_FILE.search(path)))
-        case Ecosystem.DEBIAN:
-            return re.fullmatch(r"usr/share/doc/[^/]+/copyright", path) is not None
+    """Tell whether a member is one that `read_license` looks at."""
+    top, _, rest = path.partition("/")
+    if ecosystem is Ecosystem.PYPI:
+        return top.endswith(".dist-info") and (rest == "METADATA" or bool(_LICENSE_FILE.search(path)))
+    return path.count("/") == 1 and (rest == "package.json" or bool(_LICENSE_FILE.search(path)))
 
 
 def _license_files(texts: dict[str, str]) -> list[str]:
@@ -188,13 +160,12 @@ def _wheel_license(texts: dict[str, str]) -> str:
     if expression := metadata.get("License-Expression"):
         return choose(expression)
     classifiers = [c for c in metadata.get_all("Classifier", []) if c.startswith("License :: ")]
-    classifiers = [c for c in classifiers if c != "License :: OSI Approved"]
-    vague = [c for c in classifiers if c in _VAGUE_CLASSIFIERS]
-    for classifier in classifiers:
-        if classifier not in _CLASSIFIERS and classifier not in _VAGUE_CLASSIFIERS:
-            raise LicenseError(f"classifier not allowed: {classifier!r}")
-    if classifiers and not vague:
-        return " AND ".join(dict.fromkeys(_CLASSIFIERS[c] for c in classifiers))
+    said = {c: canonical(c) for c in classifiers if c not in (_VAGUE_CLASSIFIER, "License :: OSI Approved")}
+    if unknown := [classifier for classifier, name in said.items() if name is None]:
+        raise LicenseError(f"classifier not allowed: {unknown[0]!r}")
+    vague = _VAGUE_CLASSIFIER in classifiers
+    if said and not vague:
+        return " AND ".join(dict.fromkeys(filter(None, said.values())))
     field = " ".join((metadata.get("License") or "").split())
     if len(field) < _MAX_NAME_CHARS and field.lower() not in _VAGUE_FIELDS:
         return choose(field)
@@ -219,55 +190,41 @@ def _npm_license(texts: dict[str, str]) -> str:
     return choose(declared)
 
 
-def _debian_provenance(texts: dict[str, str]) -> Provenance:
-    """Follow DEP-5: a licence for each `Files` stanza.
+def is_license(path: str) -> bool:
+    """Tell whether a file of a repository is the licence of its folder."""
+    name = PurePosixPath(path).name
+    return bool(_LICENSE_NAME.fullmatch(name)) and not _CODE_SUFFIX.search(name)
 
-    https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+
+@dataclass(frozen=True, slots=True)
+class FolderLicenses:
+    """The licence of each folder that has one of its own, `.` for the whole; None where it is not allowed."""
+
+    by_folder: Mapping[str, str | None]
+
+    def license_of(self, path: str) -> str | None:
+        """Return the licence of the file at `path`, that of the nearest folder above it, or None."""
+        nearest = next(str(above) for above in PurePosixPath(path).parents if str(above) in self.by_folder)
+        return self.by_folder[nearest]
+
+
+def folder_licenses(declared: str, members: Iterable[Member]) -> FolderLicenses:
+    """Read the licence files of a repository whose list declares a licence.
+
+    Raises LicenseError when those at the top are not allowed, or none of them is the declared one.
     """
-    text = next(iter(texts.values()), "")
-    stanzas = [HeaderParser().parsestr(part) for part in re.split(r"\n\s*\n", text.strip())]
-    if not stanzas or "copyright-format/1" not in (stanzas[0].get("Format") or ""):
-        raise LicenseError("the copyright file is not machine-readable")
-    named = _dep5_texts(stanza.get("License") or "" for stanza in stanzas[1:])
-    by_glob: dict[str, str | None] = {}
-    refused: list[str] = []
-    for stanza in stanzas[1:]:
-        short = (stanza.get("License") or "").split("\n")[0].strip()
-        allowed = named.get(short)
-        for glob in (stanza.get("Files") or "").split():
-            try:
-                by_glob[glob.removeprefix("./")] = allowed or choose(_dep5_expression(short))
-            except LicenseError as error:
-                refused.append(str(error))
-                by_glob[glob.removeprefix("./")] = None
-    if not any(by_glob.values()):
-        raise LicenseError(refused[0] if refused else "the copyright file has no Files stanza")
-    return Provenance(by_glob)
-
-
-def _dep5_texts(fields: Iterable[str]) -> dict[str, str]:
-    """Return what each short name means that a package made up and spelled out in full."""
-    named: dict[str, str] = {}
-    for field in fields:
-        short, _, body = field.partition("\n")
-        if " " in short.strip() or canonical(short.strip()) or not body.strip():
-            continue
+    found: dict[str, list[str | None]] = {".": []}
+    for member in members:
+        folder = str(PurePosixPath(member.path).parent)
         try:
-            meant = recognise_text(body)
+            license_ = recognise_text(member.content.decode("utf-8", errors="replace"))
         except LicenseError:
-            continue
-        if meant is not None:
-            named[short.strip()] = meant
-    return named
-
-
-def _dep5_expression(short: str) -> str:
-    """Turn DEP-5 short names and operators into an SPDX expression of allowed identifiers."""
-    words = re.split(r"(\s+(?:and/or|and|or)\s+|,\s*)", short, flags=re.IGNORECASE)
-    parts = []
-    for index, word in enumerate(words):
-        if index % 2:
-            parts.append("OR" if word.strip().lower() in ("or", "and/or") else "AND")
-        else:
-            parts.append(canonical(word) or (word.strip().replace(" ", "-") or "unknown"))
-    return " ".join(parts)
+            if folder == ".":
+                raise
+            license_ = None
+        found.setdefault(folder, []).append(license_)
+    if missing := set(declared.split(" AND ")) - set(found["."]):
+        raise LicenseError(f"no licence file at the top is {' or '.join(sorted(missing))}")
+    # One licence file that is not known is enough to refuse the folder below it.
+    nested = {folder: None if None in names else names[0] for folder, names in found.items()}
+    return FolderLicenses(nested | {".": declared})

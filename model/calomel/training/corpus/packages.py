@@ -1,17 +1,14 @@
 """Packages: the list of them, each pinned to one version, their archives in a cache, and what is in these.
 
 Archives are fetched one after another through each registry's own client. Nothing is enumerated and no package code
-runs: wheels only, no dependencies, no npm scripts, and Debian archives are never installed. They come from outside, so
-each limit here is a refusal: no links or devices are followed, no path may climb out of the archive, and sizes are
-checked on the bytes read, not on the header.
+runs: wheels only, no dependencies, no npm scripts. They come from outside, so each limit here is a refusal: no links or
+devices are followed, no path may climb out of the archive, and sizes are checked on the bytes read, not on the header.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import lzma
 import re
 import shutil
 import subprocess
@@ -26,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from calomel.storage import write_whole
 from calomel.training.corpus.shards import CorpusError
@@ -49,8 +46,6 @@ class LicenseError(CorpusError):
 
 
 DEFAULT_LIST = Path(__file__).with_name("packages.toml")
-# Those that filters are fitted on; none of them is in the other list.
-CALIBRATION_LIST = Path(__file__).with_name("calibration.toml")
 
 MAX_PACKAGES = 240
 
@@ -65,32 +60,25 @@ class Ecosystem(StrEnum):
 
     PYPI = "pypi"
     NPM = "npm"
-    DEBIAN = "debian"
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One pinned package; a held-out one is only ever measured on, never trained on."""
+    """One pinned package."""
 
     ecosystem: Ecosystem
     name: str
     version: str
-    held_out: bool = False
-
-    @property
-    def title(self) -> str:
-        """Unique in a list: ecosystem and name."""
-        return f"{self.ecosystem}/{self.name}"
 
     @property
     def key(self) -> str:
-        """The title and the version."""
-        return f"{self.title}@{self.version}"
+        """Ecosystem, name and version."""
+        return f"{self.ecosystem}/{self.name}@{self.version}"
 
 
 class _Listed(Protocol):
     @property
-    def title(self) -> str: ...
+    def key(self) -> str: ...
 
 
 Entry = TypeVar("Entry", bound=_Listed)
@@ -99,7 +87,7 @@ Entry = TypeVar("Entry", bound=_Listed)
 def load_list(path: Path, kind: str, most: int, read: Callable[[dict[str, object]], Entry]) -> tuple[Entry, ...]:
     """Read a list's entries of a kind, in its own order.
 
-    Raises PackageListError when the file is not TOML, `read` refuses an entry, a title appears twice, or there are more
+    Raises PackageListError when the file is not TOML, `read` refuses an entry, one appears twice, or there are more
     than `most`: a list is one that a person wrote and can review; more is a crawl.
     """
     try:
@@ -109,7 +97,7 @@ def load_list(path: Path, kind: str, most: int, read: Callable[[dict[str, object
     entries = tuple(map(read, table.get(kind, [])))
     if len(entries) > most:
         raise PackageListError(f"{path.name}: more than {most} entries")
-    titles = Counter(entry.title.lower() for entry in entries)
+    titles = Counter(entry.key.rpartition("@")[0].lower() for entry in entries)
     if twice := [title for title, count in titles.items() if count > 1]:
         raise PackageListError(f"{twice[0]} is listed twice")
     return entries
@@ -130,7 +118,7 @@ def _package(entry: dict[str, object]) -> Package:
         ecosystem = Ecosystem(str(entry.get("ecosystem", "")))
     except ValueError as error:
         raise PackageListError(f"{name}: {error}") from error
-    return Package(ecosystem, name, version, held_out=entry.get("held_out") is True)
+    return Package(ecosystem, name, version)
 
 
 DEFAULT_LOCK = Path(__file__).with_name("packages.lock.json")
@@ -204,8 +192,6 @@ def download_command(package: Package) -> list[str]:
             return [*client, "--only-binary=:all:", *_WHEEL_TARGET, "-d", ".", f"{package.name}=={package.version}"]
         case Ecosystem.NPM:
             return ["npm", "pack", "--ignore-scripts", f"{package.name}@{package.version}"]
-        case Ecosystem.DEBIAN:
-            return ["apt-get", "download", f"{package.name}={package.version}"]
 
 
 def run_client(command: list[str], folder: Path) -> None:
@@ -242,9 +228,6 @@ MAX_TAR_BYTES = 2_000_000_000
 # Entries in one archive.
 MAX_MEMBERS = 200_000
 
-_AR_MAGIC = b"!<arch>\n"
-_AR_HEADER_BYTES = 60
-
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -257,13 +240,12 @@ class Member:
 def read_members(archive: Path) -> Iterator[Member]:
     """Yield an archive's regular files of at most MAX_MEMBER_BYTES, in archive order.
 
-    The kind is told by the file's name: .whl, .tgz or .deb.
+    The kind is told by the file's name: .whl or .tgz.
     Raises ArchiveError when the archive is malformed, unsafe or over a limit.
     """
-    readers = {".whl": _read_zip, ".tgz": _read_tgz, ".deb": _read_deb}
-    reader = readers.get(archive.suffix)
+    reader = {".whl": _read_zip, ".tgz": _read_tgz}.get(archive.suffix)
     if reader is None:
-        raise ArchiveError(f"{archive.name}: not a .whl, .tgz or .deb")
+        raise ArchiveError(f"{archive.name}: not a .whl or .tgz")
     total = 0
     try:
         for count, member in enumerate(reader(archive)):
@@ -271,7 +253,7 @@ def read_members(archive: Path) -> Iterator[Member]:
             if count >= MAX_MEMBERS or total > MAX_TOTAL_BYTES:
                 raise ArchiveError(f"{archive.name}: too large to be a source package")
             yield member
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ArchiveError(f"{archive.name}: {error}") from error
 
 
@@ -302,29 +284,8 @@ def _read_zip(archive: Path) -> Iterator[Member]:
 
 
 def _read_tgz(archive: Path) -> Iterator[Member]:
-    with archive.open("rb") as stream:
-        yield from _read_tar(stream)
-
-
-def _read_deb(archive: Path) -> Iterator[Member]:
-    """A Debian package is an `ar` of a few entries, each on an even offset: the files are in `data.tar.*`."""
-    with archive.open("rb") as deb:
-        if deb.read(len(_AR_MAGIC)) != _AR_MAGIC:
-            raise ArchiveError(f"{archive.name}: not a Debian package")
-        while header := deb.read(_AR_HEADER_BYTES):
-            if not header[48:58].strip().isdigit():
-                raise ArchiveError(f"{archive.name}: malformed ar header")
-            size = int(header[48:58])
-            if header.startswith(b"data.tar"):
-                yield from _read_tar(io.BytesIO(deb.read(min(size, MAX_TAR_BYTES))))
-                return
-            deb.seek(size + size % 2, io.SEEK_CUR)
-    raise ArchiveError(f"{archive.name}: no data.tar inside")
-
-
-def _read_tar(stream: IO[bytes]) -> Iterator[Member]:
     unpacked = 0
-    with tarfile.open(fileobj=stream, mode="r|*") as tar:
+    with tarfile.open(archive, mode="r|gz") as tar:
         for info in tar:
             path = safe_path(info.name)
             unpacked += info.size

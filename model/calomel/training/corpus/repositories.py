@@ -9,13 +9,13 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, cast
 
-from calomel.training.corpus.licenses import choose, recognise_text
+from calomel.training.corpus.licenses import choose
 from calomel.training.corpus.packages import (
     MAX_MEMBER_BYTES,
     MAX_MEMBERS,
@@ -30,6 +30,8 @@ from calomel.training.corpus.packages import (
 )
 
 DEFAULT_REPOSITORIES = Path(__file__).with_name("repositories.toml")
+# Those that filters are fitted on; none of them is in the other list.
+CALIBRATION_REPOSITORIES = Path(__file__).with_name("calibration.toml")
 
 MAX_REPOSITORIES = 120
 # Seconds that a clone may take.
@@ -43,8 +45,6 @@ _URL = re.compile(r"https://[a-z0-9.-]+/(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 # Modes of regular files; links and submodules have others.
 _REGULAR = frozenset({"100644", "100755"})
-_LICENSE_NAME = re.compile(r"(?:un)?licen[cs]e(?:[-._](?:md|txt|rst|\w+))?|copying(?:\.\w+)?", re.IGNORECASE)
-_CODE_SUFFIX = re.compile(r"\.(?:py|[cm]?[jt]sx?|go|rs|json|ya?ml|toml|html|sh|tmpl|svg|png)$", re.IGNORECASE)
 
 # What the caller's own git commands may have left in the environment, and would point git elsewhere.
 _LEAKING = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR"})
@@ -53,21 +53,20 @@ _GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "http.lowSpeedLimit=1000"
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One pinned repository: an https URL, 40 hex digits of a commit on its default branch, its SPDX licence."""
+    """One pinned repository: an https URL, 40 hex digits of a commit on its default branch, its SPDX licence.
+
+    A held-out one is only ever measured on, never trained on.
+    """
 
     url: str
     commit: str
     license: str
+    held_out: bool = False
 
     @property
     def name(self) -> str:
         """Owner and name, as in the URL."""
         return self.url.removesuffix(".git").split("/", 3)[3]
-
-    @property
-    def title(self) -> str:
-        """Unique in a list: the name."""
-        return self.name
 
     @property
     def key(self) -> str:
@@ -76,8 +75,9 @@ class Repository:
 
 
 def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ...]:
-    """Read a list of repositories, in its own order; raises PackageListError as `load_list` does."""
-    return load_list(path, "repository", MAX_REPOSITORIES, _repository)
+    """Read a list of repositories, the held-out ones first; raises PackageListError as `load_list` does."""
+    listed = load_list(path, "repository", MAX_REPOSITORIES, _repository)
+    return tuple(sorted(listed, key=lambda repository: not repository.held_out))
 
 
 def _repository(entry: Mapping[str, object]) -> Repository:
@@ -87,7 +87,7 @@ def _repository(entry: Mapping[str, object]) -> Repository:
     if not _COMMIT.fullmatch(commit):
         raise PackageListError(f"{url}: not a pinned commit: {commit!r}")
     try:
-        return Repository(url, commit, choose(license_))
+        return Repository(url, commit, choose(license_), held_out=entry.get("held_out") is True)
     except LicenseError as error:
         raise PackageListError(f"{url}: {error}") from error
 
@@ -173,46 +173,6 @@ def read_repository(clone: Path, commit: str, wanted: Callable[[str], bool]) -> 
             if total > MAX_TOTAL_BYTES:
                 raise ArchiveError(f"{clone.name}: more than {MAX_TOTAL_BYTES} bytes of source")
             yield Member(path, read(oid))
-
-
-def is_license(path: str) -> bool:
-    """Tell whether a file of a repository is the licence of its folder."""
-    name = PurePosixPath(path).name
-    return bool(_LICENSE_NAME.fullmatch(name)) and not _CODE_SUFFIX.search(name)
-
-
-@dataclass(frozen=True, slots=True)
-class FolderLicenses:
-    """The licence of each folder that has one of its own, `.` for the whole; None where it is not allowed."""
-
-    by_folder: Mapping[str, str | None]
-
-    def license_of(self, path: str) -> str | None:
-        """Return the licence of the file at `path`, that of the nearest folder above it, or None."""
-        nearest = next(str(above) for above in PurePosixPath(path).parents if str(above) in self.by_folder)
-        return self.by_folder[nearest]
-
-
-def folder_licenses(repository: Repository, members: Iterable[Member]) -> FolderLicenses:
-    """Read the licence files of a repository.
-
-    Raises LicenseError when those at the top are not allowed, or none of them is the licence that the list declares.
-    """
-    found: dict[str, list[str | None]] = {".": []}
-    for member in members:
-        folder = str(PurePosixPath(member.path).parent)
-        try:
-            license_ = recognise_text(member.content.decode("utf-8", errors="replace"))
-        except LicenseError:
-            if folder == ".":
-                raise
-            license_ = None
-        found.setdefault(folder, []).append(license_)
-    if missing := set(repository.license.split(" AND ")) - set(found["."]):
-        raise LicenseError(f"no licence file at the top is {' or '.join(sorted(missing))}")
-    # One licence file that is not known is enough to refuse the folder below it.
-    nested = {folder: None if None in names else names[0] for folder, names in found.items()}
-    return FolderLicenses(nested | {".": repository.license})
 
 
 def _has(clone: Path, commit: str) -> bool:

@@ -1,4 +1,4 @@
-"""Real edits: what people changed in a file between two releases of its package, or by one small commit."""
+"""Real edits: what people changed in a file by one small commit."""
 
 from __future__ import annotations
 
@@ -12,50 +12,12 @@ from pathlib import Path
 
 from calomel.training.corpus.cleaning import LANGUAGES, language_of, path_fault, text_fault
 from calomel.training.corpus.licenses import header_fault
-from calomel.training.corpus.packages import ArchiveError, Package, PackageListError, load_packages
+from calomel.training.corpus.packages import ArchiveError
 from calomel.training.corpus.repositories import git, objects
-from calomel.training.corpus.shards import SourceFile
 from calomel.training.edits.differences import LineHunk, intents, is_formatting, line_hunks
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Change, Story, crop, story_of
 
-DEFAULT_RELEASES = Path(__file__).with_name("releases.toml")
-# Of the packages of `CALIBRATION_LIST`.
-CALIBRATION_RELEASES = Path(__file__).with_name("calibration.toml")
-DEFAULT_RELEASES_LOCK = Path(__file__).with_name("releases.lock.json")
-
-# Debian's folder of a crate, and some of Go's, carry the version.
-_VERSION = re.compile(r"-v?\d+(?:\.\d+)+[^/]*(?=/)")
-
-
-def paired(packages: Path, releases: Path) -> tuple[tuple[Package, Package], ...]:
-    """Read both lists and return each listed earlier release with the package it belongs to, held-out ones first.
-
-    Raises PackageListError when a release belongs to no package, or is held out on one side alone.
-    """
-    newer = {(package.ecosystem, package.name): package for package in load_packages(packages)}
-    pairs = []
-    for older in load_packages(releases):
-        package = newer.get((older.ecosystem, older.name))
-        if package is None:
-            raise PackageListError(f"{older.key}: no such package in {packages.name}")
-        if package.held_out != older.held_out:
-            raise PackageListError(f"{older.key}: held out in one of {packages.name} and {releases.name} alone")
-        if package.version == older.version:
-            raise PackageListError(f"{older.key}: the same version as in {packages.name}")
-        pairs.append((older, package))
-    return tuple(sorted(pairs, key=lambda pair: not pair[1].held_out))
-
-
-def paired_files(older: Sequence[SourceFile], newer: Sequence[SourceFile]) -> Iterator[tuple[SourceFile, SourceFile]]:
-    """Yield the files that both releases have, older and newer, by path."""
-    before = {_VERSION.sub("", file.path): file for file in older}
-    for file in sorted(newer, key=lambda file: file.path):
-        if found := before.get(_VERSION.sub("", file.path)):
-            yield found, file
-
-
-RELEASE = "release"
 COMMIT = "commit"
 # A file that was changed in more places, or by more of its characters, was rewritten: no single intent is left in it.
 MAX_FILE_HUNKS = 120
@@ -72,7 +34,7 @@ _LEGAL = re.compile(r"copyright|licen[cs]e|SPDX", re.IGNORECASE)
 _COMMENT = re.compile(r"^\s*(?:#|//|/?\*)", re.MULTILINE)
 
 
-def stories_between(older: Source, newer: Source, kind: str, dropped: Counter[str]) -> Iterator[Story]:
+def stories_between(older: Source, newer: Source, dropped: Counter[str]) -> Iterator[Story]:
     """Yield the intents between two versions of a file, each beginning where the one before has ended.
 
     What belongs to no intent (comments, formatting, long new code, a version's number) is already done in all of
@@ -80,31 +42,31 @@ def stories_between(older: Source, newer: Source, kind: str, dropped: Counter[st
     """
     hunks = line_hunks(older.text, newer.text)
     if len(hunks) > MAX_FILE_HUNKS or sum(len(hunk.before) for hunk in hunks) > MAX_CHANGED * len(older.text):
-        dropped[f"{kind}: rewritten file"] += 1
+        dropped["commit: rewritten file"] += 1
         return
-    groups = _groups(hunks, newer.language, kind, dropped)
+    groups = _groups(hunks, newer.language, dropped)
     waiting = {hunk for group in groups for hunk in group}
     for group in groups:
         text, moved = _state(older.text, hunks, waiting)
         edits = [Change(c.start + moved[h], c.end + moved[h], c.text) for h in group for c in h.changes()]
         waiting.difference_update(group)
-        story = story_of(kind, newer.with_text(text), edits) if len(edits) <= MAX_CHANGES else None
+        story = story_of(COMMIT, newer.with_text(text), edits) if len(edits) <= MAX_CHANGES else None
         if story is None:
-            dropped[f"{kind}: does not stand on its own"] += 1
+            dropped["commit: does not stand on its own"] += 1
         else:
             yield story
 
 
-def _groups(hunks: Sequence[LineHunk], language: str, kind: str, dropped: Counter[str]) -> list[tuple[LineHunk, ...]]:
+def _groups(hunks: Sequence[LineHunk], language: str, dropped: Counter[str]) -> list[tuple[LineHunk, ...]]:
     """Return the intents among the hunks, at most MAX_STORIES, by position of their first hunk."""
     faults = {hunk: hunk_fault(hunk) for hunk in hunks}
-    dropped.update(f"{kind}: {fault}" for fault in faults.values() if fault)
+    dropped.update(f"commit: {fault}" for fault in faults.values() if fault)
     telling = [hunk for hunk in hunks if faults[hunk] is None]
     groups = list(intents(telling, language))
     taken = {hunk for group in groups for hunk in group}
     groups += [(hunk,) for hunk in telling if hunk not in taken and hunk.renames()]
-    dropped[f"{kind}: hunk of no intent"] += len(telling) - sum(map(len, groups))
-    dropped[f"{kind}: over cap of file"] += max(0, len(groups) - MAX_STORIES)
+    dropped["commit: hunk of no intent"] += len(telling) - sum(map(len, groups))
+    dropped["commit: over cap of file"] += max(0, len(groups) - MAX_STORIES)
     return sorted(groups[:MAX_STORIES], key=lambda group: group[0].before_start)
 
 
@@ -226,7 +188,7 @@ class Teller:
             for change in file_changes(self._clone, commit, self._dropped):
                 for story in self._stories(change, read) if wanted(change) else ():
                     if isinstance(story, str):
-                        self._dropped[f"{COMMIT}: {story}"] += 1
+                        self._dropped[f"commit: {story}"] += 1
                     else:
                         self._told[story.path] += 1
                         yield story
@@ -252,7 +214,7 @@ class Teller:
         except UnicodeDecodeError:
             yield "not UTF-8"
             return
-        for story in stories_between(older, newer, COMMIT, self._dropped):
+        for story in stories_between(older, newer, self._dropped):
             cropped = crop(story, random.Random(f"{self._seed}:{change.newer}"))
             yield "too far apart" if cropped is None else self._text_fault(cropped, newer) or cropped
 
