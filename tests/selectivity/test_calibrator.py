@@ -23,7 +23,7 @@ from calomel.suggest.judging import subject_of
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
 from calomel.suggest.question import Trigger
-from calomel.suggest.signals import Company, OutcomeSignals, Signals, signals_of, surroundings
+from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, Signals, signals_of, surroundings
 
 FITTED = Calibrator(
     {
@@ -159,7 +159,7 @@ KNOWN = Signals(
     rejected=4,
     cut=1,
     support=2,
-    company=Company(1, 2, 1.0 / 7),
+    agreement=CandidateAgreement(1, 2, 1.0 / 7),
     place="code",
     around=surroundings(TEXT, 22, EDITS),
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.suggest.asked import asked, asker, flat
 from tests.suggest.editor import ScriptedModel
 
-from calomel.suggest.asker import Asker
+from calomel.suggest.asker import CandidateSource
 from calomel.suggest.completer import OWN_MAKERS, Candidate, CompleteRequest
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.judging import Answered, Found, Held
@@ -25,7 +25,7 @@ def drafting(request: CompleteRequest) -> tuple[Candidate, ...]:
     return (*(Candidate(each.text, (-0.1,), maker=each.maker) for each in request.drafts), *own)
 
 
-def hopeless(*makers: str) -> tuple[Asker, ScriptedModel]:
+def hopeless(*makers: str) -> tuple[CandidateSource, ScriptedModel]:
     """An asker whose model is sure of everything, though of these makers nothing was ever accepted."""
     model = ScriptedModel(reply=drafting)
     made = asker(model)
@@ -33,7 +33,7 @@ def hopeless(*makers: str) -> tuple[Asker, ScriptedModel]:
     return made, model
 
 
-async def rewritten(made: Asker, question: Question, *drafts: EditDraft) -> Answered:
+async def rewritten(made: CandidateSource, question: Question, *drafts: EditDraft) -> Answered:
     return await made.rewrite(question, question.situation, extended=False, drafts=drafts)
 
 
@@ -79,7 +79,7 @@ async def test_a_fill_is_asked_for_whatever_is_hopeless() -> None:
     assert [request.kind for request in model.requests] == ["fill"]
 
 
-async def test_the_likeliest_candidate_that_passes_is_found_and_knows_its_company() -> None:
+async def test_the_likeliest_candidate_that_passes_is_found_and_knows_how_the_others_agree() -> None:
     model = ScriptedModel()
     made = asker(model)
     model.reply = lambda _: (
@@ -91,7 +91,7 @@ async def test_the_likeliest_candidate_that_passes_is_found_and_knows_its_compan
     found = await made.fill(asked(TEXT))
     assert isinstance(found, Found)
     assert (found.maker, found.edits[0].text) == ("seeded", " + 1")
-    assert (found.signals.company.agreeing, found.signals.company.rivals) == (1, 1)
+    assert (found.signals.agreement.agreeing, found.signals.agreement.rivals) == (1, 1)
 
 
 async def test_what_is_held_back_says_more_than_that_there_is_nothing() -> None:

@@ -20,7 +20,7 @@ from calomel.report.stories import Change
 from calomel.selectivity.intent import words_changed
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.edit import Suggestion, TextEdit, apply
-from calomel.suggest.judging import Judging
+from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.question import Trigger
 from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.stateless import EditRoom
@@ -220,7 +220,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
     """Ask behind each deed, at both doors; how many answers there were."""
     said = 0
     model = ScriptedModel()
-    room = EditRoom(Judging(ThresholdGate()))
+    room = EditRoom(SuggestionFilter(ThresholdGate()))
     async with editing("|" + TEXT, settings=NOW, model=model) as editor:
         syntax = SyntaxTrees(editor.time.clock)
         editor.workspace.syntax = syntax

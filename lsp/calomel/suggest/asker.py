@@ -35,11 +35,11 @@ from calomel.suggest.fitting import (
     without_echo,
     without_overlap,
 )
-from calomel.suggest.judging import Answered, Judging, Proposed, better, proposal_of
+from calomel.suggest.judging import Answered, Proposed, SuggestionFilter, better, proposal_of
 from calomel.suggest.locations import Location
 from calomel.suggest.pace import ended
 from calomel.suggest.question import Builder, Question, Selected, Trigger
-from calomel.suggest.signals import company_of
+from calomel.suggest.signals import agreement_of
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.workspace import Situation
 
@@ -154,7 +154,7 @@ _NAME_TOKENS: Final = 16
 _CUTTING: Final = ("repeats_below", "unbalanced")
 
 
-class Asker:
+class CandidateSource:
     """Puts questions to one model. Raises CompleterError where the model does.
 
     Args:
@@ -170,7 +170,7 @@ class Asker:
         self,
         builder: Builder,
         completer: Completer,
-        judging: Judging,
+        judging: SuggestionFilter,
         sleep: Callable[[float], Awaitable[None]],
         *,
         alone: bool = False,
@@ -228,10 +228,10 @@ class Asker:
                 cut=filled.cut,
                 truncated=filled.truncated,
                 cut_off=filled.cut_off,
-                company=company_of(candidate, answer),
+                agreement=agreement_of(candidate, answer),
                 request=request,
             )
-            best = better(best, self.judging.judge("fill", question, proposed))
+            best = better(best, self.judging.decide("fill", question, proposed))
         return best or SilenceReason.EMPTY
 
     async def rewrite(
@@ -274,10 +274,10 @@ class Asker:
                 truncated=candidate.finish_reason != "stop",
                 cut_off=candidate.finish_reason != "stop",
                 support=support.get((candidate.text, candidate.maker), 0),
-                company=company_of(candidate, answer, situation.text[start:end]),
+                agreement=agreement_of(candidate, answer, situation.text[start:end]),
                 request=request,
             )
-            best = better(best, self.judging.judge("edit", question, found))
+            best = better(best, self.judging.decide("edit", question, found))
         return best or SilenceReason.NO_CHANGE
 
     async def continue_rename(self, question: Question, place: Location) -> Answered:
@@ -298,7 +298,7 @@ class Asker:
         if following.isalnum() or following == "_":
             return SilenceReason.NO_CHANGE
         edits = plan(question.text, [TextEdit(place.start, place.end, new)])
-        return self.judging.judge("edit", question, Proposed(candidate, edits, request=request))
+        return self.judging.decide("edit", question, Proposed(candidate, edits, request=request))
 
     async def _ask(
         self,

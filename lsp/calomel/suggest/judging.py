@@ -17,7 +17,17 @@ from calomel.selectivity.proposal import Proposal
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.signals import Company, Gate, Hide, OutcomeSignals, Show, Signals, lately, signals_of, surroundings
+from calomel.suggest.signals import (
+    CandidateAgreement,
+    Gate,
+    Hide,
+    OutcomeSignals,
+    Show,
+    Signals,
+    lately,
+    signals_of,
+    surroundings,
+)
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.languages import builtin_names
 
@@ -135,7 +145,7 @@ class Proposed:
         truncated: the model had more to say.
         cut_off: what it said ends within a line for that.
         support: how many of the last edits agree with a draft.
-        company: the other candidates of the answer.
+        agreement: the other candidates of the answer.
         request: what the model was asked.
     """
 
@@ -146,11 +156,11 @@ class Proposed:
     truncated: bool = False
     cut_off: bool = False
     support: int = 0
-    company: Company = field(default_factory=Company)
+    agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
     request: CompleteRequest | None = None
 
 
-class Judging:
+class SuggestionFilter:
     """Decides about proposals.
 
     Args:
@@ -174,7 +184,7 @@ class Judging:
         """Look for the calibrator anew: it may have been fitted again."""
         self._weights = None
 
-    def judge(self, kind: Kind, question: Question, proposed: Proposed) -> Found | Held | SilenceReason:
+    def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Found | Held | SilenceReason:
         """What becomes of one proposal."""
         began = time.perf_counter()
         edits = proposed.edits
@@ -222,7 +232,7 @@ class Judging:
             rejected=rejected,
             cut=proposed.cut,
             support=proposed.support,
-            company=proposed.company,
+            agreement=proposed.agreement,
             lately=lately(question.recent),
             place=question.place,
             thresholds=self.calibrator.thresholds,

@@ -14,7 +14,7 @@ from typing import Final
 
 from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Change, utf16_length
-from calomel.suggest.offers import SEEN_SECONDS, HeldBack, Offer, Outcome, OutcomeKind, OutcomeSink
+from calomel.suggest.offers import SEEN_SECONDS, Offer, Outcome, OutcomeKind, OutcomeSink, SuppressedTracker
 from calomel.workspace.history import Origin
 
 # Continue's number, so that rates compare: whoever does nothing for longer gives no answer.
@@ -38,7 +38,7 @@ class Ledger:
         self._sink = sink
         self._offers: OrderedDict[str, Offer] = OrderedDict()
         self.counts: Counter[str] = Counter()
-        self.held_back = HeldBack(clock, sink)
+        self.held_back = SuppressedTracker(clock, sink)
 
     def get(self, suggestion_id: str) -> Offer | None:
         """One of the last suggestions."""

@@ -291,7 +291,7 @@ _FOLLOWED: Final = 16
 _OWN: Final = frozenset({Origin.TYPED, Origin.UNDO, Origin.REDO})
 
 
-class HeldBack:
+class SuppressedTracker:
     """The withheld suggestions of one editor."""
 
     def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:

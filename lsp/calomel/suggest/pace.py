@@ -182,7 +182,7 @@ class Run:
 Work = Callable[[Run], Coroutine[Any, Any, SilenceReason | None]]
 
 
-class Flight:
+class SingleFlight:
     """Keeps the order of questions."""
 
     def __init__(self) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.suggest.asker import Asker
+from calomel.suggest.asker import CandidateSource
 from calomel.suggest.cache import Cache, rebase, touches
 from calomel.suggest.edit import Answer, Change, Planned, TextEdit, apply, edits_of, split_lines
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
-from calomel.suggest.pace import Cooldown, Debounce, Flight, Latency
+from calomel.suggest.pace import Cooldown, Debounce, Latency, SingleFlight
 from calomel.suggest.question import PathRules, PathVerdict
 from calomel.suggest.recent import RecentEdits
 from calomel.suggest.silence import Silence, SilenceReason
@@ -302,13 +302,13 @@ class Session:
     sleep: Callable[[float], Awaitable[None]]
     rng: random.Random
     model: Model
-    asker: Asker
+    asker: CandidateSource
     ledger: Ledger
     cooldown: Cooldown
     debounce: Debounce
     switches: Switches
     matches: LongestMatch = field(default_factory=LongestMatch)
-    flight: Flight = field(default_factory=Flight)
+    flight: SingleFlight = field(default_factory=SingleFlight)
     cache: Cache = field(default_factory=Cache)
     rejections: Rejections = field(default_factory=Rejections)
     latency: Latency = field(default_factory=Latency)

@@ -17,8 +17,8 @@ from calomel.workspace.settings import Aggressiveness
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """Of one candidate.
+class CandidateAgreement:
+    """How the other candidates of an answer stand to one.
 
     Attributes:
         agreeing: other candidates with the same text.
@@ -31,17 +31,17 @@ class Company:
     margin: float | None = None
 
 
-def company_of(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | None = None) -> Company:
+def agreement_of(candidate: Candidate, answer: CompleteAnswer, as_it_is: str | None = None) -> CandidateAgreement:
     """The others of `answer`; `as_it_is` is the text that silence leaves."""
     others = [other for other in answer.candidates if other is not candidate and other.text not in ("", as_it_is)]
     rivals = [other for other in others if other.text != candidate.text]
     best = max((other.log_prob for other in rivals if other.log_prob is not None), default=None)
     margin = None if candidate.log_prob is None or best is None else candidate.log_prob - best
-    return Company(len(others) - len(rivals), len(rivals), margin)
+    return CandidateAgreement(len(others) - len(rivals), len(rivals), margin)
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentActivity:
     """The edits of the last minute, keystrokes in a row being one.
 
     Attributes:
@@ -61,10 +61,10 @@ class Lately:
     last_removed: int = 0
 
 
-def lately(recent: Sequence[Recent]) -> Lately:
+def lately(recent: Sequence[Recent]) -> RecentActivity:
     """Of edits, oldest first."""
     last = recent[-1] if recent else Recent(0, 0, "", "")
-    return Lately(
+    return RecentActivity(
         edits=len(recent),
         replacements=sum(bool(done.removed and done.inserted) for done in recent),
         inserted=sum(len(done.inserted) for done in recent),
@@ -165,7 +165,7 @@ class Signals:
         rejected: of them.
         cut: characters that the checks took from the candidate's text.
         support: how many of the last edits agree with a draft; 0 for the model's own words.
-        company: the other candidates of the same answer.
+        agreement: the other candidates of the same answer.
         lately: what the user did in the last minute.
         place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
         around: numbers about the place and the words.
@@ -184,8 +184,8 @@ class Signals:
     rejected: int = 0
     cut: int = 0
     support: int = 0
-    company: Company = field(default_factory=Company)
-    lately: Lately = field(default_factory=Lately)
+    agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
+    lately: RecentActivity = field(default_factory=RecentActivity)
     place: str = ""
     around: Surroundings | None = None
     likely: float | None = None
@@ -347,7 +347,7 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
     """
     mean = candidate.mean_log_prob
     around = None if known is None else known.around
-    company, lately = (None, None) if known is None else (known.company, known.lately)
+    agreement, lately = (None, None) if known is None else (known.agreement, known.lately)
     return OutcomeSignals(
         tokens=len(candidate.log_probs),
         mean_log_prob=mean if math.isfinite(mean) else None,
@@ -371,9 +371,9 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
         support=None if known is None else known.support,
-        agreeing=None if company is None else company.agreeing,
-        rivals=None if company is None else company.rivals,
-        margin=None if company is None else company.margin,
+        agreeing=None if agreement is None else agreement.agreeing,
+        rivals=None if agreement is None else agreement.rivals,
+        margin=None if agreement is None else agreement.margin,
         recent_edits=None if lately is None else lately.edits,
         recent_replacements=None if lately is None else lately.replacements,
         recent_inserted=None if lately is None else lately.inserted,

@@ -17,14 +17,14 @@ from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.edit_prompt import EditPrompt, same_file
 from calomel.prompts.parts import Excerpt, Hunk, PromptParts, region_around
-from calomel.suggest.asker import Asker, context_tokens
+from calomel.suggest.asker import CandidateSource, context_tokens
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import drafts
 from calomel.suggest.edit import Planned, TextEdit, apply, edits_of
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.in_process import Fills, answer
-from calomel.suggest.judging import Answered, Found, Held, Judging, better
+from calomel.suggest.judging import Answered, Found, Held, SuggestionFilter, better
 from calomel.suggest.locations import continuations
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.recent import Past, past_of
@@ -144,7 +144,7 @@ class EditRoom:
         context: tokens of a prompt at most; None for what the model is quick with.
     """
 
-    def __init__(self, judging: Judging, *, context: int | None = None) -> None:
+    def __init__(self, judging: SuggestionFilter, *, context: int | None = None) -> None:
         self.judging = judging
         self.secrets = SecretFinder(partial(time.sleep, _PAUSE))
         self._context = context
@@ -170,7 +170,7 @@ class EditRoom:
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
         shown = await asyncio.to_thread(frame, _near(prompt), self.secrets.mask)
         model = _Counted(filler, info)
-        asker = Asker(self._builder, model, self.judging, asyncio.sleep, alone=True)
+        asker = CandidateSource(self._builder, model, self.judging, asyncio.sleep, alone=True)
         question = await self._question(shown, info, client, max_tokens)
         try:
             answered = await self._look(asker, question, shown, info)
@@ -192,7 +192,7 @@ class EditRoom:
         """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""
         return self._builder.build(situation, budget).parts
 
-    async def _look(self, asker: Asker, question: Question, shown: Frame, info: ModelInfo) -> list[Answered]:
+    async def _look(self, asker: CandidateSource, question: Question, shown: Frame, info: ModelInfo) -> list[Answered]:
         """Everything worth offering, best first; if there is nothing, the best reason why."""
         if "edit" not in info.kinds:
             best: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
@@ -207,7 +207,7 @@ class EditRoom:
             filled = SilenceReason.WRONG_REGION
         return [better(filled, best)]
 
-    async def _edits(self, asker: Asker, question: Question, shown: Frame) -> tuple[list[Found], Answered]:
+    async def _edits(self, asker: CandidateSource, question: Question, shown: Frame) -> tuple[list[Found], Answered]:
         offset = question.situation.offset
         related = [excerpt.text for excerpt in shown.related]
         proposed = await asyncio.to_thread(drafts, shown.text, shown.hunks, offset, shown.path, related)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from calomel.suggest import answering
-from calomel.suggest.asker import Asker
+from calomel.suggest.asker import CandidateSource
 from calomel.suggest.completer import Completer, Kind
 from calomel.suggest.edit import Answer, apply, edits_of
-from calomel.suggest.judging import Judging, Watch
+from calomel.suggest.judging import SuggestionFilter, Watch
 from calomel.suggest.ledger import Ledger
 from calomel.suggest.model import Model
 from calomel.suggest.offers import Offer, OutcomeSink
@@ -56,7 +56,7 @@ class Suggester(Listener):
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
             model=Model(completer, clock, sleep),
-            asker=Asker(builder, completer, Judging(gate or _gate(settings)), sleep),
+            asker=CandidateSource(builder, completer, SuggestionFilter(gate or _gate(settings)), sleep),
             ledger=Ledger(clock, outcomes),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),

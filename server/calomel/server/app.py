@@ -28,7 +28,7 @@ from calomel.server.middleware import Authentication, ErrorBoundary, Measured, O
 from calomel.server.routes import chat, complete, completions, edit, fim, llamacpp, models, ollama, status
 from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens
-from calomel.suggest.judging import Judging
+from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
 from calomel.suggest.signals import ThresholdGate
@@ -160,7 +160,7 @@ def create_app(
         metrics=metrics,
         deliveries=deliveries,
         model=models.describe(settings.model),
-        edits=EditRoom(Judging(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
+        edits=EditRoom(SuggestionFilter(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
         workspace=workspace,
     )

@@ -9,7 +9,7 @@ import pytest
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.judging import Judging
+from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import EditRoom, RegionAnswer
@@ -64,7 +64,7 @@ def prompt(text: str, *edits: Hunk, region: str, cursor: str = "", related: tupl
 
 
 async def rewritten(model: Model, asked: EditPrompt, room: EditRoom | None = None, **options: Any) -> RegionAnswer:
-    room = room or EditRoom(Judging(ThresholdGate()))
+    room = room or EditRoom(SuggestionFilter(ThresholdGate()))
     return await room.rewrite(model, INFO, asked, **options)
 
 
@@ -148,7 +148,7 @@ async def test_nothing_is_put_into_a_word() -> None:
 
 async def test_a_model_that_only_fills_fills() -> None:
     info = ModelInfo("m", "w", ("fill",), 32768, 2048, None, "0")
-    room = EditRoom(Judging(ThresholdGate()))
+    room = EditRoom(SuggestionFilter(ThresholdGate()))
     asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="height")
 
     answer = await room.rewrite(Model(""), info, asked)
@@ -157,7 +157,7 @@ async def test_a_model_that_only_fills_fills() -> None:
 
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
-    room = EditRoom(Judging(ThresholdGate()))
+    room = EditRoom(SuggestionFilter(ThresholdGate()))
     mine = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
     other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
     yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")
