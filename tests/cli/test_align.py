@@ -179,7 +179,7 @@ def test_too_few_suggestions_are_refused(run: Run, tmp_path: Path) -> None:
     [
         ((), "--samples"),
         (("--log", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
-        (("--samples", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
+        (("--samples", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
     ],
 )
 def test_what_is_not_there_is_named(run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -36,7 +36,7 @@ def test_samples_of_several_files_are_judged_apart(run: Callable[..., Run], mode
 def test_what_cannot_be_used_is_said_in_a_sentence(run: Callable[..., Run], model: Path, tmp_path: Path) -> None:
     torn = tmp_path / "torn.jsonl"
     torn.write_text(sample().to_line() + "{\n")
-    for path, words in ((torn, "torn.jsonl, line 2"), (tmp_path / "none.jsonl", "none.jsonl cannot be read")):
+    for path, words in ((torn, "torn.jsonl, line 2"), (tmp_path / "none.jsonl", "none.jsonl: No such file")):
         done = run("bench", "selectivity", path, "--model", model)
         assert done.status == 2
         assert words in done.err

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from calomel.cli.fill import excerpt
+from calomel.cli.output import excerpt
 
 
 def shown(prefix: str, middle: str, suffix: str, *, colors: bool = False, before: int = 1, after: int = 1) -> str:

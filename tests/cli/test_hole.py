@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.cli.errors import InputError
-from calomel.cli.fill import Hole, Place
+from calomel.cli.fill import Hole, offset_of
 
 
 @given(st.text(alphabet="ab\n\tü😀"), st.data())
 def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) -> None:
     offset = data.draw(st.integers(0, len(text)))
     before = text[:offset].split("\n")
-    assert offset == Place(len(before), len(before[-1]) + 1).offset(text, "--at")
+    assert offset == offset_of(text, f"{len(before)}:{len(before[-1]) + 1}", "--at")
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) ->
 )
 def test_malformed_place_names_the_option(wrong: str) -> None:
     with pytest.raises(InputError, match=r"--at .*LINE:COLUMN"):
-        Place.parse(wrong, "--at")
+        offset_of("", wrong, "--at")
 
 
 def test_hole_replaces_what_is_between_its_ends(tmp_path: Path) -> None:

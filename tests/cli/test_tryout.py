@@ -3,10 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from calomel.cli.errors import CommandError
-from calomel.cli.fill import Sample, bundled_samples
+from calomel.cli.fill import bundled_samples
 
 Run = Callable[..., Any]
 
@@ -16,16 +13,6 @@ def test_bundled_samples_have_one_hole_each_in_several_languages() -> None:
     assert 4 <= len(samples) <= 6
     assert {"py", "ts", "go", "rs"} == {sample.path.rpartition(".")[2] for sample in samples}
     assert all(sample.expected and not set("⟦⟧") & set(sample.prefix + sample.suffix) for sample in samples)
-
-
-def test_sample_is_cut_at_its_mark() -> None:
-    assert Sample("a.py", "x = ", "1\n+ 2", "\n") == Sample.parse("a.py", "x = ⟦1\n+ 2⟧\n")
-
-
-@pytest.mark.parametrize("text", ["x = 1\n", "⟦a⟧⟦b⟧"])
-def test_sample_without_exactly_one_mark_is_refused(text: str) -> None:
-    with pytest.raises(CommandError, match=r"a\.py has [02] holes"):
-        Sample.parse("a.py", text)
 
 
 def test_model_never_sees_the_expected_text(run: Run, filler: Any) -> None:

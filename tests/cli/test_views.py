@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 
 import pytest
 from rich.console import Console
-from rich.live import Live
 
-from calomel.cli.demo import PlainView, TerminalView, picture, suggested_lines
+from calomel.cli.demo import picture, suggested_lines, told
 from calomel.cli.tour import Scene, Tally
 from calomel.replay.events import Edit
 from calomel.suggest.completer import CanvasText
@@ -16,7 +16,7 @@ TEXT = "".join(f"line {number}\n" for number in range(60))
 
 def drawn(scene: Scene, width: int, height: int) -> str:
     console = Console(file=io.StringIO(), width=width, height=height, record=True)
-    console.print(picture(scene, Tally(shown=3, accepted=2, rejected=1, silent={"empty": 4}), width, height))
+    console.print(picture(scene, Tally(Counter(accepted=2, rejected=1), Counter(empty=4)), width, height))
     return console.export_text()
 
 
@@ -34,12 +34,9 @@ def test_picture_fits_the_terminal_and_has_caret_and_suggestion(width: int, heig
 
 
 def test_what_a_model_writes_cannot_control_the_terminal() -> None:
-    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "\x1b[2J\x07"),), canvas=CanvasText(1, "\x1b", ("\x1b[31m",), (True,)))
-    out: list[str] = []
-    view = PlainView(out.append)
-    view.show(scene, Tally())
-    view.tell(scene)
-    assert "\x1b" not in "".join([*out, drawn(scene, 120, 40)])
+    canvas = CanvasText(1, "\x1b", ("\x1b[31m",), (True,))
+    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "\x1b[2J\x07"),), canvases=(canvas,))
+    assert "\x1b" not in "".join([*told(scene), drawn(scene, 120, 40)])
 
 
 def test_a_long_file_is_shown_around_a_suggestion_far_from_the_caret() -> None:
@@ -49,39 +46,22 @@ def test_a_long_file_is_shown_around_a_suggestion_far_from_the_caret() -> None:
 
 def test_canvas_likelihood_maker_and_place_stand_beside_it() -> None:
     canvas = CanvasText(2, "return ░", ("return", " ░"), (True, False))
-    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "y"),), canvas, 5, likely=0.25, maker="canvas", milliseconds=41.6)
+    scene = Scene("a.py", "x\n", 1, (Edit(1, 1, "y"),), (canvas,), 5, likely=0.25, maker="canvas", milliseconds=41.6)
     found = drawn(scene, 120, 30)
-    for told in ("canvas, step 2 of 5", "return ░", "25% likely", "by canvas, 42 ms, at a.py:1"):
-        assert told in found
-
-
-def test_terminal_view_draws_in_the_place_of_the_last_scene() -> None:
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=100, height=30)
-    with Live(console=console, auto_refresh=False) as live:
-        view = TerminalView(live, console)
-        view.show(Scene("a.py", "first", 0), Tally())
-        view.show(Scene("a.py", "second", 0), Tally())
-        view.tell(Scene("a.py", "second", 0))
-    assert "econd" in stream.getvalue()  # behind the caret
+    for said in ("canvas, step 2 of 5", "return ░", "25% likely", "by canvas, 42 ms, at a.py:1"):
+        assert said in found
 
 
 def test_plain_lines_have_the_steps_the_suggestion_and_the_outcome() -> None:
-    out: list[str] = []
-    view = PlainView(out.append)
-    first, second = (CanvasText(step, text, (text,), (False,)) for step, text in ((1, "░░"), (2, "b\nc")))
-    scene = Scene("a.py", "a\n", 1)
-    view.show(Scene("a.py", "a\n", 1, canvas=first), Tally())
-    view.show(Scene("a.py", "a\n", 1, canvas=second), Tally())
-    view.tell(Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), second, 2, 0.5, "canvas", 12, "accepted: so", "accepted"))
-    assert out == [
+    canvases = tuple(CanvasText(step, text, (text,), (False,)) for step, text in ((1, "░░"), (2, "b\nc")))
+    scene = Scene("a.py", "a\n", 1, (Edit(1, 1, "b"),), canvases, 2, 0.5, "canvas", 12, "accepted: so", "accepted")
+    assert told(scene) == [
         "a.py:1  50% likely · by canvas in 12 ms",
         "    step 1  ░░",
         "    step 2  b⏎c",
         "    a⟦b⟧",
         "    accepted: so",
     ]
-    view.show(scene, Tally())
 
 
 def test_plain_lines_are_only_those_that_a_suggestion_touches() -> None:

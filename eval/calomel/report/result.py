@@ -150,12 +150,19 @@ class Table:
         return "\n".join(lines)
 
     def to_rich(self) -> rich.table.Table:
-        """For a terminal."""
+        """For a terminal; cells are text, whatever they hold."""
+        from rich.table import Column
         from rich.table import Table as RichTable
+        from rich.text import Text
 
-        table = RichTable(*self.columns, title=self.title, title_justify="left", caption=self.caption or None)
+        first, *others = self.columns
+        columns = [Column(first, no_wrap=True), *(Column(name, justify="right") for name in others)]
+        table = RichTable(
+            *columns, title=self.title, title_justify="left", title_style="bold", box=None, pad_edge=False,
+            padding=(0, 1, 0, 0), caption=self.caption or None, caption_justify="left",
+        )  # fmt: skip
         for row in self.rows:
-            table.add_row(*row)
+            table.add_row(*map(Text, row))
         return table
 
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError, check_device, engine_errors_reported
+from calomel.cli.errors import InputError
+from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, comma_separated, made_of
 
 if TYPE_CHECKING:
     from calomel.report.result import Report
 
+_Options = TypeVar("_Options")
+
 bench = typer.Typer(help="Measure quality and speed on this machine.", no_args_is_help=True, rich_markup_mode=None)
 
-Model = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STEPS. Default: the shipped one.")]
-Seed = Annotated[int, typer.Option(help="Decides which holes are cut.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
-Resume = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
 Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
 
@@ -36,31 +33,16 @@ def infill(
     holes_per_kind: Annotated[int | None, typer.Option(min=4, help="Held-out holes of each kind.")] = None,
     seed: Seed = 1,
     quick: Quick = False,
-    quantize: Annotated[
-        str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")
-    ] = None,
+    quantize: Quantize = None,
     resume: Resume = True,
     json: Json = None,
     results: Results = None,
 ) -> None:
     """Quality: fill held-out holes, next to left-to-right decoding."""
-    if quantize not in {None, "int8", "fp8"}:
-        raise InputError(f"--quantize is {quantize!r}; there are int8 and fp8")
-    with _errors_reported(device):
-        from calomel.bench.infill import InfillOptions, run_infill
+    given = locals()
+    from calomel.bench.infill import InfillOptions, run_infill
 
-        options = InfillOptions(
-            model=model,
-            device=device,
-            threads=threads,
-            policy=policy,
-            holes_per_kind=holes_per_kind,
-            seed=seed,
-            quick=quick,
-            resume=resume,
-            quantize=cast("Literal['int8', 'fp8'] | None", quantize),
-        )
-        _told(run_infill(options), json, results)
+    _report(run_infill, InfillOptions, given)
 
 
 @bench.command()
@@ -80,37 +62,18 @@ def speed(
     results: Results = None,
 ) -> None:
     """Speed: cold and warm, by size of context and length of answer."""
-    with _errors_reported(device):
-        from calomel.bench.speed import ANSWERS, CONTEXTS, SpeedOptions, run_speed
+    given = locals()
+    from calomel.bench.speed import SpeedOptions, run_speed
 
-        options = SpeedOptions(
-            model=model,
-            device=device,
-            threads=threads,
-            policy=policy,
-            contexts=tuple(contexts or CONTEXTS),
-            answers=tuple(answers or ANSWERS),
-            cases=cases,
-            seed=seed,
-            quick=quick,
-        )
-        _told(run_speed(options), json, results)
+    _report(run_speed, SpeedOptions, given)
 
 
 @bench.command()
-def keystrokes(
-    model: Model = None,
-    quick: Quick = False,
-    json: Json = None,
-    results: Results = None,
-) -> None:
+def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, results: Results = None) -> None:
     """The editor's side: from a keystroke to its suggestion, through the real language server."""
-    from calomel.bench.keystrokes import SessionError, run_keystrokes
+    from calomel.bench.keystrokes import run_keystrokes
 
-    try:
-        _told(run_keystrokes(model, quick=quick), json, results)
-    except SessionError as error:
-        raise CommandError(str(error)) from error
+    _print(run_keystrokes(model, quick=quick), json, results)
 
 
 @bench.command()
@@ -124,30 +87,16 @@ def load(
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
-    seed: Annotated[int, typer.Option(help="Decides where the clients type.")] = 1,
+    seed: Seed = 1,
     quick: Quick = False,
     json: Json = None,
     results: Results = None,
 ) -> None:
     """The server under load: answers, errors, what one more client waits for, memory, and what is left behind."""
-    with _errors_reported(device):
-        from calomel.bench.load import LoadOptions, ServedError, run_load
+    given = locals()
+    from calomel.bench.load import LoadOptions, run_load
 
-        options = LoadOptions(
-            model=model,
-            device=device,
-            threads=threads,
-            clients=clients,
-            minutes=minutes,
-            context=context,
-            max_requests=max_requests,
-            seed=seed,
-            quick=quick,
-        )
-        try:
-            _told(run_load(options), json, results)
-        except ServedError as error:
-            raise CommandError(str(error)) from error
+    _report(run_load, LoadOptions, given)
 
 
 @bench.command()
@@ -163,11 +112,10 @@ def peers(
     results: Results = None,
 ) -> None:
     """Other engines: the same weights left to right in transformers and llama.cpp, beside ours."""
-    with _errors_reported("cpu"):
-        from calomel.bench.peers import PeersOptions, run_peers
+    given = locals()
+    from calomel.bench.peers import PeersOptions, run_peers
 
-        options = PeersOptions(model=model, context=context, holes=holes, seed=seed, quick=quick)
-        _told(run_peers(options), json, results)
+    _report(run_peers, PeersOptions, given)
 
 
 @bench.command()
@@ -182,107 +130,63 @@ def edits(
         bool | None, typer.Option(help="Ask the baselines, too. Default: with --held-out, unless --samples.")
     ] = None,
     stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
-    kinds: Annotated[str | None, typer.Option(metavar="KIND,KIND…", help="Only stories of these kinds.")] = None,
+    kinds: Annotated[
+        Any, typer.Option(metavar="KIND,KIND…", parser=comma_separated, help="Only stories of these kinds.")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
     samples: Annotated[
         Path | None, typer.Option(help="Show nothing, and write every candidate, for `calomel calibrate`.")
     ] = None,
-    aggressiveness: Annotated[str, typer.Option(help="quiet, balanced, eager, or a probability.")] = "balanced",
+    aggressiveness: Aggressiveness = "balanced",
     model: Model = None,
     device: Device = "cpu",
     threads: Threads = None,
-    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    seed: Seed = 0,
     resume: Resume = True,
     json: Json = None,
     results: Results = None,
 ) -> None:
     """Next edits: a suite's score beside the rows that its peers published, or held-out edits by kind."""
-    from calomel.cli.replay import aggressiveness_of
-
-    if held_out and suite is not None:
-        raise InputError("--held-out brings its own edits: leave the folder out")
-    if suite is None and not held_out:
-        raise InputError("name a folder of next-edit scenarios, or say --held-out")
-    threshold = aggressiveness_of(aggressiveness)
-    with _errors_reported(device):
-        from calomel.bench.edits import EditsOptions, run_edits
+    if held_out == (suite is not None):
+        raise InputError("name a folder of next-edit scenarios, or say --held-out and leave the folder out")
+    if baselines is None:
+        baselines = held_out and samples is None
+    given = locals()
+    if held_out:
         from calomel.bench.held_edits import HeldOptions, run_held_edits
-        from calomel.bench.suite import SuiteError
 
-        try:
-            if suite is None:
-                held = HeldOptions(
-                    stories=stories,
-                    kinds=_listed(kinds),
-                    limit=limit,
-                    baselines=samples is None if baselines is None else baselines,
-                    aggressiveness=threshold,
-                    model=model,
-                    device=device,
-                    threads=threads,
-                    seed=seed,
-                    resume=resume,
-                    samples=samples,
-                )
-                report = run_held_edits(held)
-            else:
-                asked = EditsOptions(
-                    suite=suite,
-                    model=model,
-                    device=device,
-                    threads=threads,
-                    baselines=bool(baselines),
-                    aggressiveness=threshold,
-                    seed=seed,
-                )
-                report = run_edits(asked)
-        except SuiteError as error:
-            raise CommandError(str(error)) from error
-        _told(report, json, results)
+        _report(run_held_edits, HeldOptions, given)
+    else:
+        from calomel.bench.edits import EditsOptions, run_edits
+
+        _report(run_edits, EditsOptions, given)
 
 
 @bench.command()
 def selectivity(
     samples: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What `calomel replay --samples` wrote.")],
     model: Model = None,
-    seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
+    seed: Seed = 0,
     json: Json = None,
     results: Results = None,
 ) -> None:
     """The filter: ranking, calibration, what each threshold and each hard filter costs, on samples of replays."""
+    given = locals()
     from calomel.bench.selectivity import SelectivityOptions, run_selectivity
-    from calomel.selectivity.calibrator import CalibratorError
-    from calomel.selectivity.sample import SampleError
 
+    _report(run_selectivity, SelectivityOptions, given)
+
+
+def _report(run: Callable[[_Options], Report], kind: type[_Options], given: Mapping[str, Any]) -> None:
+    """Run a bench with those of the options `given` that it has."""
     try:
-        _told(run_selectivity(SelectivityOptions(tuple(samples), model, seed)), json, results)
-    except (SampleError, CalibratorError) as error:
+        report = run(made_of(kind, given))
+    except ValueError as error:
         raise InputError(str(error)) from error
-    except OSError as error:
-        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+    _print(report, given["json"], given["results"])
 
 
-def _told(report: Report, json: Path | None, results: Path | None) -> None:
+def _print(report: Report, json: Path | None, results: Path | None) -> None:
     """Write the report where that is asked for, and print it."""
     report.write(json_path=json, results=results)
     print(report.to_markdown())
-
-
-@contextmanager
-def _errors_reported(device: str) -> Iterator[None]:
-    """Check `device`, and make what goes wrong in a bench an error of the command line."""
-    check_device(device)
-    with engine_errors_reported():
-        from calomel.report.heldout import BenchDataError
-
-        try:
-            yield
-        except BenchDataError as error:
-            raise CommandError(str(error)) from error
-        except ValueError as error:
-            raise InputError(str(error)) from error
-
-
-def _listed(text: str | None) -> tuple[str, ...]:
-    """The parts of a list with commas."""
-    return tuple(filter(None, (text or "").split(",")))

@@ -7,45 +7,37 @@ import json
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from calomel.cli.errors import InputError
+from calomel.cli.options import AsJson, Config
+from calomel.cli.output import columns, markdown
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 config = typer.Typer(help="Show settings: the server's, or every one.", no_args_is_help=True, rich_markup_mode=None)
 
-_File = Annotated[
-    Path | None, typer.Option("--config", help="Settings file. Default: calomel.toml in your configuration folder.")
-]
-
 
 @config.command()
 def show(
-    file: _File = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    file: Config = None,
+    as_json: AsJson = False,
 ) -> None:
     """Every setting of `calomel serve`, its value and where it came from; secrets are hidden."""
-    from calomel.server.settings import DEFAULT, SettingsError, load, shown
+    from calomel.server.settings import DEFAULT, load, shown
 
-    try:
-        layered = load({}, file)
-    except SettingsError as error:
-        raise InputError(str(error)) from error
+    layered = load({}, file)
     rows = [(name, shown(layered, name), origin) for name, origin in layered.origins.items()]
     if as_json:
         print(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
-        return
-    names, values = (max(len(row[column]) for row in rows) for column in (0, 1))
-    for name, value, origin in rows:
-        print(f"{name:<{names}}  {value:<{values}}  {'' if origin == DEFAULT else origin}".rstrip())
+    else:
+        print(columns((name, value, "" if origin == DEFAULT else origin) for name, value, origin in rows))
 
 
 @config.command()
-def path(file: _File = None) -> None:
+def path(file: Config = None) -> None:
     """Where the settings file is, or would be."""
     from calomel.server.settings import named_path
 
@@ -70,16 +62,12 @@ _EDITORS: Final = """\
 Tables of `calomel.toml`, members of `initializationOptions`, or settings of the editor below `calomel`. *Yours* is what
 no workspace can set; *limits* a workspace can only lower.
 
-| setting | type | default | rules | why |
-| --- | --- | --- | --- | --- |
 """
 _SERVER: Final = """\
 ## The server's side
 
 Names in the table `[serve]` of your own `calomel.toml`, and environment variables.
 
-| setting | variable | type | default | bounds | why |
-| --- | --- | --- | --- | --- | --- |
 """
 _NAMES: Final = {
     bool: "true or false",
@@ -93,11 +81,9 @@ _BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below
 
 def reference_page() -> str:
     """The page."""
-    return "\n".join((_HEAD, _EDITORS + _rows(_editors()), _SERVER + _rows(_server())))
-
-
-def _rows(rows: Iterator[tuple[str, ...]]) -> str:
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+    editors = markdown(("setting", "type", "default", "rules", "why"), _editors())
+    server = markdown(("setting", "variable", "type", "default", "bounds", "why"), _server())
+    return "\n".join((_HEAD, _EDITORS + editors, _SERVER + server))
 
 
 def _editors() -> Iterator[tuple[str, ...]]:

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Final
+
+# Errors of other packages that say that something named on the command line cannot be used. By name, since importing
+# all of them would bring PyTorch into every command.
+_NAMED_WRONGLY: Final = frozenset(
+    {
+        "AlignmentError",
+        "CalibratorError",
+        "CheckpointError",
+        "ComparisonError",
+        "InvalidRequestError",
+        "LogError",
+        "ModelNameError",
+        "SampleError",
+        "SettingsError",
+        "TokenizerError",
+        "TrainingConfigError",
+    }
+)
 
 
 class CommandError(Exception):
@@ -19,33 +35,9 @@ class InputError(CommandError):
     exit_code = 2
 
 
-@contextmanager
-def engine_errors_reported() -> Iterator[None]:
-    """Turn the engine's exceptions into a `CommandError`: input that it refuses ends with exit status 2.
-
-    Imports the engine, and torch with it: enter it where they are needed anyway.
-    """
-    from calomel.engine.errors import CheckpointError, EngineError, InvalidRequestError
-    from calomel.prompts.tokenizer import TokenizerError
-
-    try:
-        yield
-    except (CheckpointError, InvalidRequestError, TokenizerError) as error:
-        raise InputError(str(error)) from error
-    except EngineError as error:
-        raise CommandError(f"{error} ({error.code})") from error
-
-
-def check_device(name: str) -> None:
-    """Raises InputError when torch cannot use the device `name`; the message gives torch's reason. Imports torch."""
-    if name == "cpu":
-        return
-    import torch
-
-    try:
-        torch.empty(0, device=name)
-    except (AssertionError, RuntimeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(
-            f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
-        ) from error
+def exit_code_of(error: Exception) -> int | None:
+    """The exit status of an error that Calomel has a sentence for; None for one that is a fault of the program."""
+    if isinstance(error, CommandError):
+        return error.exit_code
+    ours = {kind.__name__ for kind in type(error).__mro__ if kind.__module__.startswith("calomel.")}
+    return (2 if ours & _NAMED_WRONGLY else 1) if ours else None

@@ -29,13 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         run_stdio()
     from calomel.cli.app import app
-    from calomel.cli.errors import CommandError
+    from calomel.cli.errors import exit_code_of
 
     try:
         app(args=words)
-    except CommandError as error:
-        print(f"calomel: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("calomel"):
             raise
@@ -47,9 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         where = "" if error.filename is None else f"{error.filename}: "
         print(f"calomel: {where}{error.strerror}", file=sys.stderr)
-        raise SystemExit(1) from error
+        named_wrongly = isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError)
+        raise SystemExit(2 if named_wrongly else 1) from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None  # 128 + SIGINT, as shells expect
+    except Exception as error:
+        status = exit_code_of(error)
+        if status is None:
+            raise
+        print(f"calomel: {error}", file=sys.stderr)
+        raise SystemExit(status) from error
 
 
 def _end_in_order(status: int) -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from calomel.replay.editor import cursor_after
 from calomel.replay.events import Changed, Event, Focused, Opened, Selected
 from calomel.replay.player import Player
-from calomel.suggest.completer import CANVAS, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.suggest.completer import CANVAS, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.suggest.silence import SilenceReason
 
 if TYPE_CHECKING:
     from calomel.replay.events import Edit, ReplayLog
     from calomel.replay.opportunity import Opportunity, ReplayOptions
-    from calomel.suggest.completer import CanvasText, Completer, Fill, FillRequest, ModelInfo
+    from calomel.suggest.completer import Completer, Fill, FillRequest, ModelInfo
     from calomel.suggest.filler import Filler
     from calomel.suggest.scoring import Drafted
 
@@ -36,13 +36,14 @@ class Piece:
 
 @dataclass(slots=True)
 class Tally:
-    """What came of the moments so far."""
+    """What came of the moments so far: suggestions by outcome, silences by reason."""
 
-    shown: int = 0
-    accepted: int = 0
-    partly: int = 0
-    rejected: int = 0
-    silent: dict[str, int] = field(default_factory=dict)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    silent: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name} {self.outcomes[name]}" for name in ("accepted", "partly", "rejected"))
+        return f"shown {self.outcomes.total()}: {told}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Scene:
         text: of it.
         caret: offset in it.
         edits: suggested, sorted.
-        canvas: the answer behind a denoising step; None when there is nothing to see of it.
+        canvases: the answer behind each denoising step so far; none when there is nothing to see of it.
         steps: of that answer in all.
         likely: that the suggestion gets accepted, by the calibrator; None where nobody knows.
         maker: who proposed it.
@@ -67,7 +68,7 @@ class Scene:
     text: str
     caret: int
     edits: tuple[Edit, ...] = ()
-    canvas: CanvasText | None = None
+    canvases: tuple[CanvasText, ...] = ()
     steps: int = 0
     likely: float | None = None
     maker: str = ""
@@ -77,23 +78,25 @@ class Scene:
 
     def pieces(self) -> Sequence[Piece]:
         """The text with its suggestion and its caret, in the order of reading."""
-        found: list[Piece] = []
-        at = 0
-        # The caret stands in front of what is suggested at its place, and is seen once.
-        owner = next(
-            (edit for edit in self.edits if edit.start == self.caret or edit.start < self.caret < edit.end), None
-        )
+        text, caret = self.text, self.caret
+        # A line end cannot be seen: the caret stands in front of it, and of what is suggested at its place.
+        under = text[caret : caret + 1].rstrip("\n")
         for edit in self.edits:
-            found += self._plain(at, edit.start, last=False, free=owner is None)
-            if edit is owner:
-                found.append(Piece("", "caret"))
-            if edit.end > edit.start:
-                found.append(Piece(self.text[edit.start : edit.end], "old"))
-            if edit.text:
-                found.append(Piece(edit.text, "new"))
-            at = edit.end
-        found += self._plain(at, len(self.text), last=True, free=owner is None)
-        return [piece for piece in found if piece.text or piece.mark]
+            if edit.start <= caret < max(edit.end, edit.start + 1):
+                caret, under = edit.start, ""
+        found: list[Piece] = []
+        at, seen = 0, False
+        for each in (*self.edits, None):
+            end = len(text) if each is None else each.start
+            if not seen and caret <= end:
+                found += [Piece(text[at:caret]), Piece(under, "caret"), Piece(text[caret + len(under) : end])]
+                seen = True
+            else:
+                found.append(Piece(text[at:end]))
+            if each is not None:
+                found += [Piece(text[each.start : each.end], "old"), Piece(each.text, "new")]
+                at = each.end
+        return [piece for piece in found if piece.text or piece.mark == "caret"]
 
     def focus(self) -> tuple[int, int]:
         """First and last line, from 0, of what has to be seen: the caret, and the suggestion."""
@@ -107,19 +110,6 @@ class Scene:
 
     def _line(self, offset: int) -> int:
         return self.text.count("\n", 0, offset)
-
-    def _plain(self, start: int, end: int, *, last: bool, free: bool) -> Sequence[Piece]:
-        """Text that stays, with the caret in it if that is where it stands."""
-        if not free or not (start <= self.caret < end or (last and self.caret == end)):
-            return [Piece(self.text[start:end])]
-        under = self.text[self.caret : min(end, self.caret + 1)]
-        # A line end cannot be seen: the caret stands in front of it.
-        width = 0 if under in {"", "\n"} else 1
-        return [
-            Piece(self.text[start : self.caret]),
-            Piece(under if width else "", "caret"),
-            Piece(self.text[self.caret + width : end]),
-        ]
 
 
 # With a threshold that takes more steps there is more to see; `calomel bench infill` fills as many holes with two.
@@ -176,8 +166,6 @@ class WatchedFiller:
         return replace(request, policy=_POLICY, max_steps=self._steps)
 
     async def _watched(self, request: FillRequest) -> Fill:
-        from calomel.suggest.completer import CanvasText
-
         self.canvases = ()
         seen: list[CanvasText] = []
         filled: Fill | None = None
@@ -213,16 +201,6 @@ class OverError(Exception):
     """The time for the demonstration is over."""
 
 
-class View(Protocol):
-    """Who shows scenes."""
-
-    def show(self, scene: Scene, tally: Tally) -> None:
-        """Show a moment in the place of the one before."""
-
-    def tell(self, scene: Scene) -> None:
-        """Something was suggested, and what the person did is known: for those who only write down what happened."""
-
-
 class Tour(Player):
     """A replay that is looked at. Runs in a `CountingLoop`, as any replay.
 
@@ -231,8 +209,9 @@ class Tour(Player):
         completer: the model.
         info: of it.
         options: with a fixed latency: the log's clock is not the spectators'.
+        tally: counts what comes of it.
         watched: the filler behind `completer`; None where there is nothing to see of it.
-        view: shows scenes.
+        show: shows a moment in the place of the one before.
         rest: lets the spectators look for so many seconds, at speed 1; raises OverError when their time is over.
     """
 
@@ -242,23 +221,30 @@ class Tour(Player):
         completer: Completer,
         info: ModelInfo,
         options: ReplayOptions,
+        tally: Tally,
         *,
         watched: WatchedFiller | None,
-        view: View,
+        show: Callable[[Scene, Tally], None],
         rest: Callable[[float], None],
     ) -> None:
         super().__init__(log, completer, info, options)
-        self.tally = Tally()
+        self.tally = tally
         self._all = log.events
         self._watched = watched
-        self._view = view
+        self._show = show
         self._rest = rest
         self._caret = 0
         self._told = 0
         self._last = 0.0
-        self._scene: Scene | None = None
         # Up to this second of the log the person writes what was accepted: it is there at once.
         self._written_until: float | None = None
+
+    async def watch(self) -> None:
+        """Play the log to its end, or to the spectators'."""
+        try:
+            await self.play()
+        except OverError:
+            await self.suggester.aclose()
 
     async def step(self, position: int, event: Event) -> None:
         """Let what was asked be answered and shown, then let the event happen and show that."""
@@ -269,13 +255,11 @@ class Tour(Player):
             self._written_until = None
         self._follow(position, event)
         skipped = self._written_until is not None or isinstance(event, Opened | Focused)
-        if self._scene is not None:
-            self._view.show(self._scene, self.tally)
         self._rest(0.0 if skipped else min(_LONGEST_PAUSE, event.time - self._last))
         self._last = event.time
 
     def _follow(self, position: int, event: Event) -> None:
-        """Where the caret is now, and what is on the screen."""
+        """Show where the caret is now."""
         name = self.editor.focused or event.document
         if isinstance(event, Selected) and event.document == name:
             self._caret = event.offset
@@ -285,37 +269,49 @@ class Tour(Player):
             self._caret = 0
         text = self.editor.texts.get(name)
         if text is not None:
-            self._scene = Scene(name, text, min(self._caret, len(text)))
+            self._show(Scene(name, text, min(self._caret, len(text))), self.tally)
 
     def _show_answers(self) -> None:
         found = self.result.opportunities[self._told :]
         self._told = len(self.result.opportunities)
         for each in found:
-            self._show(each)
+            self._show_answer(each)
         if self._watched is not None:
             self._watched.seconds.clear()
 
-    def _show(self, opportunity: Opportunity) -> None:
+    def _show_answer(self, opportunity: Opportunity) -> None:
         """One answer: its canvases, then the suggestion, then what became of it; or why there is none."""
         text = self.editor.texts.get(opportunity.path)
         if text is None or opportunity.silence == SilenceReason.SUPERSEDED:
             return
         canvases = self._canvases(opportunity)
+        candidate = opportunity.candidate
         scene = Scene(
             opportunity.path,
             text,
             min(self._caret, len(text)),
+            canvases=canvases,
             steps=len(canvases),
             milliseconds=0.0 if self._watched is None else self._watched.seconds[opportunity.kind] * 1e3,
         )
+        likely = None if candidate is None else candidate.signals.get("likely")
         if opportunity.silence is not None:
-            self._be_silent(opportunity, replace(scene, canvas=canvases[-1] if canvases else None))
+            reason = SilenceReason(opportunity.silence)
+            self.tally.silent[reason] += 1
+            self._present(replace(scene, likely=likely, said=f"silent: {reason.message}"), _SILENCE)
             return
-        for canvas in canvases:
-            self._present(
-                replace(scene, canvas=canvas, said="denoising: a step fixes what the model is sure of"), _CANVAS
-            )
-        self._suggest(opportunity, replace(scene, canvas=canvases[-1] if canvases else None))
+        for step in range(1, len(canvases) + 1):
+            said = "denoising: a step fixes what the model is sure of"
+            self._present(replace(scene, canvases=canvases[:step], said=said), _CANVAS)
+        if candidate is None:
+            return
+        scene = replace(scene, edits=candidate.edits, likely=likely, maker=candidate.maker)
+        self._present(replace(scene, said="suggested; what would the person do?"), _SUGGESTION)
+        outcome = candidate.outcome
+        self.tally.outcomes[outcome] += 1
+        self._present(replace(scene, outcome=outcome, said=_OUTCOMES[outcome]), _OUTCOME)
+        if outcome == "accepted":
+            self._written_until = candidate.given
 
     def _canvases(self, opportunity: Opportunity) -> tuple[CanvasText, ...]:
         """Those that led to what was suggested; none where a draft was likelier than the model's own words."""
@@ -324,35 +320,9 @@ class Tour(Player):
             return ()
         return self._watched.canvases
 
-    def _be_silent(self, opportunity: Opportunity, scene: Scene) -> None:
-        reason = str(opportunity.silence)
-        self.tally.silent[reason] = self.tally.silent.get(reason, 0) + 1
-        said = f"silent: {SilenceReason(reason).message}"
-        self._present(replace(scene, likely=_likely(opportunity), said=said), _SILENCE)
-
-    def _suggest(self, opportunity: Opportunity, scene: Scene) -> None:
-        candidate = opportunity.candidate
-        if candidate is None:
-            return
-        scene = replace(scene, edits=candidate.edits, likely=_likely(opportunity), maker=candidate.maker)
-        self._present(replace(scene, said="suggested; what would the person do?"), _SUGGESTION)
-        self.tally.shown += 1
-        if candidate.outcome in {"accepted", "partly", "rejected"}:
-            setattr(self.tally, candidate.outcome, getattr(self.tally, candidate.outcome) + 1)
-        final = replace(scene, outcome=candidate.outcome, said=_OUTCOMES[candidate.outcome])
-        self._present(final, _OUTCOME)
-        self._view.tell(final)
-        if candidate.outcome == "accepted":
-            self._written_until = candidate.given
-
     def _present(self, scene: Scene, seconds: float) -> None:
-        self._scene = scene
-        self._view.show(scene, self.tally)
+        self._show(scene, self.tally)
         self._rest(seconds)
-
-
-def _likely(opportunity: Opportunity) -> float | None:
-    return None if opportunity.candidate is None else opportunity.candidate.signals.get("likely")
 
 
 @dataclass(slots=True)

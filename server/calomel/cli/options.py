@@ -1,0 +1,84 @@
+"""Options that several commands have, and how their values are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
+
+import typer
+
+from calomel.cli.errors import InputError
+
+if TYPE_CHECKING:
+    from calomel.workspace.settings import Aggressiveness as Threshold
+
+_Made = TypeVar("_Made")
+
+
+def _checked_device(name: str) -> str:
+    """Raises InputError when torch cannot use the device; the message gives torch's reason. Imports torch for a GPU."""
+    if name == "cpu":
+        return name
+    import torch
+
+    try:
+        torch.empty(0, device=name)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"--device {name} cannot be used here: {reason}. Without the option Calomel runs on the CPU"
+        ) from error
+    return name
+
+
+def _threshold(text: str) -> Threshold:
+    for name in ("quiet", "balanced", "eager"):
+        if text == name:
+            return name
+    try:
+        probability = float(text)
+    except ValueError:
+        probability = -1.0
+    if not 0.0 <= probability <= 1.0:
+        raise InputError(f"--aggressiveness {text!r} is none of quiet, balanced, eager or a probability")
+    return probability
+
+
+def comma_separated(text: str) -> tuple[str, ...]:
+    """The parts of a list with commas."""
+    return tuple(filter(None, text.split(",")))
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Raises InputError for a file whose folder is not there, before any work is done for it."""
+    for path in paths:
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InputError(f"{path} cannot be written: its folder does not exist")
+
+
+def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
+    """A dataclass of those of the values `given` that it has; what was not given keeps its default."""
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    values = {name: value for name, value in given.items() if name in names and value not in (None, [])}
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
+Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda or cuda:N.")]
+Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
+Quantize: TypeAlias = Annotated[
+    Literal["int8", "fp8"] | None, typer.Option(help="Weights in eight bits. Default: as they are.")
+]
+Aggressiveness: TypeAlias = Annotated[
+    # typer knows no union of texts and numbers.
+    Any,
+    typer.Option(metavar="quiet|balanced|eager|P", parser=_threshold, help="How sure the model must be."),
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Of whatever is drawn, such as intervals.")]
+Resume: TypeAlias = Annotated[bool, typer.Option(help="Go on where an interrupted run stopped.")]
+Config: TypeAlias = Annotated[
+    Path | None, typer.Option("--config", help="Settings file. Default: calomel.toml in your configuration folder.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")]
