@@ -11,7 +11,15 @@ import zstandard
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
 from calomel.report.heldout import BenchDataError, read_heldout
-from calomel.suggest.recall import OWN, Recalled, draft_features, own_features, prior_features, probability, read_worth
+from calomel.suggest.recall import (
+    OWN,
+    CopyCandidate,
+    draft_features,
+    own_features,
+    prior_features,
+    probability,
+    read_worth,
+)
 
 
 def made(count: int) -> list[RecallSample]:
@@ -20,7 +28,7 @@ def made(count: int) -> list[RecallSample]:
     samples = []
     for _ in range(count):
         agrees, confident = rng.random() < 0.5, rng.random() < 0.3
-        found = Recalled("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
+        found = CopyCandidate("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
         own, said = [-0.2 if confident else -4.0], [-3.0]
         samples.append(
             RecallSample(
@@ -39,7 +47,7 @@ def test_a_fit_says_what_is_true_of_its_samples() -> None:
 
     worth = fit(samples)
 
-    much, little = Recalled("text", 60, 30, 3, 3), Recalled("text", 6, 1, 3, 1)
+    much, little = CopyCandidate("text", 60, 30, 3, 3), CopyCandidate("text", 6, 1, 3, 1)
     assert probability(worth.prior, prior_features(much, 1)) == pytest.approx(0.9, abs=0.04)
     assert worth.of_draft(little, [-3.0], -1.0) == pytest.approx(0.1, abs=0.04)
     assert worth.of_own([-0.2], -0.1) == pytest.approx(0.5, abs=0.06)

@@ -45,7 +45,7 @@ async def test_pieces_of_a_stream_are_the_beginning_of_the_answer(filler: Filler
 
 
 async def test_the_family_decides_how_it_is_asked(filler: Filler) -> None:
-    assert filler.manner.policy != "threshold:0.5"
+    assert filler.generation.policy != "threshold:0.5"
     with pytest.raises(TypeError, match="another maker's"):
         own_renderer(filler.tokenizer)
 

@@ -12,16 +12,16 @@ from calomel.engine import CheckpointError, SamplingParams
 from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.filler import Filler, RecallingFiller
 from calomel.suggest.in_process import _worth
-from calomel.suggest.recall import DRAFT, OWN, PRIOR, RecallWorth, RecallWorthError, read_worth, recall
+from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, CopyScorerError, read_worth, recall
 
 ABOVE = "total = reader.count()\nprint(total)\n"
 HOLE = FillRequest(prefix=ABOVE + "total = rea", suffix="\nprint(total)\n", path="one.py", max_tokens=24)
 RIGHT = "der.count()"
 
 
-def worth(draft: float, own: float, sure: float = 1.1) -> RecallWorth:
+def worth(draft: float, own: float, sure: float = 1.1) -> CopyScorer:
     """One in which nothing counts but the two biases."""
-    return RecallWorth(
+    return CopyScorer(
         {name: draft if name == "bias" else 0.0 for name in PRIOR},
         {name: draft if name == "bias" else 0.0 for name in DRAFT},
         {name: own if name == "bias" else 0.0 for name in OWN},
@@ -29,7 +29,7 @@ def worth(draft: float, own: float, sure: float = 1.1) -> RecallWorth:
     )
 
 
-def recalling(filler: Filler, found: RecallWorth) -> RecallingFiller:
+def recalling(filler: Filler, found: CopyScorer) -> RecallingFiller:
     return RecallingFiller(filler.engine, filler.tokenizer, found)
 
 
@@ -134,7 +134,7 @@ def test_what_is_written_is_read_and_damage_is_named(tmp_path: Path) -> None:
         (raw | {"sure": "much"}, "sure is 'much'"),
     ):
         place.write_text(json.dumps(damage), encoding="utf-8")
-        with pytest.raises(RecallWorthError, match=said):
+        with pytest.raises(CopyScorerError, match=said):
             read_worth(tmp_path)
     place.write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"recall\.json"):

@@ -25,7 +25,7 @@ from calomel.suggest.completer import (
 from calomel.suggest.edit import TextEdit
 from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import NOT_TRAINED_FOR_EDITS, open_completer
-from calomel.suggest.scoring import Errands, Judge
+from calomel.suggest.scoring import LikelihoodScorer, RequestGroup
 
 POLICY = "left_to_right"
 # Words are kept whole.
@@ -105,12 +105,14 @@ class LeftToRight:
         positions = self.filler.engine.config.max_position_embeddings
         room = max(request.max_tokens, len(keep_ids) + 1, len(ids) + 1)
         prompt = self._renderer.render(request.parts, min(request.max_context, positions - room))
-        judge = Judge(Request(context=prompt.context, max_new_tokens=request.max_tokens, reuse=prompt.reuse))
-        async with Errands(self.filler.engine) as errands:
-            keep = judge.open(await errands.need(judge.opening(keep_ids)))
-            new = judge.unknown([ids])
-            judge.read(new, await errands.run([*map(judge.request, new)]))
-        judged = judge.judged(ids)
+        scorer = LikelihoodScorer(
+            Request(context=prompt.context, max_new_tokens=request.max_tokens, reuse=prompt.reuse)
+        )
+        async with RequestGroup(self.filler.engine) as group:
+            keep = scorer.open(await group.need(scorer.opening(keep_ids)))
+            new = scorer.unknown([ids])
+            scorer.read(new, await group.run([*map(scorer.request, new)]))
+        judged = scorer.judged(ids)
         return Candidate(
             text,
             log_probs=() if judged is None else judged.log_probs,

@@ -24,7 +24,7 @@ from calomel.report.result import (
 )
 from calomel.report.running import Journal, LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
-from calomel.suggest.completer import Manner
+from calomel.suggest.completer import GenerationConfig
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def run_infill(options: InfillOptions) -> Report:
             Progress(),
             weights=model.weights_hash,
             baseline=model.verifiable,
-            manner=model.filler.manner,
+            generation=model.filler.generation,
         )
 
 
@@ -134,11 +134,11 @@ def measure_infill(
     *,
     weights: str,
     baseline: bool = True,
-    manner: Manner | None = None,
+    generation: GenerationConfig | None = None,
 ) -> Report:
     """The bench over whoever answers; writes nothing but its journal. Without `baseline`, left to right is left out.
 
-    `manner` is how the model is asked by default, where it is not as our own.
+    `generation` is how the model is asked by default, where it is not as our own.
     """
     ours = replace(Contender.parse(options.policy or "default"), as_doors=options.policy is None)
     contenders = (ours, BASELINE) if baseline and ours != BASELINE else (ours,)
@@ -157,8 +157,8 @@ def measure_infill(
         "quantize": options.quantize,
         "seed": options.seed,
         # What was measured, with the defaults that stand behind None spelled out.
-        "policy": ours.policy or (DEFAULT_POLICY if manner is None else manner.policy),
-        "max_steps": ours.max_steps or (DEFAULT_MAX_STEPS if manner is None else manner.max_steps),
+        "policy": ours.policy or (DEFAULT_POLICY if generation is None else generation.policy),
+        "max_steps": ours.max_steps or (DEFAULT_MAX_STEPS if generation is None else generation.max_steps),
         "policy_is_default": ours.policy is None and ours.max_steps is None,
         **flat_keys(outcomes, ours.name, BASELINE.name),
     }

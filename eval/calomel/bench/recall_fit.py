@@ -25,7 +25,7 @@ from calomel.suggest.recall import (
     DRAFT,
     OWN,
     PRIOR,
-    RecallWorth,
+    CopyScorer,
     draft_features,
     own_features,
     prior_features,
@@ -62,7 +62,7 @@ class RecallSample:
 class RecallFit:
     """The weights, and the samples that they were fitted to."""
 
-    worth: RecallWorth
+    worth: CopyScorer
     samples: tuple[RecallSample, ...]
 
 
@@ -87,7 +87,7 @@ def fit_recall(
     return RecallFit(fit(samples), tuple(samples))
 
 
-def fit(samples: Sequence[RecallSample]) -> RecallWorth:
+def fit(samples: Sequence[RecallSample]) -> CopyScorer:
     """What the recalled texts in `samples` are worth.
 
     Where a recalled text is likelier right than any own answer of the model was, its own need not be asked for.
@@ -98,7 +98,7 @@ def fit(samples: Sequence[RecallSample]) -> RecallWorth:
     drafts = [one for one in samples if one.draft is not None and one.prior is not None]
     right = [one.draft_right for one in drafts]
     own = logistic([one.own for one in samples], [one.own_right for one in samples], OWN, "own answers")
-    return RecallWorth(
+    return CopyScorer(
         prior=logistic([one.prior or {} for one in drafts], right, PRIOR, "recalled texts"),
         draft=logistic([one.draft or {} for one in drafts], right, DRAFT, "recalled texts"),
         own=own,

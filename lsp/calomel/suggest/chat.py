@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from calomel.engine import AnyEngine, CanvasState, Constraint, Priority, Request, Result, SamplingParams
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.completer import Manner
+    from calomel.suggest.completer import GenerationConfig
 
 
 Effort = Literal["instant", "low", "medium", "high"]
@@ -173,7 +173,7 @@ class Model(Protocol):
         """Makes constraints for that tokenizer."""
 
     @property
-    def whole(self) -> Manner | None:
+    def whole(self) -> GenerationConfig | None:
         """How a checkpoint of other makers writes a whole answer; None for one of our own."""
 
 
@@ -270,15 +270,15 @@ class Chat:
         asked, config = prepared.asked, self._model.engine.config
         # Where nothing is left, the engine says so.
         room = max(1, min(asked.max_tokens, config.max_position_embeddings - len(prepared.context)))
-        longest, manner = config.diffusion.max_canvas, self._model.whole
-        if manner is None:
+        longest, generation = config.diffusion.max_canvas, self._model.whole
+        if generation is None:
             lengths: tuple[int, ...] = (min(_CANVAS, longest, room + 1),)
             threshold, share = _EFFORTS[asked.effort]
             policy, steps, sampling = f"threshold:{threshold}", max(1, lengths[0] // share), SamplingParams()
         else:
             # As its makers let it write; effort is for the template alone.
-            lengths = manner.lengths(longest, room)
-            policy, steps, sampling = manner.policy, manner.max_steps, manner.sampling or SamplingParams()
+            lengths = generation.lengths(longest, room)
+            policy, steps, sampling = generation.policy, generation.max_steps, generation.sampling or SamplingParams()
         return Request(
             context=prepared.context,
             max_new_tokens=room,

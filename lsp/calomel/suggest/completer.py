@@ -82,11 +82,11 @@ class Patience:
         return self._asked >= self.times
 
 
-def ending(reading: Reading, manner: Manner, stop: Sequence[str]) -> Ending | None:
-    """For an answer in this manner; None where the end token alone ends it."""
-    if not stop and manner.ended is None:
+def ending(reading: Reading, generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
+    """For an answer that is made so; None where the end token alone ends it."""
+    if not stop and generation.ended is None:
         return None
-    return Ending(reading, tuple(stop), manner.ended, manner.renderer.read)
+    return Ending(reading, tuple(stop), generation.ended, generation.renderer.read)
 
 
 def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
@@ -95,7 +95,7 @@ def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class GenerationConfig:
     """For holes, or for regions.
 
     Attributes:

@@ -24,7 +24,7 @@ from calomel.suggest.completer import (
     Ending,
     Fill,
     FillRequest,
-    Manner,
+    GenerationConfig,
     Reading,
     canvas_text,
     cut_at_stop,
@@ -32,9 +32,9 @@ from calomel.suggest.completer import (
     plain_ending,
     settled,
 )
-from calomel.suggest.recall import Recalled, RecallWorth, recall
+from calomel.suggest.recall import CopyCandidate, CopyScorer, recall
 from calomel.suggest.rewriter import Rewriter
-from calomel.suggest.scoring import Drafted, Errands, judge_drafts
+from calomel.suggest.scoring import Drafted, RequestGroup, judge_drafts
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, CanvasState, Request, Result, SamplingParams
@@ -56,23 +56,27 @@ class Filler:
     Args:
         engine: any.
         tokenizer: of its checkpoint.
-        manner: how it is asked to fill a hole; None for a checkpoint of our own.
+        generation: how it is asked to fill a hole; None for a checkpoint of our own.
         edits: how it is asked to rewrite a region; None for a checkpoint of our own.
 
     Attributes:
-        manner: how it fills a hole.
+        generation: how it fills a hole.
         whole: how a checkpoint of other makers writes a whole answer; None for one of our own.
     """
 
     def __init__(
-        self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | None = None, edits: Manner | None = None
+        self,
+        engine: AnyEngine,
+        tokenizer: TextTokenizer,
+        generation: GenerationConfig | None = None,
+        edits: GenerationConfig | None = None,
     ) -> None:
         self.engine = engine
         self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
-        self.manner = manner or own_manner(own_renderer(tokenizer))
-        self._rewriter = Rewriter(engine, tokenizer, self.manner.renderer if edits is None else edits)
+        self.generation = generation or own_generation(own_renderer(tokenizer))
+        self._rewriter = Rewriter(engine, tokenizer, self.generation.renderer if edits is None else edits)
         if isinstance(tokenizer, Tokenizer):
             pieces_of(tokenizer)  # here, and not when the first half word comes: that takes 20 ms
 
@@ -101,9 +105,9 @@ class Filler:
             filled = await self.engine.submit(wanted).wait()
             kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
             return await self._finished(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
-        async with Errands(self.engine) as errands:
+        async with RequestGroup(self.engine) as group:
             healing = self._healing(request)
-            drafted = await judge_drafts(errands, wanted, drafts, request.stop, self.tokenizer, healing)
+            drafted = await judge_drafts(group, wanted, drafts, request.stop, self.tokenizer, healing)
         return await self._finished(request, prompt, drafted.filled, began), drafted
 
     def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
@@ -137,7 +141,7 @@ class Filler:
                     yield item
                 else:
                     text = canvas_text(item, self.tokenizer, request.max_tokens)
-                    shown = healing.rest(self.manner.renderer.shown(text.text))
+                    shown = healing.rest(self.generation.renderer.shown(text.text))
                     yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
     async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
@@ -159,7 +163,7 @@ class Filler:
         """When an answer is over before its end token: asked as it grows, so that no more is made."""
         if reading == "plain":
             return plain_ending(self.tokenizer, stop)
-        return ending(reading, self.manner if reading == "hole" else self._rewriter.manner, stop)
+        return ending(reading, self.generation if reading == "hole" else self._rewriter.generation, stop)
 
     def in_session(self, session: str, client: str = "") -> Self:
         """The same, its requests in the name of a session and of who asks; closing it does nothing."""
@@ -182,13 +186,13 @@ class Filler:
         if owed.text:
             parts = replace(parts, prefix=parts.prefix.removesuffix(owed.text))
         room = positions - request.max_tokens - owed.most_tokens
-        return self.manner.renderer.render(parts, min(request.max_context, room))
+        return self.generation.renderer.render(parts, min(request.max_context, room))
 
     def _healing(self, request: FillRequest) -> TokenHealing:
         """What the answer owes: nothing, unless it is asked from a word's beginning on."""
         asked = request.whole_word and request.constraint is None
         fits = asked and isinstance(self.tokenizer, Tokenizer)
-        if not fits or self.manner.ended is not None:
+        if not fits or self.generation.ended is not None:
             return NO_HEALING
         prefix = request.prefix if request.parts is None else request.parts.prefix
         return TokenHealing.before(prefix, self.tokenizer, request.stop)
@@ -196,7 +200,7 @@ class Filler:
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
 
-        manner = self.manner
+        generation = self.generation
         longest = self.engine.config.diffusion.max_canvas
         healing = self._healing(request)
         least, constraint = request.min_tokens, request.constraint
@@ -205,15 +209,15 @@ class Filler:
             # the answer may have tells an answer that was cut from one that ends there.
             least, constraint = 0, healing.constraint(self.tokenizer, least=least, most=request.max_tokens + 1)
         usual = request.max_tokens + len(self.tokenizer.encode(healing.text))
-        lengths = request.canvas_lengths or manner.lengths(longest, usual)
+        lengths = request.canvas_lengths or generation.lengths(longest, usual)
         return Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens + healing.most_tokens,
             min_new_tokens=least,
             canvas_lengths=lengths,
-            sampling=request.sampling or manner.sampling or SamplingParams(),
-            policy=request.policy or manner.policy,
-            max_steps=request.max_steps or (manner.max_steps if request.constraint is None else max(lengths)),
+            sampling=request.sampling or generation.sampling or SamplingParams(),
+            policy=request.policy or generation.policy,
+            max_steps=request.max_steps or (generation.max_steps if request.constraint is None else max(lengths)),
             priority=Priority.INTERACTIVE if request.priority is None else request.priority,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
@@ -231,12 +235,12 @@ class Filler:
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         healing = self._healing(request)
-        over = self.manner.ended is not None and self.manner.ended(result.ids)
+        over = self.generation.ended is not None and self.generation.ended(result.ids)
         # What is there already is no news, however unlikely the model finds it.
         owed = healing.tokens(result.ids, self.tokenizer)
         said = slice(owed, owed + request.max_tokens)
         cut = len(result.ids) > said.stop
-        text, stopped = cut_at_stop(healing.rest(self.manner.renderer.read(result.ids[: said.stop])), request.stop)
+        text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(result.ids[: said.stop])), request.stop)
         result = told(result, said)
         hole, shorter = request.hole, stopped
         if hole is not None:
@@ -274,7 +278,7 @@ class Filler:
         ids = ids[: healing.tokens(ids, self.tokenizer) + request.max_tokens]
         if self.tokenizer.end in ids:
             ids = ids[: ids.index(self.tokenizer.end)]
-        text, stopped = cut_at_stop(healing.rest(self.manner.renderer.read(ids, whole=False)), request.stop)
+        text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(ids, whole=False)), request.stop)
         return text if stopped else settled(text, request.stop)
 
 
@@ -285,9 +289,9 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     return ContextRenderer(tokenizer)
 
 
-def own_manner(renderer: PromptRenderer) -> Manner:
+def own_generation(renderer: PromptRenderer) -> GenerationConfig:
     """How a checkpoint of our own is asked to fill a hole."""
-    return Manner(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
+    return GenerationConfig(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
 
 
 def told(result: Result, said: slice) -> Result:
@@ -306,7 +310,7 @@ def told(result: Result, said: slice) -> Result:
 class _Draft:
     """A recalled text, how many tokens it has, and whether the model's own answer is not needed beside it."""
 
-    found: Recalled
+    found: CopyCandidate
     tokens: int
     sure: bool
 
@@ -320,7 +324,7 @@ class RecallingFiller(Filler):
         worth: of a recalled text beside the model's own.
     """
 
-    def __init__(self, engine: AnyEngine, tokenizer: TextTokenizer, worth: RecallWorth) -> None:
+    def __init__(self, engine: AnyEngine, tokenizer: TextTokenizer, worth: CopyScorer) -> None:
         super().__init__(engine, tokenizer)
         self._worth = worth
 
@@ -352,8 +356,8 @@ class RecallingFiller(Filler):
         from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
 
         prompt, asked, owed = await asyncio.to_thread(self._asked, request, draft)
-        async with Errands(self.engine) as errands:
-            judging, *handles = errands.send(asked)
+        async with RequestGroup(self.engine) as group:
+            judging, *handles = group.send(asked)
             own = [await self._finished(request, prompt, await handle.wait(), began) for handle in handles]
             try:
                 judged = _behind(await judging.wait(), owed)

@@ -13,13 +13,13 @@ from calomel.suggest.completer import (
     CompleteRequest,
     CompleterError,
     Draft,
-    Manner,
+    GenerationConfig,
     ModelInfo,
     Timings,
 )
 from calomel.suggest.fields import FieldError
 from calomel.suggest.filler import Filler, RecallingFiller
-from calomel.suggest.recall import RecallWorth, RecallWorthError, read_worth
+from calomel.suggest.recall import CopyScorer, CopyScorerError, read_worth
 from calomel.suggest.scoring import Drafted, expected_characters
 from calomel.suggest.wire import check_request
 
@@ -111,8 +111,12 @@ def open_folder(folder: Path, options: OpenOptions, replicas: int | None = None)
     _check_tokens(folder, published.tokenizer, shape)
     sampling = SamplingParams(temperature=generation.temperature, top_p=generation.top_p, top_k=generation.top_k)
     steps = generation.max_steps
-    fill = Manner(published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended)
-    edits = Manner(published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended)
+    fill = GenerationConfig(
+        published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended
+    )
+    edits = GenerationConfig(
+        published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended
+    )
     return Filler(_engine(folder, options, shape, replicas), published.tokenizer, fill, edits)
 
 
@@ -138,12 +142,12 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
             )
 
 
-def _worth(folder: Path) -> RecallWorth | None:
+def _worth(folder: Path) -> CopyScorer | None:
     from calomel.engine import CheckpointError
 
     try:
         return read_worth(folder)
-    except RecallWorthError as error:
+    except CopyScorerError as error:
         raise CheckpointError(str(error)) from error
 
 

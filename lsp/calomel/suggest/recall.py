@@ -32,7 +32,7 @@ LONGEST_BEHIND: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class CopyCandidate:
     """A draft of what to put into a hole.
 
     Attributes:
@@ -57,7 +57,7 @@ class _Place:
     behind: int
 
 
-def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> Recalled | None:
+def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> CopyCandidate | None:
     """The likeliest draft for the hole between `prefix` and `suffix`, from these and from `others`; None without one.
 
     Of places that agree equally far before the hole, the one that agrees further behind it wins, then the text that
@@ -74,12 +74,12 @@ def recall(prefix: str, suffix: str, others: Sequence[str] = ()) -> Recalled | N
     return None
 
 
-def _likeliest(found: Sequence[_Place]) -> Recalled | None:
+def _likeliest(found: Sequence[_Place]) -> CopyCandidate | None:
     votes = Counter(place.text for place in found)
     best = max(found, key=lambda place: (place.before, place.behind, votes[place.text]))
     if not best.text.strip():
         return None
-    return Recalled(best.text, best.before, best.behind, len(found), votes[best.text])
+    return CopyCandidate(best.text, best.before, best.behind, len(found), votes[best.text])
 
 
 def _places(prefix: str, suffix: str, others: Sequence[str], size: int, goal: str) -> Iterator[_Place]:
@@ -155,12 +155,12 @@ OWN: Final = ("bias", "log_prob", "least", "tokens")
 _LEAST: Final = -20.0
 
 
-class RecallWorthError(Exception):
+class CopyScorerError(Exception):
     """`recall.json` is damaged; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
-class RecallWorth:
+class CopyScorer:
     """Weights of the three regressions, by feature, and when the model need not be asked for an answer of its own.
 
     Attributes:
@@ -175,11 +175,11 @@ class RecallWorth:
     own: Mapping[str, float]
     sure: float
 
-    def is_sure(self, found: Recalled, tokens: int) -> bool:
+    def is_sure(self, found: CopyCandidate, tokens: int) -> bool:
         """Whether the model's own answer to the hole would hardly be the better one."""
         return probability(self.prior, prior_features(found, tokens)) >= self.sure
 
-    def of_draft(self, found: Recalled, log_probs: Sequence[float], end_log_prob: float | None) -> float:
+    def of_draft(self, found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> float:
         """The probability that a recalled text is right, whose tokens and whose end the model gives these."""
         return probability(self.draft, draft_features(found, log_probs, end_log_prob))
 
@@ -192,11 +192,11 @@ class RecallWorth:
         write_whole(folder / FILE, json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n")
 
 
-def read_worth(folder: Path) -> RecallWorth | None:
+def read_worth(folder: Path) -> CopyScorer | None:
     """What the checkpoint in `folder` makes of recalled texts; None where nothing is known of that.
 
     Raises:
-        RecallWorthError: the file is there, but not what it should be.
+        CopyScorerError: the file is there, but not what it should be.
     """
     place = folder / FILE
     try:
@@ -204,10 +204,10 @@ def read_worth(folder: Path) -> RecallWorth | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise RecallWorthError(f"{place} cannot be read: {error}") from error
+        raise CopyScorerError(f"{place} cannot be read: {error}") from error
     if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
-        raise RecallWorthError(f"{place} is of another format than {_FORMAT}; update Calomel, or fit it anew")
-    return RecallWorth(
+        raise CopyScorerError(f"{place} is of another format than {_FORMAT}; update Calomel, or fit it anew")
+    return CopyScorer(
         _weights(place, raw, "prior", PRIOR),
         _weights(place, raw, "draft", DRAFT),
         _weights(place, raw, "own", OWN),
@@ -221,7 +221,7 @@ def probability(weights: Mapping[str, float], features: Mapping[str, float]) -> 
     return 1.0 / (1.0 + math.exp(-max(-700.0, min(700.0, score))))
 
 
-def prior_features(found: Recalled, tokens: int) -> dict[str, float]:
+def prior_features(found: CopyCandidate, tokens: int) -> dict[str, float]:
     """What is known of a recalled text of so many tokens without the model."""
     return {
         "bias": 1.0,
@@ -232,7 +232,7 @@ def prior_features(found: Recalled, tokens: int) -> dict[str, float]:
     }
 
 
-def draft_features(found: Recalled, log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
+def draft_features(found: CopyCandidate, log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, float]:
     """The same, and what the model says."""
     said = _said(log_probs, end_log_prob)
     return prior_features(found, len(log_probs)) | {
@@ -259,12 +259,12 @@ def _bounded(log_prob: float | None) -> float:
 def _weights(place: Path, raw: Mapping[str, Any], part: str, names: Sequence[str]) -> dict[str, float]:
     found = raw.get(part)
     if not isinstance(found, dict) or set(found) != set(names):
-        raise RecallWorthError(f"{place}: {part} must have just {', '.join(names)}")
+        raise CopyScorerError(f"{place}: {part} must have just {', '.join(names)}")
     return {name: _number(place, found, name) for name in names}
 
 
 def _number(place: Path, raw: Mapping[str, Any], name: str) -> float:
     value = raw.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise RecallWorthError(f"{place}: {name} is {value!r}; it must be a number")
+        raise CopyScorerError(f"{place}: {name} is {value!r}; it must be a number")
     return float(value)

@@ -33,12 +33,12 @@ from calomel.suggest.completer import (
     Candidate,
     CompleteAnswer,
     CompleteRequest,
-    Manner,
+    GenerationConfig,
     Patience,
     Timings,
     ending,
 )
-from calomel.suggest.scoring import Errands, Judge, Judged
+from calomel.suggest.scoring import Judged, LikelihoodScorer, RequestGroup
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, Request, Result
@@ -164,24 +164,33 @@ class Rewriter:
     Args:
         engine: of a checkpoint that was trained for edits.
         tokenizer: of that checkpoint.
-        manner: how it is asked; a renderer stands for a checkpoint of our own.
+        generation: how it is asked; a renderer stands for a checkpoint of our own.
         seeded: seeded canvases of one question at most.
 
     Attributes:
-        manner: how it is asked.
+        generation: how it is asked.
     """
 
     def __init__(
-        self, engine: AnyEngine, tokenizer: TextTokenizer, manner: Manner | PromptRenderer, *, seeded: int = SEEDS
+        self,
+        engine: AnyEngine,
+        tokenizer: TextTokenizer,
+        generation: GenerationConfig | PromptRenderer,
+        *,
+        seeded: int = SEEDS,
     ) -> None:
         self._engine = engine
         self._tokenizer = tokenizer
-        self.manner = manner if isinstance(manner, Manner) else Manner(manner, POLICY, MAX_STEPS, (CANVAS_TOKENS,))
+        self.generation = (
+            generation
+            if isinstance(generation, GenerationConfig)
+            else GenerationConfig(generation, POLICY, MAX_STEPS, (CANVAS_TOKENS,))
+        )
         self._seeded = seeded
 
     def at(self, engine: AnyEngine) -> Rewriter:
         """The same at another engine of the same checkpoint."""
-        return Rewriter(engine, self._tokenizer, self.manner, seeded=self._seeded)
+        return Rewriter(engine, self._tokenizer, self.generation, seeded=self._seeded)
 
     async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
         """Every maker's texts, judged, best first; cancelling the task cancels all that the engine does for it.
@@ -194,42 +203,42 @@ class Rewriter:
         began = time.monotonic()
         region = request.parts.region or EditRegion("", 0)
         drafts, base = await asyncio.to_thread(self._base, request, began)
-        async with Errands(self._engine) as errands:
+        async with RequestGroup(self._engine) as group:
             if not self._engine.config.diffusion.verifiable:
-                made = await errands.need(self._canvas(base))
-                answer = _answer([self._proposed(CANVAS, made), *drafts], Judge(base), None, made, began)
+                made = await group.need(self._canvas(base))
+                answer = _answer([self._proposed(CANVAS, made), *drafts], LikelihoodScorer(base), None, made, began)
                 return replace(answer, judged=False)
-            judge = Judge(base)
-            opening = await errands.need(judge.opening(self._encode(region.text)))
-            keep = judge.open(opening)
+            scorer = LikelihoodScorer(base)
+            opening = await group.need(scorer.opening(self._encode(region.text)))
+            keep = scorer.open(opening)
             spans = self._doubted(region.text, keep) if request.own and keep.log_prob < SURE else ()
             canvases = self._canvases(base, request.parts.edits, keep, spans)
             written = _written(base, keep, spans)
-            new = judge.unknown(draft.ids for draft in drafts)
-            sent = errands.send([*map(judge.request, new), *(canvas for _, canvas in canvases), *written])
-            results = await errands.wait(sent[: len(new) + len(canvases)])
-            judge.read(new, results[: len(new)])
+            new = scorer.unknown(draft.ids for draft in drafts)
+            sent = group.send([*map(scorer.request, new), *(canvas for _, canvas in canvases), *written])
+            results = await group.wait(sent[: len(new) + len(canvases)])
+            scorer.read(new, results[: len(new)])
             found = zip(canvases, results[len(new) :], strict=True)
             proposals = [self._proposed(maker, result) for (maker, _), result in found if result is not None]
             proposals = list({(made.maker, made.text): made for made in reversed(proposals)}.values())[::-1]
-            await self._judge(proposals, judge, errands)
-            for asked, result in zip(written, await errands.wait(sent[len(sent) - len(written) :]), strict=True):
-                proposals += self._verified(keep.ids[: len(keep.ids) - len(asked.guess)], result, judge)
-            await self._judge(proposals, judge, errands)
-            return _answer([*proposals, *drafts], judge, keep, opening, began)
+            await self._judge(proposals, scorer, group)
+            for asked, result in zip(written, await group.wait(sent[len(sent) - len(written) :]), strict=True):
+                proposals += self._verified(keep.ids[: len(keep.ids) - len(asked.guess)], result, scorer)
+            await self._judge(proposals, scorer, group)
+            return _answer([*proposals, *drafts], scorer, keep, opening, began)
 
-    async def _judge(self, proposals: Sequence[Proposed], judge: Judge, errands: Errands) -> None:
-        new = judge.unknown(proposed.ids for proposed in proposals)
-        judge.read(new, await errands.run([*map(judge.request, new)]))
+    async def _judge(self, proposals: Sequence[Proposed], scorer: LikelihoodScorer, group: RequestGroup) -> None:
+        new = scorer.unknown(proposed.ids for proposed in proposals)
+        scorer.read(new, await group.run([*map(scorer.request, new)]))
 
-    def _verified(self, beginning: tuple[int, ...], result: Result | None, judge: Judge) -> list[Proposed]:
+    def _verified(self, beginning: tuple[int, ...], result: Result | None, scorer: LikelihoodScorer) -> list[Proposed]:
         """What the causal mode wrote behind a beginning of the current text, if it came to an end."""
         if result is None or result.end_log_prob is None:
             return []
         ids = (*beginning, *result.ids)
         proposed = self._proposed(VERIFIED, replace(result, ids=ids))
         if proposed.ids == ids:
-            judge.take(ids, result)
+            scorer.take(ids, result)
         return [proposed]
 
     def _encode(self, text: str) -> tuple[int, ...]:
@@ -244,14 +253,14 @@ class Rewriter:
         texts = (self._encode("" if region is None else region.text), *(draft.ids for draft in drafts))
         room = max(request.max_tokens, *(len(ids) + 1 for ids in texts))
         positions = self._engine.config.max_position_embeddings
-        prompt = self.manner.renderer.render(request.parts, min(request.max_context, positions - room))
+        prompt = self.generation.renderer.render(request.parts, min(request.max_context, positions - room))
         return drafts, Request(
             context=prompt.context,
             max_new_tokens=request.max_tokens,
-            sampling=self.manner.sampling or SamplingParams(),
-            policy=self.manner.policy,
-            max_steps=self.manner.max_steps,
-            until=ending("region", self.manner, ()),
+            sampling=self.generation.sampling or SamplingParams(),
+            policy=self.generation.policy,
+            max_steps=self.generation.max_steps,
+            until=ending("region", self.generation, ()),
             suffix=prompt.suffix,
             deadline=None if request.deadline is None else began + request.deadline,
             priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
@@ -268,14 +277,14 @@ class Rewriter:
         """The canvas, and the current text with what the model doubts masked again; none without a doubt."""
         if not spans:
             return []
-        longest = min(max(self.manner.canvases), self._engine.config.diffusion.max_canvas)
+        longest = min(max(self.generation.canvases), self._engine.config.diffusion.max_canvas)
         lengths = (*self._grown(edits), *LENGTHS)
         found = seeds(keep.ids, spans, lengths, most=self._seeded, longest=longest)
         return [(CANVAS, self._canvas(base)), *((SEEDED, _seeded(base, seed)) for seed in found)]
 
     def _canvas(self, base: Request) -> Request:
         longest = self._engine.config.diffusion.max_canvas
-        return replace(base, canvas_lengths=self.manner.lengths(longest, base.max_new_tokens))
+        return replace(base, canvas_lengths=self.generation.lengths(longest, base.max_new_tokens))
 
     def _grown(self, edits: Sequence[Hunk]) -> tuple[int, ...]:
         """By how many tokens the last edit made its lines longer: the next one may do the same."""
@@ -283,7 +292,7 @@ class Rewriter:
 
     def _proposed(self, maker: str, result: Result) -> Proposed:
         """A canvas' text, encoded anew: the same text may have come as other tokens."""
-        text = self.manner.renderer.read(result.ids)
+        text = self.generation.renderer.read(result.ids)
         return Proposed(maker, text, self._encode(text), result)
 
 
@@ -309,9 +318,9 @@ def _seeded(base: Request, seed: Seed) -> Request:
 
 
 def _answer(
-    proposals: Sequence[Proposed], judge: Judge, keep: Judged | None, first: Result, began: float
+    proposals: Sequence[Proposed], scorer: LikelihoodScorer, keep: Judged | None, first: Result, began: float
 ) -> CompleteAnswer:
-    candidates = [_candidate(proposed, judge.judged(proposed.ids), keep) for proposed in proposals]
+    candidates = [_candidate(proposed, scorer.judged(proposed.ids), keep) for proposed in proposals]
     candidates.sort(
         key=lambda candidate: -math.inf if candidate.log_ratio is None else candidate.log_ratio, reverse=True
     )

@@ -30,7 +30,7 @@ def belief(log_prob: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-700.0, _WEIGHT * log_prob + _PRIOR)))
 
 
-class Errands:
+class RequestGroup:
     """The requests of one question. Leaving the block, for whatever reason, cancels those that are not done."""
 
     def __init__(self, engine: AnyEngine) -> None:
@@ -90,7 +90,7 @@ class Judged:
         return sum(self.log_probs) + self.end_log_prob
 
 
-class Judge:
+class LikelihoodScorer:
     """Makes requests that judge texts, and remembers what came of them.
 
     Args:
@@ -200,7 +200,7 @@ class Drafted:
 
 
 async def judge_drafts(
-    errands: Errands,
+    group: RequestGroup,
     filling: Request,
     drafts: Sequence[Draft],
     stop: Sequence[str],
@@ -210,7 +210,7 @@ async def judge_drafts(
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
     Args:
-        errands: run them.
+        group: run them.
         filling: the model's own answer.
         drafts: likeliest first.
         stop: they end before the first of these.
@@ -229,9 +229,9 @@ async def judge_drafts(
             likely.append((replace(draft, text=healing.rest(tokenizer.decode(ids))), ids, owed))
     asked = replace(filling, constraint=None, until=None)
     given = [replace(asked, given=ids) for _, ids, _ in likely]
-    filled, *results = await errands.run([filling, *given])
+    filled, *results = await group.run([filling, *given])
     if filled is None:
-        filled = await errands.need(filling)  # says what was wrong
+        filled = await group.need(filling)  # says what was wrong
     judged = [
         cut
         for (draft, ids, owed), result in zip(likely, results, strict=True)
@@ -243,7 +243,7 @@ async def judge_drafts(
     if not rival / CLOSE <= own <= rival * CLOSE:
         return Drafted(filled, tuple(judged), None, None)
     nothing, _ = healing.given("", tokenizer)
-    judged_own, keep = await errands.run([replace(asked, given=ids) for ids in (filled.ids, nothing)])
+    judged_own, keep = await group.run([replace(asked, given=ids) for ids in (filled.ids, nothing)])
     owed = healing.tokens(filled.ids, tokenizer)
     return Drafted(filled, tuple(judged), _whole(judged_own, owed), _whole(keep, len(nothing)))
 

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from calomel.engine import AnyEngine
     from calomel.prompts.grammar import GrammarCompiler
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.completer import CanvasText, CompleteAnswer, CompleteRequest, Draft, Fill, FillRequest, Manner
+    from calomel.suggest.completer import (
+        CanvasText,
+        CompleteAnswer,
+        CompleteRequest,
+        Draft,
+        Fill,
+        FillRequest,
+        GenerationConfig,
+    )
     from calomel.suggest.scoring import Drafted
 
 _log = logging.getLogger("calomel.server")
@@ -54,7 +62,7 @@ class Filler(Protocol):
         """Makes constraints for that tokenizer."""
 
     @property
-    def whole(self) -> Manner | None:
+    def whole(self) -> GenerationConfig | None:
         """How a checkpoint of other makers writes a whole answer; None for one of our own."""
 
     async def afill(self, request: FillRequest) -> Fill:
