@@ -165,7 +165,7 @@ def test_a_speed_that_cannot_be_measured_is_no_crash() -> None:
 
 
 def test_the_speed_of_the_shipped_model_is_measured() -> None:
-    ticks = iter([0.0, 0.5, 1.0, 1.25])
+    ticks = iter([0.0, 0.25, 1.0, 1.5, 2.0, 2.25])
     pace = measured(Settings(suggest=SuggestSettings(context_tokens=64)), lambda: next(ticks))
     assert pace == Pace(0.5, 0.25, 64)
 

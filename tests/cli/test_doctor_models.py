@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.families.writers import writers
 
-from calomel.cli.checks import Finding, Level, check_model
+from calomel.cli.checks import Finding, check_model
 from calomel.server.settings import ServerSettings
 
 
@@ -25,7 +25,7 @@ def findings(folder: Path) -> dict[str, Finding]:
 def test_a_whole_checkpoint_is_well(sdar: Path) -> None:
     found = findings(sdar)
 
-    assert (found["model"].level, found["memory"].level) == (Level.OK, Level.OK)
+    assert (found["model"].level, found["memory"].level) == ("ok", "ok")
     assert "fill, edit; 2048 positions" in found["model"].found
 
 

@@ -60,7 +60,7 @@ def test_settings_of_an_editor_outlive_it_too(run: Runner, full_disk: FullDisk, 
         done = run("editor", "setup", "zed", "--yes")
 
     assert done.status == 1
-    assert done.err == f"calomel: {settings} cannot be written (File too large)\n"
+    assert done.err == f"calomel: {settings}.calomel-1.bak: File too large\n"
     assert settings.read_text() == KEPT
     assert list(settings.parent.iterdir()) == [settings]
 

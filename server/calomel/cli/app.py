@@ -29,23 +29,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("try")(tryout)
-app.command()(demo)
-app.command()(fill)
-app.command()(context)
-app.command()(lsp)
-app.command()(serve)
-app.command()(doctor)
-app.add_typer(config, name="config")
-app.add_typer(editor, name="editor")
-app.add_typer(models, name="models")
-app.add_typer(bench, name="bench")
-app.command()(replay)
-app.command()(stats)
-app.command()(corpus)
-app.command()(edits)
-app.command()(train)
-app.command()(align)
-app.command()(calibrate)
+for command in (demo, fill, context, lsp, serve, doctor, replay, stats, corpus, edits, train, align, calibrate):
+    app.command()(command)
+for name, group in {"config": config, "editor": editor, "models": models, "bench": bench}.items():
+    app.add_typer(group, name=name)
 
 
 def _print_version(wanted: bool) -> None:

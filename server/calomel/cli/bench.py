@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from calomel.cli.errors import InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, comma_separated, made_of
+from calomel.cli.options import Aggressiveness, Device, Model, Quantize, Resume, Seed, Threads, made_of
 
 if TYPE_CHECKING:
     from calomel.report.result import Report
@@ -22,6 +22,10 @@ Policy = Annotated[str | None, typer.Option(help="Reveal policy, also POLICY@STE
 Quick = Annotated[bool, typer.Option("--quick", help="A subset, within three minutes.")]
 Json = Annotated[Path | None, typer.Option(help="Write the figures as JSON to this file.")]
 Results = Annotated[Path | None, typer.Option(help="Write page and figures into this folder, such as docs/results.")]
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
 @bench.command()
@@ -131,7 +135,7 @@ def edits(
     ] = None,
     stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
     kinds: Annotated[
-        Any, typer.Option(metavar="KIND,KIND…", parser=comma_separated, help="Only stories of these kinds.")
+        Any, typer.Option(metavar="KIND,KIND…", parser=_kinds, help="Only stories of these kinds.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
     samples: Annotated[

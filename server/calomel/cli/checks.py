@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from calomel.server import tokens
 from calomel.server.errors import StartError
 from calomel.server.model_folders import ModelNameError, folder_of, is_model
 from calomel.server.settings import Layered, ServerSettings
 from calomel.suggest import runtime_file
-from calomel.suggest.completer import Completer, CompleteRequest, CompleterError
+from calomel.suggest.completer import CompleteRequest, CompleterError
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
@@ -28,22 +26,12 @@ from calomel.workspace.settings import Settings
 if TYPE_CHECKING:
     import httpx
 
-    from calomel.suggest.completer import ModelInfo
-
-
-class Level(StrEnum):
-    """How bad it is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was looked at, what was found, and what to do about it."""
+    """How bad it is, what was looked at, what was found, and what to do about it."""
 
-    level: Level
+    level: Literal["ok", "warn", "fail"]
     subject: str
     found: str
     advice: str = ""
@@ -51,22 +39,20 @@ class Finding:
 
 def ok(subject: str, found: str) -> Finding:
     """All is well."""
-    return Finding(Level.OK, subject, found)
+    return Finding("ok", subject, found)
 
 
 def warn(subject: str, found: str, advice: str) -> Finding:
     """It works, but not as it should."""
-    return Finding(Level.WARN, subject, found, advice)
+    return Finding("warn", subject, found, advice)
 
 
 def fail(subject: str, found: str, advice: str) -> Finding:
     """It does not work."""
-    return Finding(Level.FAIL, subject, found, advice)
+    return Finding("fail", subject, found, advice)
 
 
 _ANSWER_SECONDS: Final = 5.0
-# Beside the connections: weights, logs, the event loop's own.
-_OTHER_FILES: Final = 64
 
 
 def check_server(layered: Layered) -> Iterator[Finding]:
@@ -75,13 +61,21 @@ def check_server(layered: Layered) -> Iterator[Finding]:
     yield _settings(layered)
     yield _token(settings)
     yield _reach(settings)
-    record, finding = _runtime_file(settings)
-    yield finding
-    yield from _shared()
+    record, found = _running(settings.runtime_file or runtime_file.default_path(), "runtime file")
+    yield from found
+    if record is not None:
+        yield _answer(record)
+    elif not found:
+        yield ok("runtime file", "no server of yours runs")
+    # The servers that editors started for themselves.
+    for path in sorted(runtime_file.runtime_folder().glob("engine-*.json")):
+        shared, found = _running(path, "editors' server")
+        yield from found
+        if shared is not None:
+            yield ok("editors' server", f"process {shared.pid} at {shared.url}")
     yield _port(settings, record)
-    yield _files(settings)
-    if settings.workspace is not None:
-        yield _workspace(settings.workspace)
+    if settings.workspace is not None and not settings.workspace.is_dir():
+        yield fail("workspace", f"{settings.workspace} is no folder", "name another, or start the server without it")
     if settings.replicas is not None:
         yield from _replicas(settings, settings.replicas, record)
 
@@ -117,17 +111,15 @@ def _reach(settings: ServerSettings) -> Finding:
     return ok("address", f"{settings.host}: other machines can connect, encrypted")
 
 
-def _runtime_file(settings: ServerSettings) -> tuple[ServerRecord | None, Finding]:
-    path = settings.runtime_file or runtime_file.default_path()
+def _running(path: Path, subject: str) -> tuple[ServerRecord | None, list[Finding]]:
+    """The server of a runtime file, if it runs; else what is wrong with the file, if it is there."""
     try:
         record = runtime_file.read(path)
     except RuntimeFileError as error:
-        return None, fail("runtime file", str(error), f"remove {path}, and start the server again")
-    if record is None:
-        return None, ok("runtime file", "no server of yours runs")
-    if not record.alive():
-        return None, warn("runtime file", f"{path} is of a server that has ended", f"rm {path}")
-    return record, _answer(record)
+        return None, [fail(subject, str(error), f"rm {path}")]
+    if record is None or record.alive():
+        return record, []
+    return None, [warn(subject, f"{path} is of a server that has ended", f"rm {path}")]
 
 
 def _answer(record: ServerRecord) -> Finding:
@@ -139,32 +131,17 @@ def _answer(record: ServerRecord) -> Finding:
         with _client(record) as client:
             health = client.get("/health")
             allowed = client.get("/v1/models")
-    except httpx.HTTPError as error:
+            state = health.json()["status"]
+    except (httpx.HTTPError, ValueError, KeyError) as error:
         return fail("running server", f"{told} does not answer ({type(error).__name__})", f"kill {record.pid}")
     if allowed.status_code != httpx.codes.OK:
         return fail("running server", f"{told} refuses its own token", "start the server again")
-    state = health.json().get("status", "unknown") if health.headers["content-type"] == "application/json" else "?"
     if state == "degraded":
         dead = [f"its thread {each['name']} ended with {each['error']}" for each in _status(record)["dead_threads"]]
         return warn("running server", f"{told}: degraded, for {', '.join(dead)}", "restart it; its log says where")
     if state != "ok":
         return warn("running server", f"{told}: {state}", "wait a moment; the server's log says more")
     return ok("running server", told)
-
-
-def _shared() -> Iterator[Finding]:
-    """The servers that editors started for themselves."""
-    folder = runtime_file.runtime_folder()
-    for path in sorted(folder.glob("engine-*.json")) if folder.is_dir() else ():
-        try:
-            record = runtime_file.read(path)
-        except RuntimeFileError as error:
-            yield fail("editors' server", str(error), f"rm {path}")
-            continue
-        if record is not None and record.alive():
-            yield ok("editors' server", f"process {record.pid} at {record.url}")
-        elif record is not None:
-            yield warn("editors' server", f"{path} is of a server that has ended", f"rm {path}")
 
 
 def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
@@ -176,34 +153,11 @@ def _port(settings: ServerSettings, running: ServerRecord | None) -> Finding:
     try:
         socket.create_server((settings.host, settings.port), family=family).close()
     except OSError as error:
-        return fail(
-            "port",
-            f"{settings.host} port {settings.port}: {_why(error)}",
-            "another program has it: choose another --port, or 0 for any",
-        )
+        # Python's own words repeat the address.
+        why = os.strerror(error.errno) if error.errno else str(error)
+        advice = "another program has it: choose another --port, or 0 for any"
+        return fail("port", f"{settings.host} port {settings.port}: {why}", advice)
     return ok("port", f"{settings.port} is free")
-
-
-def _why(error: OSError) -> str:
-    # asyncio's and Python's own words repeat the address.
-    return os.strerror(error.errno) if error.errno else str(error)
-
-
-def _files(settings: ServerSettings) -> Finding:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < settings.max_connections + _OTHER_FILES:
-        return warn(
-            "open files",
-            f"{soft} allowed, {settings.max_connections} connections wanted",
-            f"ulimit -n {settings.max_connections + _OTHER_FILES}, or a smaller max_connections",
-        )
-    return ok("open files", f"{soft} allowed")
-
-
-def _workspace(folder: Path) -> Finding:
-    if not folder.is_dir():
-        return fail("workspace", f"{folder} is no folder", "name another, or start the server without it")
-    return ok("workspace", f"{folder}: what clients show of its files is completed from it")
 
 
 def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None) -> Iterator[Finding]:
@@ -273,8 +227,6 @@ MIB: Final = 1024 * 1024
 
 def check_model(settings: ServerSettings) -> Iterator[Finding]:
     """Everything that answering needs."""
-    from calomel.weights import nano_path
-
     try:
         folder = folder_of(settings.model) or nano_path()
     except ModelNameError as error:
@@ -287,6 +239,12 @@ def check_model(settings: ServerSettings) -> Iterator[Finding]:
 
 
 def _folder(folder: Path) -> Finding:
+    """Reads all of a checkpoint but the weights themselves."""
+    from calomel.engine import CheckpointError
+    from calomel.families.configuration import read_config
+    from calomel.families.shards import Shards
+    from calomel.families.table import find
+    from calomel.prompts.published import open_published
     from calomel.suggest.launch import describe
 
     if not is_model(folder):
@@ -294,29 +252,15 @@ def _folder(folder: Path) -> Finding:
     try:
         info = describe(folder)
         if info.tokenizer is None:
-            _read_published(folder)
+            family = find(folder)
+            tokens = family.config(read_config(folder), folder).diffusion
+            open_published(folder, family.prompts, end=tokens.end_token_id, mask=tokens.mask_token_id)
+            Shards(folder)
         elif not Path(info.tokenizer).is_file():
             return fail("model", f"{folder} has no tokenizer.json", "choose another --model")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, CheckpointError) as error:
         return fail("model", f"{folder}: {error}", "choose another --model")
     return ok("model", f"{folder} ({', '.join(info.kinds)}; {info.max_context} positions)")
-
-
-def _read_published(folder: Path) -> None:
-    """Read all of another maker's checkpoint but the weights themselves. Raises ValueError."""
-    from calomel.engine import CheckpointError
-    from calomel.families.configuration import read_config
-    from calomel.families.shards import Shards
-    from calomel.families.table import find
-    from calomel.prompts.published import open_published
-
-    try:
-        family = find(folder)
-        diffusion = family.config(read_config(folder), folder).diffusion
-        Shards(folder)
-    except CheckpointError as error:
-        raise ValueError(str(error)) from error
-    open_published(folder, family.prompts, end=diffusion.end_token_id, mask=diffusion.mask_token_id)
 
 
 def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
@@ -330,8 +274,9 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     from calomel.families.open import OutOfMemoryRefusedError, estimate_of, fitted
     from calomel.families.table import find
 
-    on_gpu = settings.device.startswith("cuda")
-    free = free_bytes(settings.device) if not on_gpu or torch.cuda.is_available() else None
+    if settings.device.startswith("cuda") and not torch.cuda.is_available():
+        return
+    free = free_bytes(settings.device)
     if free is None:
         return
     process = program_bytes(settings.device, dtype_of(None, settings.device))
@@ -359,13 +304,10 @@ def _device(device: str) -> Finding:
 
     if not device.startswith("cuda"):
         return ok("device", f"{device}, {len(os.sched_getaffinity(0))} processors, PyTorch {torch.__version__}")
-    if not torch.cuda.is_available():
-        return fail(
-            "device", f"{device}: PyTorch {torch.__version__} sees no GPU", "use --device cpu, or mend the driver"
-        )
     index = torch.device(device).index or 0
     if index >= torch.cuda.device_count():
-        return fail("device", f"{device}: there are {torch.cuda.device_count()} GPUs", "choose another --device")
+        found = f"{device}: PyTorch {torch.__version__} sees {torch.cuda.device_count()} GPUs"
+        return fail("device", found, "use --device cpu, or mend the driver")
     free, total = torch.cuda.mem_get_info(index)
     return ok("device", f"{torch.cuda.get_device_name(index)}, {free // MIB} of {total // MIB} MiB free")
 
@@ -389,15 +331,8 @@ _ANSWER_TOKENS: Final = 64
 _TOKEN_CHARACTERS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How long an answer takes, in seconds.
-
-    Attributes:
-        fresh: at a place that the model has not read before.
-        next: at the next keystroke there.
-        tokens: of context.
-    """
+class Pace(NamedTuple):
+    """How long an answer takes, in seconds, at a new place and at the next keystroke there, behind so many tokens."""
 
     fresh: float
     next: float
@@ -427,58 +362,39 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
     """The pace of the model of these settings; None for one that is too large to be opened for this."""
-    if settings.server.url is not None:
-        from calomel.suggest.launch import connect
-
-        return asyncio.run(_measured(lambda: connect(settings.server), settings, clock))
-    from calomel.weights import nano_path
-
-    folder: Path = settings.server.model or nano_path()
-    if sum(each.stat().st_size for each in folder.glob("*.safetensors")) > _LARGEST_BYTES:
+    folder = settings.server.model or nano_path()
+    if settings.server.url is None and _size_of(folder) > _LARGEST_BYTES:
         return None
-
-    async def opened() -> Completer:
-        from calomel.suggest.in_process import open_completer
-
-        return open_completer(folder, settings.server.device)
-
-    return asyncio.run(_measured(opened, settings, clock))
+    return asyncio.run(_measured(settings, folder, clock))
 
 
-async def _measured(
-    connect: Callable[[], Awaitable[Completer]], settings: Settings, clock: Callable[[], float]
-) -> Pace:
-    completer = await connect()
+def _size_of(folder: Path) -> int:
+    return sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+
+
+async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:
+    from calomel.prompts.parts import PromptParts
+    from calomel.suggest.in_process import open_completer
+    from calomel.suggest.launch import connect
+
+    server = settings.server
+    completer = open_completer(folder, server.device) if server.url is None else await connect(server)
     try:
         async with asyncio.timeout(_PATIENCE):
             info = await completer.info()
-            # The first answer of a process pays for what only it has to do.
-            await completer.complete(_question("warm", info, settings))
+            tokens = min(settings.suggest.context_tokens or info.default_context, info.max_context)
             text = "".join(f"def double_{number}(value):\n    return {number} * value\n\n\n" for number in range(600))
-            text = text[: _context(info, settings) * _TOKEN_CHARACTERS] + "\n\n\ndef "
+            text = text[: tokens * _TOKEN_CHARACTERS] + "\n\n\ndef "
             seconds = []
-            for asked in (text, text + "t"):
+            # The first answer of a process pays for what only it has to do.
+            for asked in ("warm", text, text + "t"):
+                parts = PromptParts(prefix=asked, suffix="\n")
+                request = CompleteRequest("fill", parts, max_tokens=_ANSWER_TOKENS, stop=("\n",), max_context=tokens)
                 began = clock()
-                await completer.complete(_question(asked, info, settings))
+                await completer.complete(request)
                 seconds.append(clock() - began)
     except TimeoutError:
         return Pace(_PATIENCE, _PATIENCE, 0)
     finally:
         await completer.aclose()
-    return Pace(seconds[0], seconds[1], _context(info, settings))
-
-
-def _context(info: ModelInfo, settings: Settings) -> int:
-    return min(settings.suggest.context_tokens or info.default_context, info.max_context)
-
-
-def _question(text: str, info: ModelInfo, settings: Settings) -> CompleteRequest:
-    from calomel.prompts.parts import PromptParts
-
-    return CompleteRequest(
-        "fill",
-        PromptParts(prefix=text, suffix="\n"),
-        max_tokens=_ANSWER_TOKENS,
-        stop=("\n",),
-        max_context=_context(info, settings),
-    )
+    return Pace(seconds[1], seconds[2], tokens)

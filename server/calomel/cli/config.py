@@ -69,13 +69,7 @@ _SERVER: Final = """\
 Names in the table `[serve]` of your own `calomel.toml`, and environment variables.
 
 """
-_NAMES: Final = {
-    bool: "true or false",
-    int: "whole number",
-    float: "number",
-    str: "text",
-    Path: "path",
-}
+_NAMES: Final = {bool: "true or false", int: "whole number", float: "number", str: "text", Path: "path"}
 _BOUNDS: Final = {"ge": "from {}", "gt": "above {}", "le": "to {}", "lt": "below {}"}
 
 
@@ -110,15 +104,8 @@ def _server() -> Iterator[tuple[str, ...]]:
 
     prefix = ServerSettings.model_config.get("env_prefix", "")
     for name, each in ServerSettings.model_fields.items():
-        variable = f"`{prefix}{name.upper()}`"
-        yield (
-            f"`{name}`",
-            variable,
-            _type(each.annotation),
-            _default(each.default),
-            _bounds(each),
-            each.description or "",
-        )
+        names = f"`{name}`", f"`{prefix}{name.upper()}`"
+        yield (*names, _type(each.annotation), _default(each.default), _bounds(each), each.description or "")
 
 
 def _bounds(field: FieldInfo) -> str:

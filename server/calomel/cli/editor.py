@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from textwrap import indent
+from typing import TYPE_CHECKING, Annotated, Literal
+from urllib.parse import urlsplit
 
 import typer
 
 from calomel.cli.errors import InputError
+from calomel.cli.options import Config
+from calomel.cli.output import visible
 
 if TYPE_CHECKING:
     from calomel.cli.editor_files import Plan
@@ -23,29 +27,19 @@ def _group() -> None:
     """Set an editor up for Calomel."""
 
 
-class Editor(StrEnum):
-    """Those that are known here."""
-
-    VSCODE = "vscode"
-    NEOVIM = "neovim"
-    ZED = "zed"
-    HELIX = "helix"
-    EMACS = "emacs"
-    SUBLIME = "sublime"
-
-
 @editor.command()
 def setup(
-    name: Annotated[Editor, typer.Argument(help="Which one.", show_default=False)],
+    name: Annotated[
+        Literal["vscode", "neovim", "zed", "helix", "emacs", "sublime"],
+        typer.Argument(help="Which one.", show_default=False),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take the last change back.")] = False,
     url: Annotated[
         str | None, typer.Option(help="Of the server, for Zed. Default: the one that runs, or would.")
     ] = None,
     file: Annotated[Path | None, typer.Option(help="The editor's settings file, where it is another.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
-    ] = None,
+    config: Config = None,
 ) -> None:
     """Show what an editor's settings need, and write it when you agree.
 
@@ -61,9 +55,9 @@ def setup(
         return
     needed = [change for change in plan.changes if change.needed]
     for change in plan.changes:
-        print(_shown(change.diff()) if change.needed else f"{change.path}: nothing to change")
+        print(visible(change.diff()) if change.needed else f"{change.path}: nothing to change")
     for snippet in plan.snippets:
-        print(f"To put {snippet.where}:\n\n{_indented(snippet.text)}")
+        print(f"To put {snippet.where}:\n\n{indent(snippet.text, '    ')}")
     refused = bool(needed) and not _agreed(yes=yes)
     if not refused:
         for change in needed:
@@ -76,16 +70,10 @@ def setup(
 
 
 def _here(config: Path | None, url: str | None) -> Here:
-    from dataclasses import replace
-    from urllib.parse import urlsplit
-
     from calomel.cli.editor_plans import here
-    from calomel.server.settings import SettingsError, load
+    from calomel.server.settings import load
 
-    try:
-        found = here(load({}, config).settings)
-    except SettingsError as error:
-        raise InputError(str(error)) from error
+    found = here(load({}, config).settings)
     if url is None:
         return found
     try:
@@ -109,7 +97,7 @@ def _undo(plan: Plan, *, yes: bool) -> None:
             print(f"{change.path}: nothing to take back")
             continue
         back, backup = found
-        print(_shown(back.diff()))
+        print(visible(back.diff()))
         if not _agreed(yes=yes):
             raise typer.Exit(1)
         undo(back, backup)
@@ -123,15 +111,3 @@ def _agreed(*, yes: bool) -> bool:
         print("Nothing was written. --yes writes it.")
         return False
     return typer.confirm("Write this?")
-
-
-def _shown(text: str) -> str:
-    """Text of a file, for a terminal."""
-    from calomel.server.logs import escaped
-
-    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
-    return "\n".join("\t".join(map(escaped, pieces)) for pieces in lines)
-
-
-def _indented(text: str) -> str:
-    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from calomel.cli import jsonc
 from calomel.cli.checks import Finding, fail, ok, warn
-from calomel.server.settings import ServerSettings
+from calomel.cli.editor_files import settings_of
+from calomel.cli.editor_plans import VS_CODES, Here, mentioned, zed_settings
+from calomel.cli.errors import InputError
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
@@ -83,27 +83,20 @@ def check_file(file: Path, found: list[Side], folder: Path | None) -> Iterator[F
         return
     grammar = grammar_of(None, str(file))
     languages = (file.suffix.removeprefix("."),) if grammar is None else grammar.ids
-    silent = False
+    found_one = False
     for side in found:
         verdict = Privacy(() if folder is None else (folder,), side.settings.privacy).allowed(file)
         off = [each for each in languages if not side.settings.suggest.language_enabled(each)]
-        if not verdict.allowed:
-            silent = True
-            yield warn(
-                "file",
-                f"{file}: {Silence.kept(verdict.reason).message}",
-                "no model could make use of it"
-                if verdict.reason in _UNFIT
-                else f'privacy.ignore = ["!{file.name}"] in your own settings lets it in, if you are sure',
-            )
+        found_one = found_one or not verdict.allowed or bool(off)
+        if verdict.reason in _UNFIT:
+            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", "no model could make use of it")
+        elif not verdict.allowed:
+            advice = f'privacy.ignore = ["!{file.name}"] in your own settings lets it in, if you are sure'
+            yield warn("file", f"{file}: {Silence.kept(verdict.reason).message}", advice)
         elif off:
-            silent = True
-            yield warn(
-                "file",
-                f"{file}: {SilenceReason.OFF_LANGUAGE.message} ({', '.join(off)}, in {side.name})",
-                f"suggest.languages = {{ {off[0]} = true }}",
-            )
-    if not silent:
+            why = f"{SilenceReason.OFF_LANGUAGE.message} ({', '.join(off)}, in {side.name})"
+            yield warn("file", f"{file}: {why}", f"suggest.languages = {{ {off[0]} = true }}")
+    if not found_one:
         yield ok("file", f"{file}: nothing is in the way")
 
 
@@ -131,11 +124,8 @@ def _model(side: Side) -> Finding:
     if server.url is None:
         folder = server.model or nano_path()
         if not (folder / "config.json").is_file():
-            return fail(
-                "editors' model",
-                f"there is no model in {folder}, which server.model in {side.name} names",
-                "name another, or take server.model out for the shipped one",
-            )
+            told = f"there is no model in {folder}, which server.model in {side.name} names"
+            return fail("editors' model", told, "name another, or take server.model out for the shipped one")
         return ok("editors' model", f"{folder}, in a server that the first editor starts")
     try:
         name = asyncio.run(_asked(side))
@@ -172,140 +162,89 @@ def _nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-_MAX_BYTES: Final = 1024 * 1024
-_MAX_FILES: Final = 500
-_VS_CODES: Final = {
-    "VS Code": "Code",
-    "VS Code Insiders": "Code - Insiders",
-    "VSCodium": "VSCodium",
-    "Cursor": "Cursor",
-}
 # Settings of Zed that hold a server's address, below `edit_predictions`, and what our server understands there.
 _ZED_FORMATS: Final = frozenset(
     {"zeta2", "zeta2_1", "qwen", "star_coder", "deepseek_coder", "code_gemma", "codestral", "glm", "code_llama"}
 )
 _INFERRED: Final = frozenset({"zeta2", "zeta2.1"})
+_BROKEN: Final = "open it in the editor, which shows where it is wrong"
 
 
-def vs_code_settings() -> dict[str, Mapping[str, Any]]:
+def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
     """The user's settings of VS Code and its relatives, of those that are here and can be read."""
-    config = _config()
-    found = {name: _settings(config / folder / "User" / "settings.json") for name, folder in _VS_CODES.items()}
+    found = {each.name: _readable(each.settings(here)) for each in VS_CODES}
     return {name: values for name, values in found.items() if values}
 
 
-def _config() -> Path:
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-
-
-def check_editors(settings: ServerSettings) -> Iterator[Finding]:
+def check_editors(here: Here) -> Iterator[Finding]:
     """Each editor that has a configuration here."""
-    config = _config()
     if shutil.which("calomel") is None:
         yield warn("editors", "no program `calomel` on the PATH: editors cannot start it", "give them its full path")
-    found = [*_neovim(config / "nvim"), *_vs_codes(config, settings), *_zed(config / "zed" / "settings.json", settings)]
+    found = [*_neovim(here.config / "nvim"), *_vs_codes(here), *_zed(here)]
     yield from found
     if not found:
         yield ok("editors", "no configuration of Neovim, VS Code or Zed here")
 
 
 def _neovim(folder: Path) -> Iterator[Finding]:
-    if not folder.is_dir():
-        return
-    for number, path in enumerate(sorted([*folder.rglob("*.lua"), *folder.rglob("*.vim")])):
-        if number == _MAX_FILES:
-            break
-        if "calomel" in _text(path):
-            yield ok("Neovim", f"set up in {path}; :checkhealth calomel says more")
-            return
-    packages = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "nvim" / "site" / "pack"
-    if any(packages.glob("*/*/calomel")):
-        yield warn("Neovim", "the plugin is there, but not set up", 'require("calomel").setup() in init.lua')
-    else:
-        yield warn("Neovim", "Calomel is not set up", "see editors/neovim/README.md")
+    found = mentioned(folder)
+    if found is not None:
+        yield ok("Neovim", f"set up in {found}; :checkhealth calomel says more")
+    elif folder.is_dir():
+        yield warn("Neovim", "Calomel is not set up", "calomel editor setup neovim")
 
 
-def _vs_codes(config: Path, settings: ServerSettings) -> Iterator[Finding]:
-    for name, folder in _VS_CODES.items():
-        path = config / folder / "User" / "settings.json"
-        if not path.is_file():
-            continue
-        values = _settings(path)
+def _vs_codes(here: Here) -> Iterator[Finding]:
+    for each in VS_CODES:
+        path = each.settings(here)
+        values = _readable(path)
         if values is None:
-            yield warn(name, f"{path} cannot be read as JSON", "open it in the editor, which shows where it is wrong")
-            continue
-        urls = [value for key, value in values.items() if "calomel" in key and key.endswith(".url")]
-        nested = values.get("calomel")
-        if isinstance(nested, Mapping) and isinstance(nested.get("server"), Mapping):
-            urls.append(nested["server"].get("url"))
-        given = [url for url in urls if isinstance(url, str) and url]
-        if given:
-            yield from (_pointed(name, path, url, settings) for url in given)
+            yield warn(each.name, f"{path} cannot be read as JSON", _BROKEN)
         elif any("calomel" in key for key in values):
-            yield ok(name, f"set up in {path}")
+            yield ok(each.name, f"set up in {path}")
 
 
-def _zed(path: Path, settings: ServerSettings) -> Iterator[Finding]:
+def _zed(here: Here) -> Iterator[Finding]:
+    path = zed_settings(here)
     if not path.is_file():
         return
-    values = _settings(path)
-    predictions = None if values is None else values.get("edit_predictions")
+    values = _readable(path)
     if values is None:
-        yield warn("Zed", f"{path} cannot be read as JSON", "open it in Zed, which shows where it is wrong")
-    elif not isinstance(predictions, Mapping) or predictions.get("provider") != "open_ai_compatible_api":
-        yield warn(
-            "Zed",
-            f"edit_predictions.provider in {path} is not open_ai_compatible_api",
-            "calomel editor setup zed shows what it should be, and writes it",
-        )
+        yield warn("Zed", f"{path} cannot be read as JSON", _BROKEN)
+        return
+    wrong = _wrong_in_zed(values.get("edit_predictions"), here.url)
+    if wrong is None:
+        yield ok("Zed", f"set up in {path}")
     else:
-        yield _zed_provider(path, predictions.get("open_ai_compatible_api"), settings)
+        yield warn("Zed", f"{path}: {wrong}", "calomel editor setup zed shows what it should be, and writes it")
 
 
-def _zed_provider(path: Path, provider: object, settings: ServerSettings) -> Finding:
-    if not isinstance(provider, Mapping) or not isinstance(provider.get("api_url"), str):
-        return warn("Zed", f"{path} gives no api_url", "http://127.0.0.1:8017/v1/completions is this server's")
-    url = str(provider["api_url"])
-    if not urlsplit(url).path.endswith("/v1/completions"):
-        return warn("Zed", f"api_url in {path} has another path", "it is used as it is: end it in /v1/completions")
+def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
+    """What keeps Zed from asking the server at `url`, or another machine's."""
+    name = "open_ai_compatible_api"
+    if not isinstance(predictions, Mapping) or predictions.get("provider") != name:
+        return f"edit_predictions.provider is not {name}"
+    provider = predictions.get(name)
+    if not isinstance(provider, Mapping):
+        provider = {}
     form, model = provider.get("prompt_format", "infer"), str(provider.get("model", ""))
-    if form == "infer" and model.partition(":")[0] not in _INFERRED:
-        return warn("Zed", "prompt_format cannot be inferred from this model name", 'set prompt_format to "zeta2_1"')
-    if form != "infer" and form not in _ZED_FORMATS:
-        return warn("Zed", "prompt_format is none that this server reads", 'set prompt_format to "zeta2_1"')
-    return _pointed("Zed", path, url, settings)
-
-
-def _pointed(name: str, path: Path, url: str, settings: ServerSettings) -> Finding:
-    """Whether an address in an editor's settings is this server's."""
+    if form not in _ZED_FORMATS and not (form == "infer" and model.partition(":")[0] in _INFERRED):
+        return "prompt_format is none that this server reads, or cannot be inferred from the model's name"
     try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+        parts, own = urlsplit(str(provider.get("api_url"))), urlsplit(url or "")
+        local, place = is_loopback(parts.hostname or ""), (parts.scheme, parts.port)
     except ValueError:
-        return warn(name, f"{path} has an address that is none", "http://127.0.0.1:8017 is this server's")
-    if parts.hostname is None or not is_loopback(parts.hostname):
-        return ok(name, f"set up in {path}, for a server on another machine")
-    wanted = "http" if settings.tls_cert is None else "https"
-    if port != settings.port or parts.scheme != wanted:
-        return warn(
-            name,
-            f"{path} points at {parts.scheme} port {port}, the server listens with {wanted} on port {settings.port}",
-            "change one of them",
-        )
-    return ok(name, f"set up in {path}")
+        return "api_url is an address that is none"
+    if parts.path != "/v1/completions":
+        return "api_url has another path than /v1/completions"
+    if local and url is not None and place != (own.scheme, own.port):
+        return f"api_url points at {parts.scheme} port {parts.port}, the server listens at {url}"
+    return None
 
 
-def _settings(path: Path) -> Mapping[str, Any] | None:
+def _readable(path: Path) -> Mapping[str, Any] | None:
+    """The settings in a file, none where there is no file; None where nobody can read them."""
     try:
-        values = jsonc.loads(_text(path) or "{}")
-    except (ValueError, RecursionError):
+        return settings_of(path)
+    except InputError:
         return None
-    return values if isinstance(values, Mapping) else None
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(_MAX_BYTES).decode(errors="replace")
-    except OSError:
-        return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
 import re
@@ -11,13 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.cli import jsonc
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.jsonc import JsoncError, with_values
+from calomel.cli.jsonc import loads, with_values
 from calomel.storage import write_whole
 
 _LARGEST: Final = 1024 * 1024
-_BACKUP: Final = "{name}.calomel-{number}.bak"
+_BACKUP: Final = re.compile(r"(.*)\.calomel-(\d+)\.bak")
 _NEW_MODE: Final = 0o644
 
 
@@ -36,14 +34,9 @@ class Change:
 
     def diff(self) -> str:
         """The change as a unified diff."""
-        name = str(self.path)
-        old, new = ("" if self.before is None else self.before), self.after
-        lines = difflib.unified_diff(
-            old.splitlines(keepends=True),
-            new.splitlines(keepends=True),
-            "/dev/null" if self.before is None else name,
-            name,
-        )
+        name = "/dev/null" if self.before is None else str(self.path)
+        old, new = (self.before or "").splitlines(keepends=True), self.after.splitlines(keepends=True)
+        lines = difflib.unified_diff(old, new, name, str(self.path))
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
@@ -88,23 +81,17 @@ def read(path: Path) -> str | None:
 
 
 def write(change: Change) -> Path | None:
-    """Write a change; the backup, or None where there was no file before.
-
-    Raises:
-        CommandError: the file is another than the one that was shown, or cannot be written.
-    """
+    """Write a change; the backup, or None where there was no file before. Raises CommandError, OSError."""
     # A link stays one: what it leads to is written.
     target = Path(os.path.realpath(change.path))
     if read(target) != change.before:
         raise CommandError(f"{change.path} was changed meanwhile; run this again")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # An empty backup says that there was nothing.
-        backup = _free(target)
-        _put(backup, change.before or "", target)
-        _put(target, change.after, target)
-    except OSError as error:
-        raise CommandError(f"{target} cannot be written ({error.strerror})") from error
+    target.parent.mkdir(parents=True, exist_ok=True)
+    backup = target.with_name(f"{target.name}.calomel-{max(_backups(target), default=0) + 1}.bak")
+    mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_MODE
+    # An empty backup says that there was nothing.
+    write_whole(backup, change.before or "", mode=mode)
+    write_whole(target, change.after, mode=mode)
     return None if change.before is None else backup
 
 
@@ -114,41 +101,25 @@ def undone(path: Path) -> tuple[Change, Path] | None:
     backups = _backups(target)
     if not backups:
         return None
-    return Change(path, read(target), read(backups[-1]) or ""), backups[-1]
+    last = backups[max(backups)]
+    return Change(path, read(target), read(last) or ""), last
 
 
 def undo(change: Change, backup: Path) -> None:
-    """Take a change back. Raises CommandError."""
+    """Take a change back. Raises OSError."""
     target = Path(os.path.realpath(change.path))
-    try:
-        if change.after:
-            _put(target, change.after, target)
-        else:
-            target.unlink(missing_ok=True)
-        backup.unlink()
-    except OSError as error:
-        raise CommandError(f"{target} cannot be written ({error.strerror})") from error
+    if change.after:
+        write_whole(target, change.after)
+    else:
+        target.unlink(missing_ok=True)
+    backup.unlink()
 
 
-def _backups(target: Path) -> list[Path]:
-    shape = re.compile(re.escape(_BACKUP).replace(r"\{name\}", re.escape(target.name)).replace(r"\{number\}", r"(\d+)"))
-    found = []
-    with contextlib.suppress(OSError):
-        found = [(int(match[1]), each) for each in target.parent.iterdir() if (match := shape.fullmatch(each.name))]
-    return [each for _, each in sorted(found)]
-
-
-def _free(target: Path) -> Path:
-    number = 1
-    while (path := target.with_name(_BACKUP.format(name=target.name, number=number))).exists():
-        number += 1
-    return path
-
-
-def _put(path: Path, text: str, like: Path) -> None:
-    """Write a file whole or not at all, with the rights of another."""
-    mode = like.stat().st_mode & 0o777 if like.exists() else _NEW_MODE
-    write_whole(path, text, mode=mode)
+def _backups(target: Path) -> dict[int, Path]:
+    """By their number."""
+    siblings = target.parent.iterdir() if target.parent.is_dir() else ()
+    found = ((_BACKUP.fullmatch(each.name), each) for each in siblings)
+    return {int(match[2]): each for match, each in found if match is not None and match[1] == target.name}
 
 
 def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
@@ -160,27 +131,18 @@ def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
     before = read(path)
     try:
         after = with_values(before or "", values, unit)
-        ours = jsonc.loads(after)
-    except (JsoncError, ValueError, RecursionError) as error:
+        settled = with_values(after, values, unit)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be changed safely ({error}): mend it in the editor, then run this") from error
-    if not _holds(ours, values):
+    if settled != after:
         raise InputError(f"{path} cannot be changed safely: put these settings into it yourself")
     return Change(path, before, after)
 
 
-def value(path: Path, *keys: str) -> Any:
-    """What a settings file says now; None when it says nothing."""
+def settings_of(path: Path) -> Mapping[str, Any] | None:
+    """What a settings file says; None when it cannot be read as an object. Raises InputError."""
     try:
-        found = jsonc.loads(read(path) or "{}")
+        found = loads(read(path) or "{}")
     except (ValueError, RecursionError):
         return None
-    for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found
-
-
-def _holds(found: Any, values: Mapping[str, Any]) -> bool:
-    return isinstance(found, dict) and all(
-        _holds(found.get(key), wanted) if isinstance(wanted, Mapping) and wanted else found.get(key) == wanted
-        for key, wanted in values.items()
-    )
+    return found if isinstance(found, Mapping) else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from calomel.cli.editor_files import Change, Plan, Snippet, merged, read, value
+from calomel.cli.editor_files import Change, Plan, Snippet, merged, read, settings_of
 from calomel.cli.errors import InputError
 from calomel.server.settings import ServerSettings
 from calomel.suggest.remote import is_loopback
@@ -99,13 +99,26 @@ def _program() -> str:
     return os.path.abspath(found) if found else "calomel"  # noqa: PTH100 (a link in ~/.local/bin outlives its target)
 
 
-# VS Code and its relatives: folder of the settings, the program's command, and the folder of its extensions.
-_VS_CODES: Final = {
-    "Code": ("code", ".vscode"),
-    "Code - Insiders": ("code-insiders", ".vscode-insiders"),
-    "VSCodium": ("codium", ".vscode-oss"),
-    "Cursor": ("cursor", ".cursor"),
-}
+@dataclass(frozen=True, slots=True)
+class VsCode:
+    """VS Code or a relative: its name, the folder of its settings, its program, and the folder of its extensions."""
+
+    name: str
+    folder: str
+    command: str
+    extensions: str
+
+    def settings(self, here: Here) -> Path:
+        """Where the user's settings are."""
+        return here.support / self.folder / "User" / "settings.json"
+
+
+VS_CODES: Final = (
+    VsCode("VS Code", "Code", "code", ".vscode"),
+    VsCode("VS Code Insiders", "Code - Insiders", "code-insiders", ".vscode-insiders"),
+    VsCode("VSCodium", "VSCodium", "codium", ".vscode-oss"),
+    VsCode("Cursor", "Cursor", "cursor", ".cursor"),
+)
 
 
 def vscode(here: Here, file: Path | None = None) -> Plan:
@@ -113,19 +126,17 @@ def vscode(here: Here, file: Path | None = None) -> Plan:
 
     Raises InputError.
     """
-    found = [name for name in _VS_CODES if (here.support / name).is_dir()] or ["Code"]
-    paths = [file] if file is not None else [here.support / name / "User" / "settings.json" for name in found]
+    found = [each for each in VS_CODES if (here.support / each.folder).is_dir()] or VS_CODES[:1]
+    paths = [file] if file is not None else [each.settings(here) for each in found]
     # Editors that are started from a menu have another PATH than a shell.
     changes = tuple(merged(path, {"calomel.path": here.program}, "    ") for path in paths)
-    missing = [
-        command
-        for command, folder in map(_VS_CODES.__getitem__, found)
-        if not any((here.home / folder / "extensions").glob("calomel.calomel-*/package.json"))
-    ]
-    if not missing:
-        return Plan(changes)
-    commands = "\n".join(f"    {command} --install-extension dist/calomel.vsix" for command in missing)
-    return Plan(changes, (), (f"The extension: make vsix in a source checkout, then\n{commands}",))
+    commands = "\n".join(
+        f"    {each.command} --install-extension dist/calomel.vsix"
+        for each in found
+        if not any((here.home / each.extensions / "extensions").glob("calomel.calomel-*/package.json"))
+    )
+    notes = (f"The extension: make vsix in a source checkout, then\n{commands}",) if commands else ()
+    return Plan(changes, (), notes)
 
 
 _NEOVIM: Final = """-- Calomel. Written by `calomel editor setup neovim`; yours to change.
@@ -152,17 +163,16 @@ def neovim(here: Here, file: Path | None = None) -> Plan:
     lazy = Snippet("with lazy.nvim, in place of that file, in your list of plugins", _LAZY.format(**names))
     if here.plugins is None:
         return Plan((), (lazy,), ("The plugin is the folder editors/neovim of Calomel's source: clone it first.",))
-    mentioned = _mentioned(folder, path)
-    if mentioned is not None:
-        return Plan((), (lazy,), (f"{mentioned} sets Calomel up already; nothing is written.",))
+    if found := mentioned(folder, path):
+        return Plan((), (lazy,), (f"{found} sets Calomel up already; nothing is written.",))
     before = read(path)
     # A file of this name that is there is the user's by now.
     after = _NEOVIM.format(**names) if before is None else before
     return Plan((Change(path, before, after),), (lazy,), (":checkhealth calomel says what is missing.",))
 
 
-def _mentioned(folder: Path, own: Path) -> Path | None:
-    """A file of the configuration that loads the plugin."""
+def mentioned(folder: Path, own: Path | None = None) -> Path | None:
+    """A file of Neovim's configuration, other than our own, that loads the plugin."""
     files = sorted(each for kind in ("*.lua", "*.vim") for each in folder.rglob(kind)) if folder.is_dir() else []
     for each in files[:_MOST_FILES]:
         # One that cannot be read is no reason to stop.
@@ -175,12 +185,16 @@ def _mentioned(folder: Path, own: Path) -> Path | None:
 _VARIABLE: Final = "ZED_OPEN_AI_COMPATIBLE_EDIT_PREDICTION_API_KEY"
 
 
+def zed_settings(here: Here) -> Path:
+    """Where the user's settings are: the same place on Linux and on a Mac."""
+    return (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
+
+
 def zed(here: Here, file: Path | None = None) -> Plan:
     """Edit predictions over HTTP, from `calomel serve`. Raises InputError."""
     if here.url is None:
         raise InputError("no server runs, and its port is left to chance: say --url http://127.0.0.1:PORT")
-    # The same place on Linux and on a Mac.
-    path = file or (here.home / ".config" if here.mac else here.config) / "zed" / "settings.json"
+    path = file or zed_settings(here)
     wanted = {
         "edit_predictions": {
             "provider": "open_ai_compatible_api",
@@ -203,9 +217,10 @@ def zed(here: Here, file: Path | None = None) -> Plan:
         )
     else:
         notes.append(f"If your server wants a token, Zed takes it from {_VARIABLE}.")
-    if value(path, "features", "edit_prediction_provider") is not None:
+    known = settings_of(path) or {}
+    if "edit_prediction_provider" in (known.get("features") or {}):
         notes.append("Your features.edit_prediction_provider is what older versions of Zed read: remove it.")
-    if value(path, "show_edit_predictions") is False:
+    if known.get("show_edit_predictions") is False:
         notes.append("Your show_edit_predictions is false: nothing is shown before you turn it on.")
     notes.append("Keep the server running: calomel serve --workspace FOLDER. docs/zed.md says what to expect.")
     return Plan((merged(path, wanted, "  "),), (), tuple(notes))

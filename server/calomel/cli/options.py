@@ -46,11 +46,6 @@ def _threshold(text: str) -> Threshold:
     return probability
 
 
-def comma_separated(text: str) -> tuple[str, ...]:
-    """The parts of a list with commas."""
-    return tuple(filter(None, text.split(",")))
-
-
 def check_folders(*paths: Path | None) -> None:
     """Raises InputError for a file whose folder is not there, before any work is done for it."""
     for path in paths:

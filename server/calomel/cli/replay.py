@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import (
-    Aggressiveness,
-    Device,
-    Model,
-    Resume,
-    Seed,
-    Threads,
-    check_folders,
-    comma_separated,
-    made_of,
-)
+from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, check_folders, made_of
 from calomel.cli.output import console
 from calomel.storage import write_whole
 
@@ -50,10 +40,10 @@ def _latency(text: str) -> Latency:
 
 
 def _kinds(text: str) -> tuple[str, ...]:
-    found = tuple(dict.fromkeys(comma_separated(text)))
-    wrong = [name for name in found if name not in {"fill", "edit"}]
-    if wrong or not found:
-        raise InputError(f"--kinds {text!r}: {''.join(wrong[:1])!r} is neither fill nor edit")
+    found = tuple(dict.fromkeys(text.split(",")))
+    for name in found:
+        if name not in {"fill", "edit"}:
+            raise InputError(f"--kinds {text!r}: {name!r} is neither fill nor edit")
     return found
 
 

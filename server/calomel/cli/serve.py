@@ -141,12 +141,11 @@ def doctor(
 
     Exit status 1 if something cannot work. Nothing is changed.
     """
-    from calomel.cli.checks import Level
     from calomel.server.logs import escaped
 
     failed = False
     for finding in _findings(config, file):
-        failed = failed or finding.level is Level.FAIL
+        failed = failed or finding.level == "fail"
         print(f"{finding.level:<4}  {finding.subject}: {escaped(finding.found)}")
         if finding.advice:
             print(f"      → {escaped(finding.advice)}")
@@ -157,6 +156,7 @@ def doctor(
 def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     from calomel.cli.checks import check_model, check_server, check_speed, fail, writable
     from calomel.cli.editor_checks import around, check_editors, check_file, check_sides, sides, vs_code_settings
+    from calomel.cli.editor_plans import here
     from calomel.server.settings import SettingsError, load
     from calomel.suggest.outcome_log import outcome_log_path
     from calomel.workspace.settings import user_settings_path
@@ -170,9 +170,10 @@ def _findings(config: Path | None, file: Path | None) -> Iterator[Finding]:
     if layered.settings.outcome_log:
         yield writable(outcome_log_path().parent)
     yield from check_model(layered.settings)
-    yield from check_editors(layered.settings)
+    place = here(layered.settings)
+    yield from check_editors(place)
     folder = None if file is None else around(file.absolute())
-    found = sides(layered.path or user_settings_path(), vs_code_settings(), folder)
+    found = sides(layered.path or user_settings_path(), vs_code_settings(place), folder)
     yield from check_sides(found)
     yield check_speed(found[0].settings)
     if file is not None:

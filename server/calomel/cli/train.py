@@ -18,7 +18,7 @@ from calomel.cli.output import console
 if TYPE_CHECKING:
     from calomel.suggest.outcome_log import OutcomeRecord
     from calomel.training.alignment.data import Fate, Judged
-    from calomel.training.alignment.run import Alignment
+    from calomel.training.alignment.run import Alignment, Evaluation
 
 
 def corpus(
@@ -197,24 +197,23 @@ def _tell(done: Alignment) -> None:
         f"({done.left_out} answers were too long); weights: desirable {done.desirable:.2f}, "
         f"undesirable {done.undesirable:.2f}"
     )
-    rows = []
-    for kind, modes in done.after.items():
-        for mode, after in modes.items():
-            before = done.before[kind][mode]
-            rows.append(
-                (
-                    f"{kind}, {after.count}",
-                    mode,
-                    f"{before.taken:.2f} → {after.taken:.2f}",
-                    f"{before.rejected:.2f} → {after.rejected:.2f}",
-                    f"{before.silence:.2f} → {after.silence:.2f}",
-                    f"{before.auroc:.3f} → {after.auroc:.3f}",
-                )
-            )
+    rows = [
+        (f"{kind}, {after.count}", mode, *_changes(done.before[kind][mode], after))
+        for kind, modes in done.after.items()
+        for mode, after in modes.items()
+    ]
     if rows:
         caption = "scores in nats; AUROC: how well suggestion : silence tells what was taken"
-        table = Table("", ("held out", "", "taken", "rejected", "silence", "AUROC"), rows, caption)
+        table = Table("", ("held out", "", *_SCORES), rows, caption)
         printed.print(table.to_rich())
     else:
         printed.print("nothing was held out, so nothing is known of what this is worth")
     printed.print(f"written to {done.checkpoint}; `calomel calibrate` fits its calibrator anew")
+
+
+_SCORES: Final = {"taken": "taken", "rejected": "rejected", "silence": "silence", "AUROC": "auroc"}
+
+
+def _changes(before: Evaluation, after: Evaluation) -> Iterator[str]:
+    for name in _SCORES.values():
+        yield f"{getattr(before, name):.3f} → {getattr(after, name):.3f}"
