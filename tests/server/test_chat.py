@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jsonschema
 import pytest
@@ -125,7 +125,7 @@ def open_chat(checkpoint: Path, speaker: Filler, open_client: Callable[..., Test
 def chat(checkpoint: Path, speaker: Filler) -> Iterator[TestClient]:
     """One server for all of these tests."""
     settings = ServerSettings(token=SecretStr(TOKEN), model=checkpoint)
-    app = create_app(settings, lambda: Lent(speaker))
+    app = create_app(settings, lambda: cast("Filler", Lent(speaker)))
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
         while app.state.door.loader.state != "ready":

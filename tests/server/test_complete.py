@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from calomel.prompts.parts import EditRegion, PromptParts
-from calomel.server.lifetime import Idleness
+from calomel.server.lifetime import DrainingServer
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
 from calomel.suggest.scoring import Drafted, JudgedDraft
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
@@ -184,15 +187,21 @@ def test_the_log_has_counts_and_no_text(client: TestClient, caplog: pytest.LogCa
     assert SECRET not in caplog.text
 
 
-def test_a_server_is_idle_only_while_no_request_runs_and_some_time_after() -> None:
-    now = 0.0
-    idleness = Idleness(60, lambda: now)
-    now = 59
-    assert not idleness.over
-    with idleness.request():
-        now = 500
-        assert not idleness.over
-    now = 559
-    assert not idleness.over
-    now = 560
-    assert idleness.over
+async def test_a_server_ends_only_when_no_request_has_run_for_some_time() -> None:
+    now, lasting = 0.0, asyncio.create_task(asyncio.sleep(60))
+    server = DrainingServer(uvicorn.Config("none"), Mock(), 60, lambda: now)
+
+    async def over(then: float) -> bool:
+        nonlocal now
+        now = then
+        return await server.on_tick(0)
+
+    assert not await over(59)
+    server.server_state.tasks.add(lasting)
+    assert not await over(500)
+    server.server_state.tasks.clear()
+    server.server_state.total_requests += 1
+    assert not await over(510)
+    assert not await over(569)
+    assert await over(570)
+    lasting.cancel()

@@ -61,7 +61,7 @@ def test_without_a_name_a_connection_is_a_session(client: TestClient, filler: Se
 def test_a_person_with_a_token_of_his_own_is_a_session_and_no_other_can_name_it(filler: SessionFiller) -> None:
     tokens = Tokens({"ann": "a" * 20, "bob": "b" * 20})
     factory: Callable[[], Any] = lambda: filler  # noqa: E731
-    app = create_app(ServerSettings(token=SecretStr(TOKEN)), factory, None, tokens)
+    app = create_app(ServerSettings(token=SecretStr(TOKEN)), factory, tokens)
     with TestClient(app, base_url="http://127.0.0.1:8017") as client:
         until(lambda: app.state.door.loader.state == "ready")
         for letter, name in (("a", {}), ("b", {}), ("a", {"x-session-id": "w"}), ("b", {"x-session-id": "w"})):

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import Request
+from pydantic import BaseModel
+from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
 from calomel.prompts.fim_tokens import FimPromptText
 from calomel.prompts.parts import Hunk, PromptParts, text_hunks
 from calomel.prompts.zeta import ZetaPrompt, parse_zeta, zeta_answer
 from calomel.server.deliveries import Delivered
-from calomel.server.door import Visit, visit
+from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.server.wire import FinishReason, Usage
+from calomel.server.wire import Chunk, Completion, FinishReason, Usage
 from calomel.suggest.asker import context_tokens
+from calomel.suggest.completer import CanvasText
 from calomel.suggest.signals import signals_of
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 # Published default.
 DEFAULT_MAX_TOKENS: Final = 512
+# What clients of OpenAI's read as the end of a stream.
+DONE: Final = b"data: [DONE]\n\n"
 TRIMMED: Final = "The beginning of the prompt was left out: it is longer than the model reads."
 
 # No token of source code is longer on average, by far: what is farther from a hole is read by no model.
@@ -93,12 +98,97 @@ async def fill_of(
     )
 
 
-def finish_reason(fill: Fill) -> FinishReason:
-    """Published reasons only: an answer that time cut short is as incomplete as one that length cut short."""
-    return "stop" if fill.finish_reason == "stop" else "length"
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What an answer came to.
+
+    Attributes:
+        text: all of it.
+        finish: published reasons only: an answer that time cut short is as incomplete as one that length cut short.
+        warning: for whoever asked.
+        seconds: from the request to the answer; `reading` of them for the context, `making` for the text.
+    """
+
+    text: str
+    usage: Usage
+    finish: FinishReason = "stop"
+    warning: str | None = None
+    seconds: float = 0.0
+    reading: float = 0.0
+    making: float = 0.0
 
 
-def answered(visiting: Visit, fill: Fill) -> Usage:
+def published(
+    head: Mapping[str, Any],
+    answer: type[Completion[Any]],
+    choice: Callable[[str, FinishReason], BaseModel],
+    chunk: type[Chunk[Any]],
+    delta: Callable[[str, FinishReason | None], BaseModel],
+    *,
+    usage: bool,
+    canvases: bool = False,
+) -> Wording[Ended]:
+    """As the published routes and OpenAI's word an answer.
+
+    Args:
+        head: of every body.
+        answer: the body of a whole answer.
+        choice: in it.
+        chunk: the body of a part of an answer.
+        delta: in it; the last one has a reason to end.
+        usage: a stream ends with what it took.
+        canvases: a stream has canvases: each takes the place of the one before, so the last has all of the answer.
+    """
+
+    def whole(ending: Ended) -> BaseModel:
+        choices = [choice(ending.text, ending.finish)]
+        return answer(**head, choices=choices, usage=ending.usage, warning=ending.warning)
+
+    def last(ending: Ended) -> Iterable[BaseModel]:
+        yield chunk(**head, choices=[delta(ending.text if canvases else "", ending.finish)])
+        if usage:
+            yield chunk(**head, choices=[], usage=ending.usage)
+
+    return Wording(
+        whole, lambda text, canvas: chunk(**head, choices=[delta(text, None)], calomel=canvas), last, done=DONE
+    )
+
+
+async def filled(
+    visiting: Visit, wording: Wording[Ended], wanted: FillRequest, *, stream: bool | None, canvases: bool | None = False
+) -> Response:
+    """Fill a hole and answer with it, whole or as it comes."""
+    if not stream:
+        return visiting.whole(wording.whole(answered(visiting, await visiting.fill(wanted))))
+    items: AsyncGenerator[str | CanvasText | Fill]
+    items = visiting.filler.canvases(wanted) if canvases else visiting.filler.stream(wanted)
+    return visiting.stream(wording, _counted(visiting, await visiting.begun(items)))
+
+
+async def _counted(
+    visiting: Visit, items: AsyncIterator[str | CanvasText | Fill]
+) -> AsyncIterator[str | CanvasText | Ended]:
+    async for item in items:
+        if not isinstance(item, str | CanvasText):
+            yield answered(visiting, item)
+        elif item:
+            yield item
+
+
+def known(
+    visiting: Visit, wording: Wording[Ended], ending: Ended, parts: Iterable[str], *, stream: bool | None
+) -> Response:
+    """Answer with what is known as a whole, or with these parts of it and its end."""
+
+    async def items() -> AsyncIterator[str | CanvasText | Ended]:
+        for part in parts:
+            yield part
+        yield ending
+
+    return visiting.stream(wording, items()) if stream else visiting.whole(wording.whole(ending))
+
+
+def answered(visiting: Visit, fill: Fill) -> Ended:
     """Count a fill, and remember it for feedback."""
     visiting.answered(
         Spent(
@@ -107,7 +197,15 @@ def answered(visiting: Visit, fill: Fill) -> Usage:
     )
     delivered = Delivered("fill", visiting.info.id, fill.confidence, fill.text)
     visiting.door.deliveries.remember(visiting.id, delivered)
-    return Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens)
+    return Ended(
+        text=fill.text,
+        usage=Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens),
+        finish="stop" if fill.finish_reason == "stop" else "length",
+        warning=TRIMMED if fill.trimmed else None,
+        seconds=fill.seconds,
+        reading=fill.result.prefill_seconds,
+        making=fill.result.denoise_seconds,
+    )
 
 
 async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
@@ -118,17 +216,17 @@ async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
 
 
 @asynccontextmanager
-async def zed_visit(request: Request, prompt: str, stop: Sequence[str]) -> AsyncIterator[tuple[Visit, str, Usage]]:
-    """A visit with one of Zed's prompts, its answer, and what that took. Raises DoorError."""
+async def zed_visit(request: Request, prompt: str, stop: Sequence[str]) -> AsyncIterator[tuple[Visit, Ended]]:
+    """A visit with one of Zed's prompts, and its answer. Raises DoorError."""
     try:
         zeta = parse_zeta(prompt)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "prompt") from None
     async with visit(request, "zeta") as visiting:
-        yield visiting, *await _zed_answer(visiting, zeta, stop)
+        yield visiting, await _zed_answer(visiting, zeta, stop)
 
 
-async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> tuple[str, Usage]:
+async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> Ended:
     acceptances = visiting.door.acceptances
     acceptances.seen(visiting.client, zeta.edit.edits)
     answer = await rewritten(visiting, zeta.edit)
@@ -140,7 +238,7 @@ async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) ->
     used = decided(visiting, answer, zeta.edit.path)
     if answer.found:
         acceptances.offered(visiting.client, visiting.id, _changes(zeta.edit, answer.text))
-    return text, used
+    return Ended(text, used)
 
 
 def _changes(edit: EditPrompt, region: str) -> tuple[Hunk, ...]:

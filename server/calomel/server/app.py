@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.responses import Response
 
 from calomel.server.access import protected_router, public_paths
 from calomel.server.admission import Admission
 from calomel.server.deliveries import Acceptances, Deliveries
 from calomel.server.door import Door
-from calomel.server.errors import DoorError, StartError, from_http, from_validation
+from calomel.server.errors import DoorError, StartError, response_to
 from calomel.server.known_workspace import KnownWorkspace
-from calomel.server.lifetime import Idleness, unload_when_idle
+from calomel.server.lifetime import unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Authentication, ErrorBoundary, Measured, OriginCheck
@@ -64,7 +63,6 @@ def _aliases() -> APIRouter:
     return router
 
 
-# Every family of routes; a route that does not say who may call it is refused below.
 ROUTERS: Final = (
     complete.router,
     fim.router,
@@ -81,18 +79,12 @@ ROUTERS: Final = (
 )
 
 
-def create_app(
-    settings: ServerSettings,
-    filler_factory: FillerFactory,
-    idleness: Idleness | None = None,
-    tokens: Tokens | None = None,
-) -> FastAPI:
+def create_app(settings: ServerSettings, filler_factory: FillerFactory, tokens: Tokens | None = None) -> FastAPI:
     """The HTTP door to one model.
 
     Args:
         settings: with a token, unless `no_auth` says that there is none.
         filler_factory: opens the model; called once, in a thread, when the application starts.
-        idleness: counts the requests, for a server that ends when nobody uses it.
         tokens: the right ones; None for the one in the settings.
 
     Raises:
@@ -137,7 +129,7 @@ def create_app(
         # A redirect would repeat the Host header and turn a POST without a slash into a puzzle.
         redirect_slashes=False,
         middleware=[
-            Middleware(Measured, metrics=metrics, idleness=idleness),
+            Middleware(Measured, metrics=metrics),
             Middleware(ErrorBoundary),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
             Middleware(OriginCheck, allowed=settings.allowed_origins),
@@ -146,11 +138,7 @@ def create_app(
             Middleware(Authentication, tokens=tokens),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
         ],
-        exception_handlers={
-            DoorError: _door_error,
-            HTTPException: _http_error,
-            RequestValidationError: _validation_error,
-        },
+        exception_handlers=dict.fromkeys((DoorError, HTTPException, RequestValidationError), response_to),
     )
     deliveries = Deliveries(OutcomeLog(outcome_log_path(), version=version()) if settings.outcome_log else None)
     app.state.door = Door(
@@ -169,15 +157,3 @@ def create_app(
         app.include_router(router)
     app.state.public_paths = public_paths(app)
     return app
-
-
-async def _door_error(_: Request, error: Exception) -> Response:
-    return cast("DoorError", error).response()
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    return from_http(cast("HTTPException", error))
-
-
-async def _validation_error(_: Request, error: Exception) -> Response:
-    return from_validation(cast("RequestValidationError", error)).response()

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from fastapi import Request
@@ -22,16 +22,17 @@ from calomel.server.admission import Admission
 from calomel.server.deliveries import Acceptances, Deliveries
 from calomel.server.errors import ClientGoneError, DoorError, DrainingError, EngineStoppedError, from_engine
 from calomel.server.known_workspace import KnownWorkspace
-from calomel.server.loading import Filler, ModelLoader
+from calomel.server.loading import ModelLoader
 from calomel.server.metrics import Metrics, Recent, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
-from calomel.server.wire import ErrorResponse, ModelObject
+from calomel.server.wire import Canvas, ErrorResponse, ModelObject
 from calomel.suggest.completer import CanvasText, ModelInfo
 from calomel.suggest.stateless import EditRoom
 
 if TYPE_CHECKING:
     from calomel.suggest.completer import Fill, FillRequest
+    from calomel.suggest.filler import Filler
 
 
 _log = logging.getLogger("calomel.server")
@@ -45,13 +46,32 @@ _RECORDED: Final = 512
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
 
-# No comment lines are ever sent: a shipping client drops everything that arrives together with one.
-DONE = b"data: [DONE]\n\n"
-
 
 def event(data: BaseModel) -> bytes:
-    """One event."""
+    """One event. No comment lines are ever sent: a shipping client drops everything that arrives together with one."""
     return b"data: " + data.model_dump_json().encode() + b"\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording(Generic[Answer]):
+    """How one route words an answer, whole or as it comes.
+
+    Attributes:
+        whole: the answer as one body.
+        part: of a stream: what is new of the answer's text, or with a canvas all that is known of it.
+        last: what a stream ends with, and `first` what it begins with.
+        frame: a body as the stream has it.
+        done: the last bytes of a stream that went well.
+        media_type: of a stream.
+    """
+
+    whole: Callable[[Answer], BaseModel]
+    part: Callable[[str, Canvas | None], BaseModel]
+    last: Callable[[Answer], Iterable[BaseModel]]
+    first: Sequence[BaseModel] = ()
+    frame: Callable[[BaseModel], bytes] = event
+    done: bytes = b""
+    media_type: str = "text/event-stream"
 
 
 class _EventStream(StreamingResponse):
@@ -211,14 +231,12 @@ class Visit:
         """An answer that is not streamed."""
         return JSONResponse(answer.model_dump())
 
-    def stream(
-        self,
-        events: AsyncIterator[bytes],
-        frame: Callable[[BaseModel], bytes] = event,
-        media_type: str = "text/event-stream",
-    ) -> Response:
-        """A stream of events, which keeps the place until it ends; an error in it becomes its last event."""
-        return _EventStream(self._guarded(events, frame), self._stack.pop_all().aclose, media_type)
+    def stream(self, wording: Wording[Answer], items: AsyncIterator[str | CanvasText | Answer]) -> Response:
+        """A stream, which keeps the place until it ends; an error in it becomes its last event.
+
+        `items` are deltas or canvases, and then what the whole answer came to.
+        """
+        return _EventStream(self._events(wording, items), self._stack.pop_all().aclose, wording.media_type)
 
     def answered(self, spent: Spent) -> None:
         """Count and log the work behind the answer; the log gets numbers and never text."""
@@ -236,15 +254,28 @@ class Visit:
             spent.finish,
         )
 
-    async def _guarded(self, events: AsyncIterator[bytes], frame: Callable[[BaseModel], bytes]) -> AsyncIterator[bytes]:
+    async def _events(
+        self, wording: Wording[Answer], items: AsyncIterator[str | CanvasText | Answer]
+    ) -> AsyncIterator[bytes]:
         try:
-            async for each in events:
-                yield each
+            for each in wording.first:
+                yield wording.frame(each)
+            async for item in items:
+                if isinstance(item, CanvasText):
+                    self.saw(item)
+                    yield wording.frame(wording.part(item.text, Canvas.of(item)))
+                elif isinstance(item, str):
+                    yield wording.frame(wording.part(item, None))
+                else:
+                    for each in wording.last(item):
+                        yield wording.frame(each)
+            if wording.done:
+                yield wording.done
         except Exception as error:  # noqa: BLE001 (the status has been sent; the error can only be one more event)
             refusal = self.door.refusal(error, self.opened)
             if refusal is None:
                 log_failure(error)
-            yield frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
+            yield wording.frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
 
 
 async def _disconnected(request: Request) -> None:

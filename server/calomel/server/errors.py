@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
 # Seconds after which a refused client may try again: about as long as a full queue of short fills takes on a laptop.
 RETRY_OVERLOAD = 1
@@ -271,9 +272,13 @@ def from_status(status: int, headers: Mapping[str, str] | None = None) -> JSONRe
     return JSONResponse(shape(message, "invalid_request_error", code, None), status, headers)
 
 
-def from_http(error: HTTPException) -> JSONResponse:
-    """An error that the framework raised: unknown route, wrong method, unreadable or oversized body."""
-    return from_status(error.status_code, error.headers)
+async def response_to(_: Request, error: Exception) -> Response:
+    """An error that a route or the framework raised: also an unknown path, a wrong method, an oversized body."""
+    if isinstance(error, RequestValidationError):
+        error = from_validation(error)
+    if isinstance(error, HTTPException):
+        return from_status(error.status_code, error.headers)
+    return (error if isinstance(error, DoorError) else DoorError()).response()
 
 
 def shape(message: str, kind: str, code: str | None, param: str | None) -> dict[str, Any]:

@@ -26,36 +26,6 @@ from calomel.server.loading import ModelLoader
 _CHECK_SECONDS: Final = 1.0
 
 
-class Idleness:
-    """Counts requests in progress, and remembers when the last one ended. Used from the event loop alone."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = seconds
-        self._clock = clock
-        self._running = 0
-        self._since = clock()
-
-    @contextlib.contextmanager
-    def request(self) -> Iterator[None]:
-        """A request, until it is answered or its client goes."""
-        self._running += 1
-        try:
-            yield
-        finally:
-            self._running -= 1
-            self._since = self._clock()
-
-    @property
-    def over(self) -> bool:
-        """Whether nobody has used the server for its time."""
-        return self._running == 0 and self._clock() - self._since >= self._seconds
-
-    async def wait(self) -> None:
-        """Return when it is over."""
-        while not self.over:  # noqa: ASYNC110 (time passes; no event tells of it)
-            await asyncio.sleep(min(_CHECK_SECONDS, self._seconds / 4))
-
-
 async def unload_when_idle(
     loader: ModelLoader, admission: Admission, minutes: float | None, clock: Callable[[], float] = time.monotonic
 ) -> None:
@@ -81,28 +51,38 @@ class DrainingServer(uvicorn.Server):
     While they do, it still answers: `/health` says `draining`, whatever else comes is told to come back.
     """
 
-    def __init__(self, config: uvicorn.Config, admission: Admission, idleness: Idleness | None, seconds: float) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        admission: Admission,
+        idle_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__(config)
         self._admission = admission
-        self._idleness = idleness
-        self._seconds = seconds
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._answered = 0
+        self._since = clock()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Whether it ends: it was told to, or nobody has used it for its time."""
+        state, now = self.server_state, self._clock()
+        if state.tasks or state.total_requests != self._answered:
+            self._answered, self._since = state.total_requests, now
+        elif self._idle_seconds is not None and now - self._since >= self._idle_seconds:
+            _log.info("nobody has used the server for its time: it ends")
+            self.should_exit = True
+        return await super().on_tick(counter)
 
     async def main_loop(self) -> None:
-        """Serve until told to stop, or until the server has been idle for its time; then drain."""
-        watch = None
-        if self._idleness is not None:
-            watch = asyncio.create_task(self._idleness.wait())
-            watch.add_done_callback(self._leave)
-        try:
-            await super().main_loop()
-            await self._drain()
-        finally:
-            if watch is not None:
-                watch.cancel()
+        """Serve until it ends; then drain."""
+        await super().main_loop()
+        await self._drain()
 
     async def _drain(self) -> None:
         self._admission.draining = True
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + (self.config.timeout_graceful_shutdown or 0)
         if self._admission.taken:
             _log.info("the server ends when %d requests are answered", self._admission.taken)
         while self._admission.taken and not self.force_exit and time.monotonic() < until:  # noqa: ASYNC110
@@ -111,11 +91,6 @@ class DrainingServer(uvicorn.Server):
         left = max(0.0, until - time.monotonic())
         # What remains is only written out, or cut.
         self.config.timeout_graceful_shutdown = int(left) if self._admission.taken else max(1, int(left))
-
-    def _leave(self, watch: asyncio.Task[None]) -> None:
-        if not watch.cancelled():
-            _log.info("nobody has used the server for its time: it ends")
-            self.should_exit = True
 
 
 @contextlib.contextmanager

@@ -15,27 +15,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from calomel.server.errors import ModelFailedError, ModelLoadingError
 from calomel.suggest.completer import ModelInfo
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine
-    from calomel.prompts.grammar import GrammarCompiler
-    from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.completer import (
-        CanvasText,
-        CompleteAnswer,
-        CompleteRequest,
-        Draft,
-        Fill,
-        FillRequest,
-        GenerationConfig,
-    )
-    from calomel.suggest.scoring import Drafted
+    from calomel.suggest.filler import Filler
 
 _log = logging.getLogger("calomel.server")
 
@@ -46,42 +34,7 @@ MAX_RESTARTS: Final = 3
 RESTART_WINDOW: Final = 600.0
 
 
-class Filler(Protocol):
-    """What the door needs of `calomel.suggest.filler.Filler`."""
-
-    @property
-    def engine(self) -> AnyEngine:
-        """The engine, for what is no hole."""
-
-    @property
-    def tokenizer(self) -> TextTokenizer:
-        """Of its model."""
-
-    @property
-    def grammars(self) -> GrammarCompiler:
-        """Makes constraints for that tokenizer."""
-
-    @property
-    def whole(self) -> GenerationConfig | None:
-        """How a checkpoint of other makers writes a whole answer; None for one of our own."""
-
-    async def afill(self, request: FillRequest) -> Fill:
-        """Fill the hole; cancelling the awaiting task cancels the work."""
-
-    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
-        """Fill the hole and judge drafts for it; cancelling the awaiting task cancels the work."""
-
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        """What a region could become; cancelling the awaiting task cancels the work."""
-
-    def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        """Text deltas, then the Fill; closing the iterator cancels the work."""
-
-    def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        """Canvas states, then the Fill; closing the iterator cancels the work."""
-
-
-FillerFactory = Callable[[], Filler]
+FillerFactory = Callable[[], "Filler"]
 # Says what the opened model can do.
 InfoFactory = Callable[[], ModelInfo]
 

@@ -9,9 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -29,7 +27,6 @@ from calomel.server.errors import (
     OriginError,
     from_status,
 )
-from calomel.server.lifetime import Idleness
 from calomel.server.metrics import Metrics
 from calomel.server.tokens import Tokens
 
@@ -45,20 +42,12 @@ class Measured:
     Args:
         app: what is inside.
         metrics: where every request is counted by route, status and time.
-        idleness: is told of requests in progress, if the server ends when nobody uses it.
         clock: seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        metrics: Metrics,
-        idleness: Idleness | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
         self._metrics = metrics
-        self._in_use = nullcontext if idleness is None else idleness.request
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,8 +65,7 @@ class Measured:
             await send(message)
 
         try:
-            with self._in_use():
-                await self._app(scope, receive, noting)
+            await self._app(scope, receive, noting)
         finally:
             # The router leaves the route that it chose; its template, never the path that the client sent.
             route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))
@@ -219,29 +207,11 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
 
 def _is_own(origin: str, host: str) -> bool:
     """Whether the page came from the very name and port that it asks; a TLS proxy may have changed the scheme."""
-    page = _split(origin)
-    if page is None or page.scheme not in _PORTS:
-        return False
-    asked = _split(f"{page.scheme}://{host.lower()}")
-    return asked is not None and _place(page) == _place(asked)
+    scheme, _, place = origin.partition("://")
+    usual = f":{_PORTS.get(scheme)}"
+    return scheme in _PORTS and place.removesuffix(usual) == host.lower().removesuffix(usual)
 
 
-def _split(url: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port
-    except ValueError:
-        return None
-    plain = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
-    return parts if parts.hostname and plain else None
-
-
-def _place(parts: SplitResult) -> tuple[str | None, int]:
-    return parts.hostname, parts.port or _PORTS[parts.scheme]
-
-
-# RFC 6455, section 7.4.1: policy violation.
-_POLICY_VIOLATION: Final = 1008
 # The one page that people open: a browser asks for the token there, and sends it along with what the page fetches.
 _PAGE: Final = "/"
 # Wrong tokens of one address: an editor with an old token shows it at each keystroke, a guesser thousands of times.
@@ -274,30 +244,22 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or raise a DoorError for the boundary outside."""
-        refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
-        if refusal is None:
-            await self._app(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-        else:
-            raise refusal
+        if scope["type"] == "http" and self._tokens is not None:
+            self._identify(self._tokens, scope)
+        await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> DoorError | None:
-        if self._tokens is None or scope["path"] in scope["app"].state.public_paths:
-            return None
+    def _identify(self, tokens: Tokens, scope: Scope) -> None:
+        if scope["path"] in scope["app"].state.public_paths:
+            return
         offered = offered_token(Headers(scope=scope))
-        if not offered:
-            return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
-        address = scope["client"][0] if scope.get("client") else ""
-        name = self._tokens.owner(offered)
-        if name is not None:
-            if name:
-                scope.setdefault("state", {})[CLIENT_STATE] = name
-            return None
-        wait = self._wrong.take(address)
-        if wait:
-            return GuessingError(retry_after=math.ceil(wait))
-        return LoginError() if (scope.get("method"), scope["path"]) == ("GET", _PAGE) else InvalidTokenError()
+        name = tokens.owner(offered) if offered else None
+        if name is None:
+            wait = self._wrong.take(scope["client"][0] if scope.get("client") else "") if offered else 0.0
+            if wait:
+                raise GuessingError(retry_after=math.ceil(wait))
+            raise LoginError if (scope["method"], scope["path"]) == ("GET", _PAGE) else InvalidTokenError
+        if name:
+            scope.setdefault("state", {})[CLIENT_STATE] = name
 
 
 def offered_token(headers: Headers) -> bytes:

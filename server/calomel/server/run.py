@@ -12,7 +12,7 @@ import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import uvicorn
 from fastapi import FastAPI
@@ -20,8 +20,7 @@ from fastapi import FastAPI
 from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
-from calomel.server.lifetime import DrainingServer, Idleness, ended_by_signals, timed, waiting_for_no_model
-from calomel.server.loading import Filler
+from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
 from calomel.server.model_folders import folder_of
 from calomel.server.settings import ServerSettings
@@ -33,6 +32,9 @@ from calomel.suggest.remote import is_loopback
 from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, dead_threads_logged, started
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
+
+if TYPE_CHECKING:
+    from calomel.suggest.filler import Filler
 
 # Headers are kept in memory until they are complete; 64 KiB is eight times what browsers send at most.
 _MAX_HEADER_BYTES: Final = 64 * 1024
@@ -83,9 +85,9 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             raise
         return filler
 
-    idleness = None if settings.idle_minutes is None else Idleness(settings.idle_minutes * 60)
-    app = create_app(settings, open_model, idleness, allowed)
-    server = DrainingServer(config(settings, app), app.state.door.admission, idleness, settings.shutdown_seconds)
+    app = create_app(settings, open_model, allowed)
+    idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
+    server = DrainingServer(config(settings, app), app.state.door.admission, idle_seconds)
     with waiting_for_no_model(app.state.door.loader), listen(settings.host, settings.port) as listener:
         url = address(listener, secure=settings.tls_cert is not None)
         path = settings.runtime_file or _runtime_path()

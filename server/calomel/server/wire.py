@@ -231,26 +231,6 @@ class Usage(BaseModel):
         )
 
 
-Choice = TypeVar("Choice", bound=BaseModel)
-
-
-class Chunk(BaseModel, Generic[Choice]):
-    """The shape of a part of a streamed answer, and of the head of a whole one."""
-
-    id: str
-    object: str
-    created: int
-    model: str
-    choices: list[Choice]
-
-
-class Completion(Chunk[Choice], Generic[Choice]):
-    """The shape of a whole answer."""
-
-    usage: Usage
-    warning: str | None = None
-
-
 class Canvas(BaseModel):
     """One canvas state, token by token.
 
@@ -268,6 +248,43 @@ class Canvas(BaseModel):
     def of(cls, canvas: CanvasText) -> Canvas:
         """A state as the model tells it."""
         return cls(step=canvas.step, pieces=list(canvas.pieces), revealed=list(canvas.revealed))
+
+
+Choice = TypeVar("Choice", bound=BaseModel)
+
+
+def unset() -> Any:
+    """A field that is left out of an answer while it has no value."""
+    return Field(default=None, exclude_if=lambda value: value is None)
+
+
+class Chunk(BaseModel, Generic[Choice]):
+    """The shape of a part of a streamed answer.
+
+    Attributes:
+        usage: in the last part when it was asked for, which has no choices.
+        calomel: where a stream has canvases: their tokens. The choice has all that is known by now, not what is new.
+    """
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage | None = unset()
+    calomel: Canvas | None = unset()
+
+
+class Completion(BaseModel, Generic[Choice]):
+    """The shape of a whole answer."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: list[Choice]
+    usage: Usage
+    warning: str | None = None
 
 
 class Pricing(BaseModel):

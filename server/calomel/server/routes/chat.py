@@ -5,31 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from fastapi import Request
-from pydantic import (
-    BaseModel,
-    Field,
-    SerializerFunctionWrapHandler,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, Field, field_validator, model_validator
 from starlette.responses import Response
 
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
 from calomel.server.access import protected_router
-from calomel.server.door import DONE, Visit, door_of, event, visit
+from calomel.server.answers import DONE
+from calomel.server.door import Visit, Wording, door_of, visit
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
 from calomel.server.wire import (
-    Canvas,
     Chunk,
     Completion,
     CompletionTokensDetails,
@@ -44,6 +37,7 @@ from calomel.server.wire import (
     Text,
     TopK,
     Usage,
+    unset,
 )
 from calomel.suggest.chat import ChatRequest
 from calomel.suggest.completer import CanvasText
@@ -212,20 +206,12 @@ class ChatCompletion(Completion[ChatChoice]):
     reasoning_summary: ReasoningSummary | None = None
 
 
-class _Lean(BaseModel):
-    """Sent without the fields that are not set."""
-
-    @model_serializer(mode="wrap")
-    def _set_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in handler(self).items() if value is not None}
-
-
-class ChatDelta(_Lean):
+class ChatDelta(BaseModel):
     """Published ChunkDelta: `content` is added to what came before; with `diffusing` it takes its place."""
 
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-    tool_calls: list[ChatCall] | None = None
+    role: Literal["assistant"] | None = unset()
+    content: str | None = unset()
+    tool_calls: list[ChatCall] | None = unset()
 
 
 class ChatChunkChoice(BaseModel):
@@ -236,14 +222,12 @@ class ChatChunkChoice(BaseModel):
     finish_reason: ChatFinishReason | None = None
 
 
-class ChatChunk(_Lean, Chunk[ChatChunkChoice]):
+class ChatChunk(Chunk[ChatChunkChoice]):
     """Published ChatCompletionChunk; `usage` stands in the last one when it was asked for, which has no choices."""
 
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    usage: Usage | None = None
-    warning: str | None = None
-    reasoning_summary: ReasoningSummary | None = None
-    calomel: Canvas | None = None
+    warning: str | None = unset()
+    reasoning_summary: ReasoningSummary | None = unset()
 
 
 _log = logging.getLogger("calomel.server")
@@ -282,13 +266,14 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
         chat = Chat(visiting.filler, template, lambda: f"call_{uuid.uuid4().hex[:24]}")
         wanted = await asyncio.to_thread(chat_request, visiting, body)
         try:
+            wording = _wording(visiting, body)
             if body.stream:
                 items: AsyncGenerator[str | Reply] | AsyncGenerator[CanvasText | Reply]
                 items = chat.canvases(wanted) if body.diffusing else chat.stream(wanted)
-                return visiting.stream(_events(visiting, body, await visiting.begun(items)))
+                return visiting.stream(wording, await visiting.begun(items))
             recorded = door_of(request).settings.record_denoising
             reply = visiting.watched(chat.canvases(wanted)) if recorded else chat.reply(wanted)
-            return _plain(visiting, body, await visiting.run(reply))
+            return visiting.whole(wording.whole(await visiting.run(reply)))
         except GrammarError as error:
             param = "tools" if wanted.schema is None and wanted.pattern is None else "response_format"
             raise InvalidParameterError(f"{param}: {error}", param) from None
@@ -351,53 +336,40 @@ def _temperature(body: ChatRequestBody) -> tuple[float, str | None]:
     return DEFAULT_TEMPERATURE, RESET
 
 
-def _plain(visiting: Visit, body: ChatRequestBody, reply: Reply) -> Response:
-    _answered(visiting, reply)
-    message = ChatMessage(content=reply.content or (None if reply.calls else ""), tool_calls=_calls(reply))
-    answer = ChatCompletion(
-        **_head(visiting, body),
-        choices=[ChatChoice(message=message, finish_reason=_finish(reply))],
-        usage=_usage(reply),
-        warning=_temperature(body)[1],
-        reasoning_summary=_summary(reply) if body.reasoning_summary else None,
+def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
+    # Published ids of this route begin differently.
+    head = {**visiting.head(body.model), "id": visiting.id.replace("cmpl-", "chatcmpl-", 1)}
+    warning = _temperature(body)[1]
+
+    def chunk(delta: ChatDelta, reason: ChatFinishReason | None = None, **more: Any) -> ChatChunk:
+        return ChatChunk(**head, choices=[ChatChunkChoice(delta=delta, finish_reason=reason)], **more)
+
+    def whole(reply: Reply) -> ChatCompletion:
+        _answered(visiting, reply)
+        message = ChatMessage(content=reply.content or (None if reply.calls else ""), tool_calls=_calls(reply))
+        choices = [ChatChoice(message=message, finish_reason=_finish(reply))]
+        return ChatCompletion(
+            **head, choices=choices, usage=_usage(reply), warning=warning, reasoning_summary=_summary(body, reply)
+        )
+
+    def last(reply: Reply) -> Iterator[ChatChunk]:
+        _answered(visiting, reply)
+        # A canvas takes the place of the last one, so the last has to be all of the answer.
+        delta = ChatDelta(content=reply.content if body.diffusing else None)
+        if reply.calls:
+            yield chunk(delta.model_copy(update={"tool_calls": _calls(reply)}))
+            delta = ChatDelta()
+        yield chunk(delta, _finish(reply), warning=warning, reasoning_summary=_summary(body, reply))
+        if body.wants_usage:
+            yield ChatChunk(**head, choices=[], usage=_usage(reply))
+
+    return Wording(
+        whole,
+        lambda text, canvas: chunk(ChatDelta(content=text), calomel=canvas),
+        last,
+        first=[chunk(ChatDelta(role="assistant", content=""))],
+        done=DONE,
     )
-    return visiting.whole(answer)
-
-
-async def _events(
-    visiting: Visit, body: ChatRequestBody, items: AsyncIterator[str | CanvasText | Reply]
-) -> AsyncIterator[bytes]:
-    def chunk(delta: ChatDelta | None = None, reason: ChatFinishReason | None = None, **more: Any) -> bytes:
-        choices = [] if delta is None else [ChatChunkChoice(delta=delta, finish_reason=reason)]
-        return event(ChatChunk(**_head(visiting, body), choices=choices, **more))
-
-    yield chunk(ChatDelta(role="assistant", content=""))
-    item = await anext(items)
-    while isinstance(item, str | CanvasText):
-        if isinstance(item, CanvasText):
-            visiting.saw(item)
-            yield chunk(ChatDelta(content=item.text), calomel=Canvas.of(item))
-        else:
-            yield chunk(ChatDelta(content=item))
-        item = await anext(items)
-    _answered(visiting, item)
-    # A canvas takes the place of the last one, so the last has to be all of the answer; a delta has nothing to add.
-    last = ChatDelta(content=item.content if body.diffusing else None)
-    if item.calls:
-        yield chunk(last.model_copy(update={"tool_calls": _calls(item)}))
-        last = ChatDelta()
-    more: dict[str, Any] = {"warning": _temperature(body)[1]}
-    if body.reasoning_summary:
-        more["reasoning_summary"] = _summary(item)
-    yield chunk(last, _finish(item), **more)
-    if body.wants_usage:
-        yield chunk(usage=_usage(item))
-    yield DONE
-
-
-def _head(visiting: Visit, body: ChatRequestBody) -> dict[str, Any]:
-    """Published ids of this route begin differently."""
-    return {**visiting.head(body.model), "id": visiting.id.replace("cmpl-", "chatcmpl-", 1)}
 
 
 def _calls(reply: Reply) -> list[ChatCall]:
@@ -412,7 +384,9 @@ def _finish(reply: Reply) -> ChatFinishReason:
     return "length" if reply.finish_reason == "deadline" else reply.finish_reason
 
 
-def _summary(reply: Reply) -> ReasoningSummary:
+def _summary(body: ChatRequestBody, reply: Reply) -> ReasoningSummary | None:
+    if not body.reasoning_summary:
+        return None
     return ReasoningSummary(content=reply.thought, status="complete") if reply.thought else ReasoningSummary()
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
@@ -12,8 +11,8 @@ from starlette.responses import Response
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.zeta import is_zeta
 from calomel.server.access import protected_router
-from calomel.server.answers import DEFAULT_MAX_TOKENS, TRIMMED, answered, fill_of, finish_reason, zed_visit
-from calomel.server.door import DONE, Visit, event, visit
+from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, fill_of, filled, known, published, zed_visit
+from calomel.server.door import Visit, Wording, visit
 from calomel.server.wire import (
     MAX_TOKENS,
     MOST_ASKED,
@@ -26,11 +25,7 @@ from calomel.server.wire import (
     Name,
     PublishedBody,
     Text,
-    Usage,
 )
-
-if TYPE_CHECKING:
-    from calomel.suggest.completer import Fill
 
 
 def _one_text(value: Any) -> Any:
@@ -84,12 +79,6 @@ class CompletionChunk(Chunk[CompletionChoice]):
     object: Literal["text_completion"] = "text_completion"
 
 
-class CompletionUsageChunk(CompletionChunk):
-    """The last part when usage was asked for: no choices."""
-
-    usage: Usage
-
-
 router = protected_router()
 
 
@@ -97,10 +86,9 @@ router = protected_router()
 async def create_completion(body: CompletionRequest, request: Request) -> Response:
     """Fill the hole, or rewrite the region; with `stream`, as server-sent events."""
     if is_zeta(body.prompt) and not body.suffix:
-        async with zed_visit(request, body.prompt, body.stop or ()) as (visiting, text, usage):
-            if body.stream:
-                return visiting.stream(_known_events(visiting, body, text, usage))
-            return _whole(visiting, body, text, "stop", usage)
+        async with zed_visit(request, body.prompt, body.stop or ()) as (visiting, ending):
+            parts = [ending.text] if ending.text else []
+            return known(visiting, _wording(visiting, body), ending, parts, stream=body.stream)
     async with visit(request, "completions") as visiting:
         wanted = await fill_of(
             visiting,
@@ -110,47 +98,13 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
             stop=tuple(body.stop or ()),
             sampling=body.sampling(),
         )
-        if body.stream:
-            return visiting.stream(_fill_events(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
-        fill = await visiting.fill(wanted)
-        usage, warning = answered(visiting, fill), TRIMMED if fill.trimmed else None
-        return _whole(visiting, body, fill.text, finish_reason(fill), usage, warning)
+        return await filled(visiting, _wording(visiting, body), wanted, stream=body.stream)
 
 
-def _whole(
-    visiting: Visit, body: CompletionRequest, text: str, reason: FinishReason, usage: Usage, warning: str | None = None
-) -> Response:
-    choices = [CompletionChoice(text=text, finish_reason=reason)]
-    return visiting.whole(TextCompletion(**visiting.head(body.model), choices=choices, usage=usage, warning=warning))
+def _wording(visiting: Visit, body: CompletionRequest) -> Wording[Ended]:
+    head = visiting.head(body.model)
+    return published(head, TextCompletion, _choice, CompletionChunk, _choice, usage=body.wants_usage)
 
 
-async def _fill_events(
-    visiting: Visit, body: CompletionRequest, items: AsyncIterator[str | Fill]
-) -> AsyncIterator[bytes]:
-    async for item in items:
-        if not isinstance(item, str):
-            for each in _ending(visiting, body, finish_reason(item), answered(visiting, item)):
-                yield each
-        elif item:
-            yield _chunk(visiting, body, item)
-
-
-async def _known_events(visiting: Visit, body: CompletionRequest, text: str, usage: Usage) -> AsyncIterator[bytes]:
-    """The answer is known as a whole: it is one delta."""
-    if text:
-        yield _chunk(visiting, body, text)
-    for each in _ending(visiting, body, "stop", usage):
-        yield each
-
-
-def _ending(visiting: Visit, body: CompletionRequest, reason: FinishReason, usage: Usage) -> list[bytes]:
-    """The last events of a stream."""
-    events = [_chunk(visiting, body, "", reason)]
-    if body.wants_usage:
-        events.append(event(CompletionUsageChunk(**visiting.head(body.model), choices=[], usage=usage)))
-    return [*events, DONE]
-
-
-def _chunk(visiting: Visit, body: CompletionRequest, text: str, reason: FinishReason | None = None) -> bytes:
-    choices = [CompletionChoice(text=text, finish_reason=reason)]
-    return event(CompletionChunk(**visiting.head(body.model), choices=choices))
+def _choice(text: str, reason: FinishReason | None) -> CompletionChoice:
+    return CompletionChoice(text=text, finish_reason=reason)

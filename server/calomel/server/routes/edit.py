@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Request
@@ -18,8 +19,8 @@ from starlette.responses import Response
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.mercury import mercury_answer, parse_mercury
 from calomel.server.access import protected_router
-from calomel.server.answers import decided, rewritten
-from calomel.server.door import DONE, Visit, event, visit
+from calomel.server.answers import Ended, decided, known, published, rewritten
+from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import (
@@ -36,7 +37,7 @@ from calomel.server.wire import (
     StreamedBody,
     Usage,
 )
-from calomel.suggest.apply.merge import Decided, decide, merge
+from calomel.suggest.apply.merge import decide, merge
 from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 
 _MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
@@ -136,12 +137,6 @@ class ApplyLastChunk(EditChunk):
     warning: str | None = None
 
 
-class EditUsageChunk(EditChunk):
-    """The last chunk when usage was asked for: no choices."""
-
-    usage: Usage
-
-
 router = protected_router()
 
 
@@ -154,11 +149,11 @@ async def create_edit_completion(body: EditRequest, request: Request) -> Respons
         raise InvalidParameterError(str(error), "messages") from None
     async with visit(request, "edit") as visiting:
         answer = await rewritten(visiting, prompt)
-        usage = decided(visiting, answer, prompt.path)
-        content = mercury_answer(answer.text)
-        if body.stream:
-            return visiting.stream(_events(visiting, body, content, usage))
-        return visiting.whole(EditCompletion(**visiting.head(body.model), choices=_choices(content), usage=usage))
+        ending = Ended(mercury_answer(answer.text), decided(visiting, answer, prompt.path))
+        wording = published(
+            visiting.head(body.model), EditCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
+        )
+        return known(visiting, wording, ending, [ending.text], stream=body.stream)
 
 
 @router.post("/v1/apply/completions", response_model=ApplyCompletion)
@@ -169,17 +164,19 @@ async def create_apply_completion(body: ApplyRequest, request: Request) -> Respo
     except ApplyPromptError as error:
         raise InvalidParameterError(f"messages: {error}", "messages") from None
     async with visit(request, "apply") as visiting:
-        found, usage = await visiting.run(_merged(visiting, prompt))
-        if body.stream:
-            return visiting.stream(_events(visiting, body, found.text, usage, ApplyLastChunk, warning=found.warning))
-        return visiting.whole(
-            ApplyCompletion(
-                **visiting.head(body.model), choices=_choices(found.text), usage=usage, warning=found.warning
-            )
+        ending = await visiting.run(_merged(visiting, prompt))
+        wording = published(
+            visiting.head(body.model), ApplyCompletion, _choice, EditChunk, _delta, usage=body.wants_usage
         )
 
+        def last(_: Ended) -> Iterable[BaseModel]:
+            end, *usage = wording.last(ending)
+            return ApplyLastChunk(**end.model_dump(), warning=ending.warning), *usage
 
-async def _merged(visiting: Visit, prompt: ApplyPrompt) -> tuple[Decided, Usage]:
+        return known(visiting, replace(wording, last=last), ending, [ending.text], stream=body.stream)
+
+
+async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
     """What the file becomes, and what the model read for that: nothing where it was not asked."""
     began = time.monotonic()
     # Seconds of work for the largest files: in a thread, so that the door answers others meanwhile; few at a time, so
@@ -191,20 +188,14 @@ async def _merged(visiting: Visit, prompt: ApplyPrompt) -> tuple[Decided, Usage]
     tokens = sum(each.context_tokens for each in found.answers)
     cached = sum(each.cached_tokens for each in found.answers)
     visiting.answered(Spent(tokens, cached, seconds=time.monotonic() - began))
-    return found, Usage.count(tokens, 0, cached)
+    return Ended(found.text, Usage.count(tokens, 0, cached), warning=found.warning)
 
 
-def _choices(content: str) -> list[EditChoice]:
-    return [EditChoice(message=AssistantMessage(content=content), finish_reason="stop")]
+def _choice(content: str, reason: FinishReason) -> EditChoice:
+    return EditChoice(message=AssistantMessage(content=content), finish_reason=reason)
 
 
-async def _events(
-    visiting: Visit, body: EditRequest, content: str, usage: Usage, last: type[EditChunk] = EditChunk, **more: Any
-) -> AsyncIterator[bytes]:
-    """A stream whose answer is known as a whole: one delta, then its end, whose chunk has `more` fields besides."""
-    head = visiting.head(body.model)
-    yield event(EditChunk(**head, choices=[EditChunkChoice(delta=Delta(role="assistant", content=content))]))
-    yield event(last(**head, choices=[EditChunkChoice(delta=Delta(content=""), finish_reason="stop")], **more))
-    if body.wants_usage:
-        yield event(EditUsageChunk(**head, choices=[], usage=usage))
-    yield DONE
+def _delta(content: str, reason: FinishReason | None) -> EditChunkChoice:
+    """The first has the role; all of the answer is in it."""
+    delta = Delta(role=None if reason else "assistant", content=content)
+    return EditChunkChoice(delta=delta, finish_reason=reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -13,12 +12,11 @@ from starlette.responses import Response
 
 from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
 from calomel.server.access import protected_router
-from calomel.server.answers import DEFAULT_MAX_TOKENS, TRIMMED, answered, finish_reason, nearest
-from calomel.server.door import DONE, Visit, event, visit
+from calomel.server.answers import DEFAULT_MAX_TOKENS, filled, nearest, published
+from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.wire import (
     AnswerTokens,
-    Canvas,
     Chunk,
     Completion,
     FinishReason,
@@ -30,14 +28,12 @@ from calomel.server.wire import (
     ResponseFormat,
     Text,
     TopK,
-    Usage,
 )
 from calomel.suggest.asker import context_tokens
-from calomel.suggest.completer import CanvasText
 
 if TYPE_CHECKING:
-    from calomel.server.loading import Filler
-    from calomel.suggest.completer import Fill, FillRequest
+    from calomel.suggest.completer import FillRequest
+    from calomel.suggest.filler import Filler
 
 
 # The first blank line: the published default for this route.
@@ -105,16 +101,12 @@ class FimChunk(Chunk[FimChunkChoice]):
     object: Literal["text_completion"] = "text_completion"
 
 
-class FimCanvasChunk(FimChunk):
-    """With `diffusing`: `text` is the whole answer as it is known by now, and takes the place of the last."""
-
-    calomel: Canvas
+def _choice(text: str, reason: FinishReason) -> FimChoice:
+    return FimChoice(text=text, message=FimMessage(content=text), finish_reason=reason)
 
 
-class FimUsageChunk(FimChunk):
-    """The last chunk when usage was asked for: no choices."""
-
-    usage: Usage
+def _delta(text: str, reason: FinishReason | None) -> FimChunkChoice:
+    return FimChunkChoice(text=text, finish_reason=reason)
 
 
 router = protected_router()
@@ -127,20 +119,16 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
         constraint = await _constraint(visiting.filler, body.response_format)
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
         wanted = replace(await visiting.prepare(None, _fill_request, visiting, body), constraint=constraint)
-        if body.stream:
-            items: AsyncGenerator[str | Fill] | AsyncGenerator[CanvasText | Fill]
-            items = visiting.filler.canvases(wanted) if body.diffusing else visiting.filler.stream(wanted)
-            return visiting.stream(_events(visiting, body, await visiting.begun(items)))
-        fill = await visiting.fill(wanted)
-        choice = FimChoice(text=fill.text, message=FimMessage(content=fill.text), finish_reason=finish_reason(fill))
-        return visiting.whole(
-            FimCompletion(
-                **visiting.head(body.model),
-                choices=[choice],
-                usage=answered(visiting, fill),
-                warning=TRIMMED if fill.trimmed else None,
-            )
+        wording = published(
+            visiting.head(body.model),
+            FimCompletion,
+            _choice,
+            FimChunk,
+            _delta,
+            usage=body.wants_usage,
+            canvases=bool(body.diffusing),
         )
+        return await filled(visiting, wording, wanted, stream=body.stream, canvases=body.diffusing)
 
 
 def _fill_request(visiting: Visit, body: FimRequest) -> FillRequest:
@@ -184,28 +172,3 @@ async def _constraint(filler: Filler, asked: ResponseFormat | None) -> GrammarCo
         raise InvalidParameterError("response_format: the schema is too complex", "response_format") from None
     except GrammarError as error:
         raise InvalidParameterError(f"response_format: {error}", "response_format") from None
-
-
-async def _events(
-    visiting: Visit, body: FimRequest, items: AsyncIterator[str | CanvasText | Fill]
-) -> AsyncIterator[bytes]:
-    head = visiting.head(body.model)
-
-    def chunk(text: str, reason: FinishReason | None = None) -> bytes:
-        return event(FimChunk(**head, choices=[FimChunkChoice(text=text, finish_reason=reason)]))
-
-    item = await anext(items)
-    while isinstance(item, str | CanvasText):
-        if isinstance(item, CanvasText):
-            visiting.saw(item)
-            choices = [FimChunkChoice(text=item.text)]
-            yield event(FimCanvasChunk(**head, choices=choices, calomel=Canvas.of(item)))
-        elif item:
-            yield chunk(item)
-        item = await anext(items)
-    usage = answered(visiting, item)
-    # A canvas takes the place of the last one, so the last chunk has all of the answer; a delta has nothing to add.
-    yield chunk(item.text if body.diffusing else "", finish_reason(item))
-    if body.wants_usage:
-        yield event(FimUsageChunk(**head, choices=[], usage=usage))
-    yield DONE

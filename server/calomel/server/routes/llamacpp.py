@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Request
@@ -14,12 +14,12 @@ from starlette.responses import JSONResponse, Response
 from calomel.prompts.fim_tokens import FimPromptText, parse_fim
 from calomel.prompts.parts import Excerpt
 from calomel.server.access import protected_router
-from calomel.server.answers import answered, fill_of
-from calomel.server.door import Visit, event, visit
+from calomel.server.answers import Ended, answered, fill_of, filled
+from calomel.server.door import Visit, Wording, visit
 from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Number, Text
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import Fill, FillRequest
+    from calomel.suggest.completer import FillRequest
 
 
 # The plugins send 16 by default, and 64 where their manual goes far.
@@ -114,11 +114,13 @@ router = protected_router()
 async def infill(body: InfillRequest, request: Request) -> Response:
     """Fill the hole behind `input_prefix` and `prompt`; with `stream`, as server-sent events."""
     async with visit(request, "infill") as visiting:
+        answer = partial(_response, visiting.door.model.id)
         if body.n_predict == 0:
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
         wanted = await _fill_request(visiting, body)
         if body.stream:
-            return visiting.stream(_events(visiting, await visiting.begun(visiting.filler.stream(wanted))))
+            wording = Wording(answer, lambda text, _: InfillChunk(content=text), lambda end: [answer(end, "")])
+            return await filled(visiting, wording, wanted, stream=True)
         try:
             fill = await visiting.fill(wanted)
         except Exception as error:
@@ -126,11 +128,10 @@ async def infill(body: InfillRequest, request: Request) -> Response:
                 raise
             # Not even the context was read in time: there is no answer, which is no mistake of the plugin's.
             return _fields(body, InfillResponse(content="", model=visiting.door.model.id, stop_type="limit"))
-        answered(visiting, fill)
-        text = indented(fill.text, body.n_indent or 0)
+        ending, text = answered(visiting, fill), indented(fill.text, body.n_indent or 0)
         if text != fill.text and wanted.hole is not None:
             text = await asyncio.to_thread(wanted.hole.fitted, text, truncated=False)
-        return _fields(body, _response(visiting, fill, text))
+        return _fields(body, answer(ending, text))
 
 
 def indented(text: str, least: int) -> str:
@@ -161,33 +162,30 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     )
 
 
-def _response(visiting: Visit, fill: Fill, text: str) -> InfillResponse:
+def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
+    """`text` takes the place of all that was written."""
+    cached, made = ending.usage.cached_input_tokens, ending.usage.completion_tokens
+    read = ending.usage.prompt_tokens - cached
     return InfillResponse(
-        content=text,
-        model=visiting.door.model.id,
-        tokens_predicted=fill.completion_tokens,
-        tokens_evaluated=fill.prompt_tokens,
-        has_new_line="\n" in fill.text,
-        truncated=fill.trimmed,
-        stop_type="eos" if fill.finish_reason == "stop" else "limit",
-        tokens_cached=fill.cached_tokens,
-        timings=_timings(fill),
-    )
-
-
-def _timings(fill: Fill) -> Timings:
-    read, made = fill.prompt_tokens - fill.cached_tokens, fill.completion_tokens
-    reading, making = fill.result.prefill_seconds, fill.result.denoise_seconds
-    return Timings(
-        cache_n=fill.cached_tokens,
-        prompt_n=read,
-        prompt_ms=reading * 1000,
-        prompt_per_token_ms=reading * 1000 / read if read else 0.0,
-        prompt_per_second=read / reading if reading else 0.0,
-        predicted_n=made,
-        predicted_ms=making * 1000,
-        predicted_per_token_ms=making * 1000 / made if made else 0.0,
-        predicted_per_second=made / making if making else 0.0,
+        content=ending.text if text is None else text,
+        model=model,
+        tokens_predicted=made,
+        tokens_evaluated=ending.usage.prompt_tokens,
+        has_new_line="\n" in ending.text,
+        truncated=ending.warning is not None,
+        stop_type="eos" if ending.finish == "stop" else "limit",
+        tokens_cached=cached,
+        timings=Timings(
+            cache_n=cached,
+            prompt_n=read,
+            prompt_ms=ending.reading * 1000,
+            prompt_per_token_ms=ending.reading * 1000 / read if read else 0.0,
+            prompt_per_second=read / ending.reading if ending.reading else 0.0,
+            predicted_n=made,
+            predicted_ms=ending.making * 1000,
+            predicted_per_token_ms=ending.making * 1000 / made if made else 0.0,
+            predicted_per_second=made / ending.making if ending.making else 0.0,
+        ),
     )
 
 
@@ -205,12 +203,3 @@ def _field(values: Any, path: str) -> Any:
             return None
         values = values[name]
     return values
-
-
-async def _events(visiting: Visit, items: AsyncIterator[str | Fill]) -> AsyncIterator[bytes]:
-    async for item in items:
-        if not isinstance(item, str):
-            answered(visiting, item)
-            yield event(_response(visiting, item, ""))
-        elif item:
-            yield event(InfillChunk(content=item))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
@@ -13,13 +13,10 @@ from starlette.responses import Response
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.zeta import is_zeta
 from calomel.server.access import protected_router
-from calomel.server.answers import answered, fill_of, finish_reason, zed_visit
-from calomel.server.door import Visit, door_of, visit
-from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Name, Text
+from calomel.server.answers import Ended, fill_of, filled, known, zed_visit
+from calomel.server.door import Visit, Wording, door_of, visit
+from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Name, Text, Usage
 from calomel.suggest.launch import version
-
-if TYPE_CHECKING:
-    from calomel.suggest.completer import Fill
 
 
 def _no_format(value: Any) -> Any:
@@ -130,20 +127,15 @@ async def ollama_tags(request: Request) -> Tags:
 async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
     """Fill the hole, or rewrite one of Zed's regions; as lines of JSON unless `stream` is false."""
     prompt, options = body.prompt or "", body.options or Options()
+    stream = body.stream is not False
     if is_zeta(prompt) and not body.suffix:
-        async with zed_visit(request, prompt, options.stop or ()) as (visiting, text, used):
-            done = GenerateResponse(
-                **_head(visiting, body),
-                response=text if body.stream is False else "",
-                done_reason="stop",
-                prompt_eval_count=used.prompt_tokens,
-                eval_count=used.completion_tokens,
-            )
-            return _known(visiting, body, done, text)
+        async with zed_visit(request, prompt, options.stop or ()) as (visiting, ending):
+            return known(visiting, _wording(visiting, body), ending, [ending.text], stream=stream)
     async with visit(request, "generate") as visiting:
         if not prompt and not body.suffix:
             # Asks for the model to be loaded, which it is by now.
-            return _known(visiting, body, GenerateResponse(**_head(visiting, body), response="", done_reason="load"))
+            nothing = Ended("", Usage.count(0, 0, 0))
+            return known(visiting, _wording(visiting, body, "load"), nothing, [], stream=stream)
         wanted = await fill_of(
             visiting,
             parse_fim(prompt, body.suffix),
@@ -151,57 +143,32 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
             stop=tuple(options.stop or ()),
             sampling=options.sampling(),
         )
-        if body.stream is False:
-            fill = await visiting.fill(wanted)
-            return visiting.whole(_done(visiting, body, fill, fill.text))
-        return _streamed(visiting, _lines(visiting, body, await visiting.begun(visiting.filler.stream(wanted))))
+        return await filled(visiting, _wording(visiting, body), wanted, stream=stream)
 
 
-def _known(visiting: Visit, body: GenerateRequest, done: GenerateResponse, text: str | None = None) -> Response:
-    """An answer that is known already; `text` is the line before the last one of a stream."""
-    if body.stream is False:
-        return visiting.whole(done)
-
-    async def lines() -> AsyncIterator[bytes]:
-        if text is not None:
-            yield _line(GenerateChunk(**_head(visiting, body), response=text))
-        yield _line(done)
-
-    return _streamed(visiting, lines())
-
-
-def _streamed(visiting: Visit, lines: AsyncIterator[bytes]) -> Response:
-    return visiting.stream(lines, _line, "application/x-ndjson")
-
-
-async def _lines(visiting: Visit, body: GenerateRequest, items: AsyncIterator[str | Fill]) -> AsyncIterator[bytes]:
-    async for item in items:
-        if not isinstance(item, str):
-            yield _line(_done(visiting, body, item, ""))
-        elif item:
-            yield _line(GenerateChunk(**_head(visiting, body), response=item))
-
-
-def _line(data: BaseModel) -> bytes:
-    return data.model_dump_json().encode() + b"\n"
-
-
-def _head(visiting: Visit, body: GenerateRequest) -> dict[str, Any]:
+def _wording(visiting: Visit, body: GenerateRequest, reason: Literal["load"] | None = None) -> Wording[Ended]:
+    """Lines of JSON; with a `reason` to end that is not the text's."""
     created = datetime.fromtimestamp(visiting.created, UTC).isoformat()
-    return {"model": body.model or visiting.door.model.id, "created_at": created}
+    head: dict[str, Any] = {"model": body.model or visiting.door.model.id, "created_at": created}
 
+    def whole(ending: Ended) -> GenerateResponse:
+        return GenerateResponse(
+            **head,
+            response=ending.text,
+            done_reason=reason or ending.finish,
+            total_duration=int(ending.seconds * _SECOND),
+            prompt_eval_count=ending.usage.prompt_tokens,
+            prompt_eval_duration=int(ending.reading * _SECOND),
+            eval_count=ending.usage.completion_tokens,
+            eval_duration=int(ending.making * _SECOND),
+        )
 
-def _done(visiting: Visit, body: GenerateRequest, fill: Fill, text: str) -> GenerateResponse:
-    answered(visiting, fill)
-    return GenerateResponse(
-        **_head(visiting, body),
-        response=text,
-        done_reason=finish_reason(fill),
-        total_duration=int(fill.seconds * _SECOND),
-        prompt_eval_count=fill.prompt_tokens,
-        prompt_eval_duration=int(fill.result.prefill_seconds * _SECOND),
-        eval_count=fill.completion_tokens,
-        eval_duration=int(fill.result.denoise_seconds * _SECOND),
+    return Wording(
+        whole,
+        lambda text, _: GenerateChunk(**head, response=text),
+        lambda ending: [whole(replace(ending, text=""))],
+        frame=lambda data: data.model_dump_json().encode() + b"\n",
+        media_type="application/x-ndjson",
     )
 
 
