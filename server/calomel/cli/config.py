@@ -104,8 +104,8 @@ def _server() -> Iterator[tuple[str, ...]]:
 
     prefix = ServerSettings.model_config.get("env_prefix", "")
     for name, each in ServerSettings.model_fields.items():
-        names = f"`{name}`", f"`{prefix}{name.upper()}`"
-        yield (*names, _type(each.annotation), _default(each.default), _bounds(each), each.description or "")
+        names, why = (f"`{name}`", f"`{prefix}{name.upper()}`"), " ".join((each.description or "").split())
+        yield (*names, _type(each.annotation), _default(each.default), _bounds(each), why)
 
 
 def _bounds(field: FieldInfo) -> str:

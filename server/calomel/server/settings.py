@@ -22,6 +22,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, Setting
 
 from calomel.server.errors import StartError
 from calomel.suggest.remote import is_loopback
+from calomel.workspace.settings import user_settings_path
 
 MIB: Final = 1024 * 1024
 _ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\s*,]+")
@@ -45,184 +46,112 @@ class ServerSettings(BaseSettings):
         env_prefix="CALOMEL_",
         extra="forbid",
         frozen=True,
+        use_attribute_docstrings=True,
         # A token typed into the wrong place must not appear in the error about it.
         hide_input_in_errors=True,
     )
 
-    host: str = Field(default="127.0.0.1", description="Only this machine can connect; editors run on it.")
-    port: int = Field(
-        default=8017,
-        ge=0,
-        le=65535,
-        description="Mercury is element 80, chlorine 17. 0 lets the system choose a free one.",
-    )
-    allow_remote: bool = Field(
-        default=False,
-        description="A host that other machines can reach must be asked for twice.",
-    )
-    allowed_hosts: Names = Field(
-        default=(),
-        description="Further names for the Host header. Names beyond loopback are refused: they mean DNS rebinding.",
-    )
-    allowed_origins: Names = Field(
-        default=(),
-        description="Web pages of other addresses that may ask, as `https://name:port`. Any page that a browser shows "
-        "could otherwise use the server.",
-    )
-    token: SecretStr | None = Field(
-        default=None,
-        description="What clients send as `Authorization: Bearer`. Unset: the one in `token_file`.",
-    )
-    token_file: Path | None = Field(
-        default=None,
-        description="A token, or one a person as `NAME TOKEN` lines; made at the first start if it is not there. "
-        "Unset: `token` in the user's state folder.",
-    )
-    fresh_token: bool = Field(
-        default=False,
-        description="A random token at each start, which stands in the runtime file alone: for the server that editors "
-        "start for themselves.",
-    )
-    no_auth: bool = Field(
-        default=False,
-        description="Any program and any user of this machine could read completions; so it must be asked for.",
-    )
-    tls_cert: Path | None = Field(
-        default=None, description="Certificate chain (PEM) to serve HTTPS with. Unset: plain HTTP."
-    )
-    tls_key: Path | None = Field(default=None, description="The certificate's private key (PEM).")
-    runtime_file: Path | None = Field(
-        default=None,
-        description="Where address, token and process id are left for the user's editors. Unset: the user's runtime "
-        "folder, which other users cannot read.",
-    )
-    model: Path | None = Field(
-        default=None, description="Checkpoint folder, or a name in the models folder. Unset: the shipped model."
-    )
-    device: str = Field(default="cpu", description="Runs everywhere; the shipped model needs no GPU.")
-    threads: int | None = Field(default=None, ge=1, le=1024, description="Unset: the engine chooses.")
-    quantize: Literal["int8", "fp8"] | None = Field(
-        default=None,
-        description="Weights in eight bits: a half of bfloat16's memory. fp8 is for GPUs that multiply it.",
-    )
-    exact: bool = Field(
-        default=False,
-        description="Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA).",
-    )
-    replicas: int | None = Field(
-        default=None,
-        ge=1,
-        le=256,
-        description="Processes with the model, kept by Ray Serve (`pip install 'calomel[cluster]'`): a workspace stays "
-        "with one of them, and one that is lost is replaced. Unset: the model is in the server's own process.",
-    )
-    max_requests: int = Field(
-        default=128,
-        ge=1,
-        le=65_536,
-        description="Requests running or waiting at once: a team of 64 that asks twice. A longer queue only serves "
-        "clients that have gone.",
-    )
-    client_share: float = Field(
-        default=0.75,
-        gt=0,
-        le=1,
-        description="Of these places, what one client may hold, so that a broken one leaves room for the others.",
-    )
-    requests_per_minute: int | None = Field(
-        default=None,
-        ge=1,
-        le=1_000_000,
-        description="Of one client. Unset: no limit; the places above bound what a client can take.",
-    )
-    max_connections: int = Field(
-        default=512,
-        ge=1,
-        le=65_536,
-        description="Half of the files that a process may open by default; further connections are closed at once.",
-    )
-    max_body_bytes: int = Field(
-        default=4 * MIB,
-        ge=1024,
-        le=1024 * MIB,
-        description="32,768 tokens are about 130 KB of text; JSON escapes can make that six times as long.",
-    )
-    receive_seconds: float = Field(
-        default=20.0,
-        gt=0,
-        le=3600,
-        description="In which a request must have arrived whole, and a client must take what it is sent. 4 MiB take "
-        "as long at 1.7 Mbit/s.",
-    )
-    idle_minutes: float | None = Field(
-        default=None,
-        gt=0,
-        le=10_080,
-        description="End after so long without a request. Unset: stay. Editors start their shared server with it.",
-    )
-    idle_unload: float | None = Field(
-        default=None,
-        gt=0,
-        le=10_080,
-        description="Minutes without a request after which the model's memory is given back; the next request waits "
-        "while it is opened again. Unset: it stays.",
-    )
-    wake_seconds: float = Field(
-        default=30.0,
-        ge=0,
-        le=3600,
-        description="How long a request waits for a model that is opened again; beyond, it is told to come back.",
-    )
-    offline: bool = Field(
-        default=False,
-        description="Refuse every connection to another machine, by whatever library. The server itself makes none.",
-    )
-    cache_tokens: int | None = Field(
-        default=None,
-        ge=1024,
-        le=2**24,
-        description="Of contexts that stay encoded; as many again are laid out, being served or for their next "
-        "keystroke. Unset: 32,768 on a CPU, so that the shipped model's server stays below 1 GB, and 163,840 on a GPU; "
-        "less where memory, or a container's limit, leaves no room. The shipped model takes 12 KB for each (6 KB where "
-        "bfloat16 is native).",
-    )
-    context_tokens: int | None = Field(
-        default=None,
-        ge=128,
-        le=32_768,
-        description="Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for "
-        "the model.",
-    )
-    workspace: Path | None = Field(
-        default=None,
-        description="A folder whose files clients ask about: what they show of one is completed from it, and from "
-        "related code, as ignore rules and secrets allow. Unset: what a client sends is all that is known; a request "
-        "can never name a folder.",
-    )
-    aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = Field(
-        default="balanced",
-        description="How sure an edit must be to be answered: quiet, balanced, eager, or a probability from 0 to 1. "
-        "The same words as in editors; what they come to is fitted for the model.",
-    )
-    outcome_log: bool = Field(
-        default=True,
-        description="Clients' feedback is kept for `calomel stats` and `calomel calibrate`, on this machine, without "
-        "text. Off: it is taken and forgotten.",
-    )
-    record_denoising: bool = Field(
-        default=False,
-        description="Recent answers can be replayed step by step on the status page. That keeps their text in memory, "
-        "so it must be asked for; nothing of it is ever written to disk.",
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="One line a fill on standard error: counts and times, never text."
-    )
-    log_format: Literal["text", "json"] = Field(
-        default="text", description="Lines for people, or one JSON object a line for a collector."
-    )
-    shutdown_seconds: int = Field(
-        default=5, ge=0, le=3600, description="How long running requests may go on after the server was told to stop."
-    )
+    host: str = "127.0.0.1"
+    """Only this machine can connect; editors run on it."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8017
+    """Mercury is element 80, chlorine 17. 0 lets the system choose a free one."""
+    allow_remote: bool = False
+    """A host that other machines can reach must be asked for twice."""
+    allowed_hosts: Names = ()
+    """Further names for the Host header. Names beyond loopback are refused: they mean DNS rebinding."""
+    allowed_origins: Names = ()
+    """Web pages of other addresses that may ask, as `https://name:port`. Any page that a browser shows could otherwise
+    use the server.
+    """
+    token: SecretStr | None = None
+    """What clients send as `Authorization: Bearer`. Unset: the one in `token_file`."""
+    token_file: Path | None = None
+    """A token, or one a person as `NAME TOKEN` lines; made at the first start if it is not there. Unset: `token` in the
+    user's state folder.
+    """
+    fresh_token: bool = False
+    """A random token at each start, which stands in the runtime file alone: for the server that editors start for
+    themselves.
+    """
+    no_auth: bool = False
+    """Any program and any user of this machine could read completions; so it must be asked for."""
+    tls_cert: Path | None = None
+    """Certificate chain (PEM) to serve HTTPS with. Unset: plain HTTP."""
+    tls_key: Path | None = None
+    """The certificate's private key (PEM)."""
+    runtime_file: Path | None = None
+    """Where address, token and process id are left for the user's editors. Unset: the user's runtime folder, which
+    other users cannot read.
+    """
+    model: Path | None = None
+    """Checkpoint folder, or a name in the models folder. Unset: the shipped model."""
+    device: str = "cpu"
+    """Runs everywhere; the shipped model needs no GPU."""
+    threads: Annotated[int | None, Field(ge=1, le=1024)] = None
+    """Unset: the engine chooses."""
+    quantize: Literal["int8", "fp8"] | None = None
+    """Weights in eight bits: a half of bfloat16's memory. fp8 is for GPUs that multiply it."""
+    exact: bool = False
+    """Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA)."""
+    replicas: Annotated[int | None, Field(ge=1, le=256)] = None
+    """Processes with the model, kept by Ray Serve (`pip install 'calomel[cluster]'`): a workspace stays with one of
+    them, and one that is lost is replaced. Unset: the model is in the server's own process.
+    """
+    max_requests: Annotated[int, Field(ge=1, le=65_536)] = 128
+    """Requests running or waiting at once: a team of 64 that asks twice. A longer queue only serves clients that have
+    gone.
+    """
+    client_share: Annotated[float, Field(gt=0, le=1)] = 0.75
+    """Of these places, what one client may hold, so that a broken one leaves room for the others."""
+    requests_per_minute: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    """Of one client. Unset: no limit; the places above bound what a client can take."""
+    max_connections: Annotated[int, Field(ge=1, le=65_536)] = 512
+    """Half of the files that a process may open by default; further connections are closed at once."""
+    max_body_bytes: Annotated[int, Field(ge=1024, le=1024 * MIB)] = 4 * MIB
+    """32,768 tokens are about 130 KB of text; JSON escapes can make that six times as long."""
+    receive_seconds: Annotated[float, Field(gt=0, le=3600)] = 20.0
+    """In which a request must have arrived whole, and a client must take what it is sent. 4 MiB take as long at 1.7
+    Mbit/s.
+    """
+    idle_minutes: Annotated[float | None, Field(gt=0, le=10_080)] = None
+    """End after so long without a request. Unset: stay. Editors start their shared server with it."""
+    idle_unload: Annotated[float | None, Field(gt=0, le=10_080)] = None
+    """Minutes without a request after which the model's memory is given back; the next request waits while it is opened
+    again. Unset: it stays.
+    """
+    wake_seconds: Annotated[float, Field(ge=0, le=3600)] = 30.0
+    """How long a request waits for a model that is opened again; beyond, it is told to come back."""
+    offline: bool = False
+    """Refuse every connection to another machine, by whatever library. The server itself makes none."""
+    cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
+    """Of contexts that stay encoded; as many again are laid out, being served or for their next keystroke. Unset:
+    32,768 on a CPU, so that the shipped model's server stays below 1 GB, and 163,840 on a GPU; less where memory, or a
+    container's limit, leaves no room. The shipped model takes 12 KB for each (6 KB where bfloat16 is native).
+    """
+    context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
+    """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""
+    workspace: Path | None = None
+    """A folder whose files clients ask about: what they show of one is completed from it, and from related code, as
+    ignore rules and secrets allow. Unset: what a client sends is all that is known; a request can never name a folder.
+    """
+    aggressiveness: Literal["quiet", "balanced", "eager"] | Annotated[float, Field(ge=0, le=1)] = "balanced"
+    """How sure an edit must be to be answered: quiet, balanced, eager, or a probability from 0 to 1. The same words as
+    in editors; what they come to is fitted for the model.
+    """
+    outcome_log: bool = True
+    """Clients' feedback is kept for `calomel stats` and `calomel calibrate`, on this machine, without text. Off: it is
+    taken and forgotten.
+    """
+    record_denoising: bool = False
+    """Recent answers can be replayed step by step on the status page. That keeps their text in memory, so it must be
+    asked for; nothing of it is ever written to disk.
+    """
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """One line a fill on standard error: counts and times, never text."""
+    log_format: Literal["text", "json"] = "text"
+    """Lines for people, or one JSON object a line for a collector."""
+    shutdown_seconds: Annotated[int, Field(ge=0, le=3600)] = 5
+    """How long running requests may go on after the server was told to stop."""
 
     @model_validator(mode="after")
     def _refuse_an_open_door(self) -> Self:
@@ -271,6 +200,7 @@ def is_sendable(token: str) -> bool:
 TABLE: Final = "serve"
 _OTHER_TABLES: Final = ("workspace", "privacy", "suggest", "server", "log")
 _PREFIX: Final = "CALOMEL_"
+_NAMED: Final = f"{_PREFIX}CONFIG"
 _PATHS: Final = ("token_file", "tls_cert", "tls_key", "runtime_file", "workspace")
 _SECRETS: Final = ("token",)
 _MAX_BYTES: Final = 256 * 1024
@@ -297,16 +227,10 @@ class Layered:
     path: Path | None
 
 
-def config_path() -> Path:
-    """The user's own file (on Linux `~/.config/calomel/calomel.toml`)."""
-    import platformdirs
-
-    return platformdirs.user_config_path("calomel", appauthor=False) / "calomel.toml"
-
-
 def named_path() -> Path:
     """The file that is read when none is named on the command line."""
-    return _named() or config_path()
+    name = os.environ.get(_NAMED, "")
+    return Path(name).expanduser() if name else user_settings_path()
 
 
 def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: bool = True) -> Layered:
@@ -320,9 +244,8 @@ def load(options: Mapping[str, Any], config: Path | None = None, *, use_config: 
     Raises:
         SettingsError: a value is wrong, unknown, or in a file that must not be believed.
     """
-    named = config or _named()
     path = (config or named_path()) if use_config else None
-    in_file = {} if path is None else read(path, must_exist=named is not None)
+    in_file = {} if path is None else read(path, must_exist=config is not None or bool(os.environ.get(_NAMED)))
     in_environment = {name: value for name, value in EnvSettingsSource(ServerSettings)().items() if value is not None}
     origins = dict.fromkeys(ServerSettings.model_fields, DEFAULT)
     origins.update(dict.fromkeys(in_file, str(path)))
@@ -381,11 +304,6 @@ def option(name: str) -> str:
     """How a setting is spelled on the command line."""
     # A repeatable option names one thing at a time.
     return "--" + name.replace("_", "-").removesuffix("s" if name in {"allowed_hosts", "allowed_origins"} else "")
-
-
-def _named() -> Path | None:
-    name = os.environ.get(f"{_PREFIX}CONFIG", "")
-    return Path(name).expanduser() if name else None
 
 
 def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
