@@ -20,7 +20,7 @@ def row(name: str) -> str:
             default = str(value).lower()
         case value:
             default = f"`{value}`"
-    return f"| `{name}` | {default} | {field.description} |"
+    return f"| `{name}` | {default} | {' '.join((field.description or '').split())} |"
 
 
 def test_every_setting_stands_on_its_page_with_default_and_reason() -> None:
