@@ -44,8 +44,8 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_options_reach_the_quality_bench(run: Run, bench: Bench) -> None:
-    result = run("bench", "infill", "--quick", "--policy", "verified@4", "--json", "out.json")
-    expected = InfillOptions(quick=True, policy="verified@4")
+    result = run("bench", "infill", "--quick", "--policy", "fixed:2@4", "--json", "out.json")
+    expected = InfillOptions(quick=True, policy="fixed:2@4")
     assert (result.status, result.out, bench.asked) == (0, "# page\n", [expected])
     assert bench.written == (Path("out.json"), None)
 

@@ -71,7 +71,9 @@ def start(device: torch.device) -> Iterator[Callable[..., Engine]]:
 
     def build(model: Transformer, **options: Any) -> Engine:
         own = {name: options.pop(name) for name in ("max_batch", "prefill_seconds") if name in options}
-        engines.append(Engine(BlockCausal(model.to(device), **{"cache_tokens": 2048, **options}), **own))
+        engines.append(
+            Engine(BlockCausal(model.to(device), **{"cache_tokens": 2048, "spare_tokens": 1 << 20, **options}), **own)
+        )
         return engines[-1]
 
     yield build

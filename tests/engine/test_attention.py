@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +13,8 @@ from tests.engine.conftest import CONFIG
 from torch import Tensor
 
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer
-from calomel.engine.attention import Piece, attention_multiplications, forward
+from calomel.engine.attention import Piece, attention_multiplications, flash_varlen, forward
 from calomel.engine.cache import KeyValueBuffer
-from calomel.engine.flash import flash_varlen
 
 Naive = Callable[[Transformer, list[int], list[int]], Tensor]
 
@@ -216,11 +217,17 @@ def test_flash_attn_equals_the_reference_on_cuda(config: ModelConfig) -> None:
     torch.testing.assert_close(outs[1], outs[0], atol=3e-2, rtol=3e-2)
 
 
-def test_without_cuda_there_is_no_flash_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+@pytest.mark.parametrize(("cuda", "package"), [(True, True), (True, False), (False, True)])
+def test_flash_attn_is_used_on_a_gpu_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, cuda: Any, package: Any
+) -> None:
+    flash, there = FakeFlash(), SimpleNamespace()
+    there.flash_attn_varlen_func = flash
+    monkeypatch.setitem(sys.modules, "flash_attn", there if package else None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
     flash_varlen.cache_clear()
 
-    assert flash_varlen() is None
+    assert flash_varlen() is (flash if cuda and package else None)
 
     flash_varlen.cache_clear()
 

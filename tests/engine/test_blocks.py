@@ -289,7 +289,7 @@ def test_policies_that_need_the_causal_mode_are_refused(
     model: Transformer, context: tuple[int, ...], start: Start
 ) -> None:
     with pytest.raises(PolicyUnavailableError):
-        start(model).submit(ask(context, policy="verified"))
+        start(model).submit(ask(context, policy="left_to_right"))
 
 
 def test_pages_hold_whole_blocks(model: Transformer) -> None:
@@ -311,7 +311,7 @@ def test_a_configuration_that_no_block_fits_is_refused(fields: dict[str, Any], t
         DiffusionConfig(MASK, END, **fields)
 
 
-@pytest.mark.parametrize("policy", ["low_confidence:1.5", "low_confidence_dynamic:2", "sequential:0"])
+@pytest.mark.parametrize("policy", ["low_confidence:1.5", "low_confidence_dynamic:2", "low_confidence_dynamic:0.5/0"])
 def test_a_wrong_parameter_of_a_block_policy_is_named(policy: str) -> None:
     with pytest.raises(InvalidRequestError, match="policy"):
         parse_policy(policy)

@@ -72,14 +72,13 @@ def test_threshold_decoding_equals_the_naive_loop(
         assert result.steps == result.forwards
 
 
-@pytest.mark.parametrize("policy", ["left_to_right", "verified", "verified:threshold:0.4", "verified:fixed:3"])
-def test_causal_policies_equal_naive_left_to_right_decoding(
-    model: Transformer, start: Start, naive: Naive, context: tuple[int, ...], policy: str
+def test_left_to_right_equals_naive_decoding(
+    model: Transformer, start: Start, naive: Naive, context: tuple[int, ...]
 ) -> None:
     engine = start(model)
     for stop in (20, 40, 61):
         expected, log_probs = naive_left_to_right(naive, model, list(context[:stop]), 30)
-        request = Request(context[:stop], max_new_tokens=30, canvas_lengths=(8,), policy=policy)
+        request = Request(context[:stop], max_new_tokens=30, policy="left_to_right")
 
         result = engine.submit(request).result(60)
 
@@ -91,27 +90,6 @@ def test_left_to_right_takes_one_forward_per_token(model: Transformer, start: St
     result = start(model).submit(Request(context, max_new_tokens=12, policy="left_to_right")).result(60)
 
     assert (result.steps, result.forwards) == (0, len(result.ids) + (result.finish_reason == "stop"))
-
-
-def test_a_right_draft_saves_forwards(start: Start, scripted: Scripted) -> None:
-    model = scripted(4, list(range(10, 30)))
-    request = Request((1, 2, 3, 4), canvas_lengths=(8,), policy="verified")
-
-    result = start(model).submit(request).result(60)
-
-    assert result.ids == tuple(range(10, 30))
-    assert result.finish_reason == "stop"
-    # 8 drafted and one behind them in two forwards, twice; the rest and the end token in two more
-    assert (result.steps, result.forwards) == (3, 6)
-
-
-def test_a_wrong_draft_is_corrected(start: Start, scripted: Scripted) -> None:
-    model = scripted(4, [10, 11, 50, 13, 14])
-    model.causal = [10, 11, 12, 13, 14]
-
-    result = start(model).submit(Request((1, 2, 3, 4), canvas_lengths=(8,), policy="verified")).result(60)
-
-    assert result.ids == (10, 11, 12, 13, 14)
 
 
 def test_a_longer_answer_is_a_sequence_of_canvases(
@@ -151,14 +129,14 @@ def test_an_end_token_deletes_the_tail(start: Start, scripted: Scripted) -> None
 
 def test_an_empty_answer_is_an_answer(start: Start, scripted: Scripted) -> None:
     engine = start(scripted(4, []))
-    for policy in ("threshold:0.9", "verified", "left_to_right"):
+    for policy in ("threshold:0.9", "left_to_right"):
         result = engine.submit(Request((1, 2, 3, 4), policy=policy)).result(60)
         assert (result.ids, result.finish_reason, result.forwards) == ((), "stop", 1)
 
 
 def test_the_answer_is_not_longer_than_asked(start: Start, scripted: Scripted) -> None:
     engine = start(scripted(4, list(range(10, 60))))
-    for policy in ("threshold:0.9", "verified", "left_to_right"):
+    for policy in ("threshold:0.9", "left_to_right"):
         for bound in (1, 2, 8, 9, 17):
             result = engine.submit(Request((1, 2, 3, 4), bound, (8,), policy=policy)).result(60)
             assert (result.ids, result.finish_reason) == (tuple(range(10, 10 + bound)), "length")
@@ -179,7 +157,7 @@ def test_max_steps_bounds_the_steps_of_a_canvas(start: Start, scripted: Scripted
     assert (result.steps, result.ids) == (3, tuple(range(10, 26)))
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "left_to_right", "verified"])
+@pytest.mark.parametrize("policy", ["threshold:0.9", "left_to_right"])
 def test_frozen_positions_stay_and_the_answer_reaches_them(
     model: Transformer, start: Start, context: tuple[int, ...], policy: str
 ) -> None:
@@ -202,18 +180,6 @@ def test_frozen_tokens_are_read_by_the_canvas(model: Transformer, start: Start, 
     assert len({ids[:7] for ids in answers.values()}) > 1
 
 
-def test_verified_and_left_to_right_agree_on_frozen_positions(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    engine = start(model)
-    answers = [
-        engine.submit(Request(context, 20, (6,), {3: 30, 9: 31}, policy=policy)).result(60).ids
-        for policy in ("left_to_right", "verified")
-    ]
-
-    assert answers[0] == answers[1]
-
-
 def test_the_probe_chooses_the_length_of_the_highest_mean_confidence(start: Start, scripted: Scripted) -> None:
     model = scripted(4, list(range(10, 40)))
     model.confidence = lambda place, step: (0.9 if place < 4 else 0.95) if place < 12 else 0.2
@@ -230,19 +196,14 @@ def test_the_probe_is_the_first_step_of_the_chosen_canvas(
     model: Transformer, start: Start, context: tuple[int, ...]
 ) -> None:
     engine = start(model)
-    for policy in ("threshold:0.5", "verified"):
-        lengths = set()
-        for stop in (21, 33, 45, 57, 61):
-            probed = engine.submit(Request(context[:stop], 40, (4, 8, 16), policy=policy)).result(60)
-            if probed.canvas_length:  # else the causal mode ended the answer at once
-                lengths.add(probed.canvas_length)
-                request = Request(context[:stop], 40, (probed.canvas_length,), policy=policy)
-                direct = engine.submit(request).result(60)
+    for stop in (21, 33, 45, 57, 61):
+        probed = engine.submit(Request(context[:stop], 40, (4, 8, 16), policy="threshold:0.5")).result(60)
+        request = Request(context[:stop], 40, (probed.canvas_length,), policy="threshold:0.5")
+        direct = engine.submit(request).result(60)
 
-                assert probed.ids == direct.ids
-                assert probed.steps == direct.steps
-                assert direct.length_scores == ()
-        assert lengths
+        assert probed.ids == direct.ids
+        assert probed.steps == direct.steps
+        assert direct.length_scores == ()
 
 
 def test_the_prefix_cache_changes_no_token(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
@@ -267,7 +228,7 @@ def test_buffers_of_earlier_requests_change_no_token(
     engine = start(model, prefill_chunk=7, page_size=1)
     contexts = [context[:40], (*context[:40], 3, 4), context[:38], (*context[:20], 9, *context[20:]), context]
     for index, each in enumerate(contexts * 2):
-        request = Request(each, 12, (6,), policy=("threshold:0.5", "verified")[index % 2], reuse=30)
+        request = Request(each, 12, (6,), policy=("threshold:0.5", "left_to_right")[index % 2], reuse=30)
         expected = start(model).submit(request).result(60)
 
         assert engine.submit(request).result(60).ids == expected.ids
@@ -295,12 +256,12 @@ def test_a_seeded_sample_is_repeated(model: Transformer, start: Start, context: 
         sampling = SamplingParams(temperature=1.0, top_p=0.95, seed=seed)
         return engine.submit(Request(context, 12, (12,), sampling=sampling, policy=policy)).result(60).ids
 
-    for policy in ("threshold:0.5", "left_to_right", "verified"):
+    for policy in ("threshold:0.5", "left_to_right"):
         assert answer(1, policy) == answer(1, policy)
         assert len({answer(seed, policy) for seed in range(4)}) > 1
 
 
-@pytest.mark.parametrize("policy", ["fixed:1", "left_to_right", "verified"])
+@pytest.mark.parametrize("policy", ["fixed:1", "left_to_right"])
 def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: Scripted, policy: str) -> None:
     model = scripted(4, [10] * 6)
     model.confidence = lambda place, step: 0.5
@@ -310,19 +271,6 @@ def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: 
 
     assert result.ids.count(10) == 1
     assert len(set(result.ids)) == len(result.ids)
-
-
-def test_verified_and_left_to_right_agree_under_penalties(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    engine = start(model)
-    sampling = SamplingParams(frequency_penalty=1.5, presence_penalty=0.5, repetition_penalty=1.2)
-    answers = [
-        engine.submit(Request(context, 20, (6,), policy=policy, sampling=sampling)).result(60).ids
-        for policy in ("left_to_right", "verified")
-    ]
-
-    assert answers[0] == answers[1]
 
 
 class Ticking:
@@ -338,17 +286,17 @@ class Ticking:
         self.now += 1.0
 
 
-@pytest.mark.parametrize(("policy", "known"), [("fixed:1", 3), ("left_to_right", 3), ("verified", 5)])
-def test_a_deadline_returns_what_is_known(start: Start, scripted: Scripted, policy: str, known: int) -> None:
+@pytest.mark.parametrize("policy", ["fixed:1", "left_to_right"])
+def test_a_deadline_returns_what_is_known(start: Start, scripted: Scripted, policy: str) -> None:
     model, clock = scripted(4, list(range(10, 40))), Ticking()
     model.confidence = lambda place, step: 0.9 - place / 100
     engine = start(model, clock=clock, observe=clock.tick)
-    # Prefill takes one forward; of `verified`, three more are two drafts of four with one verification between.
-    request = Request((1, 2, 3, 4), 30, (4,) if policy == "verified" else (16,), policy=policy, deadline=4.0)
+    # Prefill takes one forward.
+    request = Request((1, 2, 3, 4), 30, (16,), policy=policy, deadline=4.0)
 
     result = engine.submit(request).result(60)
 
-    assert (result.finish_reason, result.ids) == ("deadline", tuple(range(10, 10 + known)))
+    assert (result.finish_reason, result.ids) == ("deadline", tuple(range(10, 13)))
     assert result.denoise_seconds == 3.0
 
 
@@ -364,7 +312,7 @@ def test_a_deadline_before_the_first_step_is_an_error(start: Start, scripted: Sc
 
 def test_recorded_states_end_with_the_answer(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
     engine = start(model)
-    for policy in ("threshold:0.5", "verified", "left_to_right"):
+    for policy in ("threshold:0.5", "left_to_right"):
         handle = engine.submit(Request(context, 12, (6,), policy=policy, record_canvases=True))
         states = list(handle.states())
         result: Result = handle.result(60)
@@ -375,8 +323,6 @@ def test_recorded_states_end_with_the_answer(model: Transformer, start: Start, c
             assert len(state.ids) == len(state.revealed)
             known = [token for token, revealed in zip(state.ids, state.revealed, strict=True) if revealed]
             assert MASK not in known
-            if policy == "verified":  # a draft is shown, but it is not final
-                assert tuple(known)[:12] == result.ids[: len(known)]
     assert list(engine.submit(Request(context, 4)).states()) == []
 
 
@@ -384,23 +330,11 @@ def test_an_answer_does_not_end_before_its_least_length(model: Transformer, star
     with torch.no_grad():
         model.embed_tokens.weight[END] = 3 * model.embed_tokens.weight.mean(0)
     engine = start(model)
-    for policy in ("threshold:0.5", "fixed:3", "verified", "left_to_right"):
+    for policy in ("threshold:0.5", "fixed:3", "left_to_right"):
         for context in [(1, 2, 3), (9, 8, 7, 6), (40, 41), (5,) * 20]:
             result = engine.submit(Request(context, 12, (6,), policy=policy, min_new_tokens=4)).result(60)
             assert len(result.ids) >= 4
             assert END not in result.ids
-
-
-def test_verified_equals_left_to_right_with_a_least_length_too(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    engine = start(model)
-    answers = [
-        engine.submit(Request(context, 20, (6,), policy=policy, min_new_tokens=9)).result(60).ids
-        for policy in ("left_to_right", "verified")
-    ]
-
-    assert answers[0] == answers[1]
 
 
 def test_a_least_length_beyond_the_bound_is_refused(model: Transformer, start: Start) -> None:

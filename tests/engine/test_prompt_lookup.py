@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.engine.conftest import CONFIG
 
-from calomel.engine import Request
-from calomel.engine.block_causal import agreement
+from calomel.engine import Request, SamplingParams
 from calomel.engine.errors import TokenOutOfRangeError
+from calomel.engine.policies import agreement
 
 CONTEXT = (1, 2, 3)
 ANSWER = [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
@@ -42,13 +43,27 @@ def test_a_guess_saves_forwards_and_changes_nothing(guess: list[int], forwards: 
     assert result.forwards == forwards
 
 
-@pytest.mark.parametrize("limit", [1, 2, 7, 12])
-def test_random_weights_decode_the_same_with_any_guess(limit: int, model: Any, context: Any, start: Any) -> None:
+@pytest.mark.parametrize(
+    ("limit", "more"),
+    [
+        (1, {}),
+        (2, {}),
+        (7, {}),
+        (12, {}),
+        (12, {"frozen": {3: 30, 9: 31}}),
+        (12, {"min_new_tokens": 9}),
+        (12, {"sampling": SamplingParams(frequency_penalty=1.5, presence_penalty=0.5, repetition_penalty=1.2)}),
+    ],
+)
+def test_random_weights_decode_the_same_with_any_guess(
+    limit: int, more: dict[str, Any], model: Any, context: Any, start: Any
+) -> None:
     engine = start(model)
-    plain = engine.submit(Request(context, limit, policy="left_to_right")).result(60)
+    asked = Request(context, limit, policy="left_to_right", **more)
+    plain = engine.submit(asked).result(60)
     ids = plain.ids
     for guess in (ids, ids[1:], (*ids[:3], 9, *ids[3:]), (9, 9, *ids[4:]), ids * 3):
-        found = engine.submit(Request(context, limit, policy="left_to_right", guess=guess)).result(60)
+        found = engine.submit(replace(asked, guess=guess)).result(60)
         assert (found.ids, found.finish_reason) == (ids, plain.finish_reason)
         assert found.log_probs == pytest.approx(plain.log_probs, abs=1e-4)
         assert found.forwards <= plain.forwards

@@ -235,7 +235,7 @@ def test_policies_of_masked_canvases_choose_what_is_accepted(serve: Serve, polic
     assert accepted[0] == (2 if policy == "fixed:2" else CANVAS)
 
 
-@pytest.mark.parametrize("policy", ["verified", "left_to_right", "low_confidence:4"])
+@pytest.mark.parametrize("policy", ["left_to_right", "low_confidence:4"])
 def test_policies_that_need_masks_or_a_causal_answer_are_refused(serve: Serve, policy: str) -> None:
     with pytest.raises(PolicyUnavailableError):
         serve(Opinionated(counting)).submit(asked(policy=policy))

@@ -59,14 +59,8 @@ def test_logits_are_those_of_transformers(tmp_path: Path, *, tied: bool) -> None
 @pytest.mark.parametrize(
     ("policy", "order"),
     [
-        ("low_confidence_static", loop.static(BLOCK, 4)),
-        ("low_confidence_static:3", loop.static(BLOCK, 3)),
-        ("low_confidence_static:2", loop.static(BLOCK, 2)),
         ("low_confidence_dynamic:0.2", loop.dynamic(BLOCK, 4, 0.2)),
         ("low_confidence_dynamic:0.3/2", loop.dynamic(BLOCK, 2, 0.3)),
-        ("sequential", loop.sequential(BLOCK, 4)),
-        ("sequential:3", loop.sequential(BLOCK, 3)),
-        ("entropy_within:4", loop.entropy_bounded(4.0)),
     ],
 )
 def test_steps_are_those_of_the_published_loop(

@@ -71,7 +71,7 @@ def schemas() -> st.SearchStrategy[Any]:
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     schema=schemas(),
-    policy=st.sampled_from(["threshold:0.5", "threshold:0", "fixed:3", "left_to_right", "verified"]),
+    policy=st.sampled_from(["threshold:0.5", "threshold:0", "fixed:3", "left_to_right"]),
     steps=st.sampled_from([None, 1, 3]),
     length=st.sampled_from([4, 16, 32]),
     temperature=st.sampled_from([0.0, 1.0]),

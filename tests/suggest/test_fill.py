@@ -40,7 +40,7 @@ def test_an_answer_ends_before_its_stop_string_and_no_canvas_is_made_behind_it(f
 
 
 async def test_a_stream_adds_up_to_the_plain_answer(filler: Filler) -> None:
-    for policy in ("threshold:0.5", "fixed:2", "left_to_right", "verified"):
+    for policy in ("threshold:0.5", "fixed:2", "left_to_right"):
         request = FillRequest(REQUEST.prefix, REQUEST.suffix, max_tokens=40, policy=policy, max_steps=16)
         pieces = [piece async for piece in filler.stream(request)]
 

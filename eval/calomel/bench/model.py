@@ -67,7 +67,7 @@ class Attempt:
     Attributes:
         text: what would be inserted.
         kept_tokens: tokens of `text`, plus one where the answer ended by an end token that counted.
-        forwards: all forwards after prefill, length probe and verification included.
+        forwards: all forwards after prefill, the length probe included.
         milliseconds: the whole call: rendering and tokenizing the prompt, prefill, denoising, decoding.
         prefill_milliseconds: of these, what encoding the context took.
         prompt_tokens, cached_tokens: of the prompt, and those of it that the prefix cache had.

@@ -7,7 +7,6 @@ Each is written from its paper and the behaviour of its authors' code: `origin`,
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal
@@ -16,9 +15,9 @@ import torch
 from torch import Tensor
 
 from calomel.engine.errors import PolicyUnavailableError, UnknownPolicyError
-from calomel.engine.policies import Paced, RevealPolicy, parse_policy
+from calomel.engine.policies import Paced, RevealPolicy, parse_number, parse_policy
 from calomel.engine.request import SamplingParams
-from calomel.engine.sampling import LOWEST, sample
+from calomel.engine.sampling import LOWEST, keep_top_k, keep_top_p, sample
 
 # As published: the logarithm of a probability of 0 is finite.
 _TINY: Final = 1e-10
@@ -165,7 +164,7 @@ class LowConfidence(Algorithm):
 
     def __call__(self, logits: Tensor, masked: Tensor, moment: Moment) -> Move:
         """See `Algorithm`."""
-        params, precise = moment.sampling, keep_likely(logits, moment.sampling).double()
+        params, precise = moment.sampling, _likely(logits, moment.sampling).double()
         token = gumbel(precise, params.temperature, moment.generator).argmax(dim=-1)
         if self.by_chance:
             confidence = torch.rand(masked.shape, generator=moment.generator, device=logits.device)
@@ -185,10 +184,10 @@ class Revealing(Algorithm):
         """See `Algorithm`."""
         params, generator = moment.sampling, moment.generator
         drawn = params.temperature > 0 and generator is not None
-        token = sample(logits, params, generator) if drawn and generator else logits.argmax(dim=-1)
+        token = sample(logits, params, generator) if drawn else logits.argmax(dim=-1)
         log_probs = logits.log_softmax(dim=-1)
-        confidence = log_probs.gather(-1, token[:, None])[:, 0].exp()
         probabilities = log_probs.exp()
+        confidence = probabilities.gather(-1, token[:, None])[:, 0]
         entropy = -(probabilities * log_probs.clamp(min=LOWEST)).sum(dim=-1)
         if moment.last:
             return Move(token, masked)
@@ -199,7 +198,7 @@ class Revealing(Algorithm):
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
     """Tokens [N] of logits [N, V], and the probabilities [N, V] behind temperature, top-p and top-k (Dream)."""
     shaped = logits / params.temperature if params.temperature > 0 else logits
-    probabilities = keep_likely(shaped, params).softmax(dim=-1)
+    probabilities = _likely(shaped, params).softmax(dim=-1)
     if params.temperature > 0:
         token = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
     else:
@@ -207,16 +206,9 @@ def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | No
     return token, probabilities
 
 
-def keep_likely(logits: Tensor, params: SamplingParams) -> Tensor:
-    """Logits [N, V] with all but the likeliest tokens left out: by top-p, then by top-k."""
-    if params.top_p < 1.0:
-        ordered, order = logits.sort(dim=-1, descending=True)
-        beyond = ordered.softmax(dim=-1).cumsum(dim=-1) > params.top_p
-        beyond = torch.cat((torch.zeros_like(beyond[:, :1]), beyond[:, :-1]), dim=-1)
-        logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), LOWEST)
-    if 0 < params.top_k < logits.shape[-1]:
-        logits = logits.masked_fill(logits < logits.topk(params.top_k, dim=-1).values[:, -1:], LOWEST)
-    return logits
+def _likely(logits: Tensor, params: SamplingParams) -> Tensor:
+    """What top-p and then top-k leave, in the order of the published code."""
+    return keep_top_k(keep_top_p(logits, params.top_p), params.top_k)
 
 
 def gumbel(logits: Tensor, temperature: float, generator: torch.Generator | None) -> Tensor:
@@ -260,7 +252,7 @@ def parse_algorithm(text: str) -> Algorithm:
     name, _, parameter = text.partition(":")
     match name:
         case "maskgit_plus" | "topk_margin" | "entropy":
-            return Confidence(name, _temperature(text, parameter) if parameter else 0.0)
+            return Confidence(name, parse_number(text, parameter, 0.0))
         case "origin" | "p2" | "low_confidence" | "random" if parameter:
             raise UnknownPolicyError(f"policy {text!r}: {name} has no parameter")
         case "origin":
@@ -271,18 +263,8 @@ def parse_algorithm(text: str) -> Algorithm:
             return LowConfidence(by_chance=name == "random")
         case _:
             policy = parse_policy(text)
-    if policy.verified or policy.reveal is None:
+    if policy is None:
         raise PolicyUnavailableError(
             f"policy {text!r} needs a checkpoint that was trained causally on its context; this one was not"
         )
-    return Revealing(policy.reveal)
-
-
-def _temperature(text: str, parameter: str) -> float:
-    try:
-        value = float(parameter)
-    except ValueError as error:
-        raise UnknownPolicyError(f"policy {text!r}: {parameter!r} is not a number") from error
-    if not math.isfinite(value) or value < 0:
-        raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a finite number of at least 0")
-    return value
+    return Revealing(policy)

@@ -3,15 +3,16 @@
 A forward concatenates pieces. Each is a run of consecutive positions of one request, which attends to the keys and
 values that its request already has and to itself: causally (context, verification), or in both directions (canvas).
 Where the checkpoint reads its context in blocks, every piece begins at a block and attends to itself block by block.
-The scaled-dot-product backend is the reference; on CUDA, flash-attn's varlen kernel is used when there is one, but for
-pieces of several blocks, whose mask it has no form of.
+Scaled-dot-product attention is the reference; on CUDA, flash-attn's varlen kernel is used where that is installed, but
+for pieces of several blocks, whose mask it has no form of.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,6 @@ from torch.nn import functional as F
 
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.config import ModelConfig
-from calomel.engine.flash import FlashVarlen
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
@@ -31,6 +31,22 @@ _REMEMBERED_ROWS: Final = 72
 _REMEMBERED_NUMBERS: Final = 2**18
 # From so many on a mask takes 16 MB in float32, thrice that while it is made, and longer than it takes to do without.
 _MASK_NUMBERS: Final = 2**22
+
+
+FlashVarlen = Callable[..., Tensor]
+"""Attention over segments of different lengths: `flash_attn_varlen_func` of flash-attn 2."""
+
+
+@functools.cache
+def flash_varlen() -> FlashVarlen | None:
+    """Flash-attn's function; None without a GPU, or without a package that was built for the PyTorch there is."""
+    if not torch.cuda.is_available():
+        return None
+    try:
+        found: FlashVarlen = importlib.import_module("flash_attn").flash_attn_varlen_func
+    except (ImportError, AttributeError, OSError):  # OSError: its library misses a symbol
+        return None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import TypeAlias, Unpack
 
 import torch
@@ -23,12 +22,13 @@ from torch import Tensor
 from calomel.engine.algorithms import Algorithm, Moment, parse_algorithm
 from calomel.engine.attention import Piece
 from calomel.engine.cache import KeyValueBuffer
-from calomel.engine.constraint import Rows, settle
-from calomel.engine.decoder import Canvas, Common, Job, Prediction, TransformerDecoder, alone, generator
+from calomel.engine.constraint import settle
+from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
+from calomel.engine.job import Canvas, Job, generator
 from calomel.engine.request import Request
-from calomel.engine.sampling import LOWEST, Draw, best_length, choose
+from calomel.engine.sampling import LOWEST, Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
 
 
@@ -68,14 +68,12 @@ class WindowCanvas(Canvas):
     """A canvas within its window.
 
     Attributes:
-        candidates: its lengths, until the length probe has chosen; then one.
         start: the current block is the positions from `start` to `stop`.
         step: of the block; `began` is how many of its positions were masked at its first step.
         kept: keys and values of the window, as the block's first forward left them; None where every step forwards it.
         budget: how often it may still grow.
     """
 
-    candidates: tuple[int, ...] = ()
     start: int = 0
     stop: int = 0
     step: int = 0
@@ -138,54 +136,16 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
 
     def take_known(self, job: BidirectionalJob) -> None:
         """Whatever is there to stay."""
-        job.extend_by(job.canvas, self._known(job))
-
-    def step(self, jobs: Sequence[BidirectionalJob]) -> None:
-        """Take every job one step on; what fails in one of them ends that one alone."""
-        pieces: list[Piece] = []
-        draws: list[Draw] = []
-        taking: list[tuple[BidirectionalJob, list[Piece], int]] = []
-        row = 0
-        for job in jobs:
-            with alone(job.handle):
-                # A canvas that the request knows whole takes no forward.
-                while not job.canvas.block() and not job.handle.done:
-                    self._go_on(job)
-                if job.handle.done:
-                    continue
-                self._skip(job)
-                mine = self._pieces(job)
-                draws += self._draws(job, mine, row)
-                taking.append((job, mine, row))
-                pieces += mine
-                row += sum(len(piece.read) for piece in mine)
-        if not pieces:
-            return
-        logits = self.forward(pieces, len(taking))
-        mask, end = self.diffusion.mask_token_id, self.diffusion.end_token_id
-        rows = Rows(logits, choose(logits, draws, mask_token_id=mask, end_token_id=end))
-        for job, mine, first in taking:
-            with alone(job.handle):
-                job.forwards += 1
-                job.steps += 1
-                self._reveal(job, rows, self._probed(job, mine, first, rows))
-                sure = len(job.canvas) if job.walk is None else job.front
-                revealed = [known and column < sure for column, known in enumerate(job.canvas.revealed)]
-                job.show(job.canvas.ids, revealed)
-                self._go_on(job)
+        job.extend_by(job.canvas, job.settled(job.canvas.prefix()))
 
     # Where a job is
 
     def _begin_canvas(self, job: BidirectionalJob) -> None:
-        """Set up the next canvas, of every candidate length where the length is to be probed."""
-        request = job.request
-        lengths = (job.canvas_length,) if job.canvas_length else request.canvas_lengths
-        job.canvas = canvas = WindowCanvas(self.diffusion.mask_token_id)
-        canvas.candidates = tuple(sorted({min(length, job.room) for length in lengths}))
-        canvas.fill(canvas.candidates[-1], job.frozen(canvas.candidates[-1]))
-        budget = self._options.expand_budget
+        """Set up the next canvas."""
+        budget, request = self._options.expand_budget, job.request
+        canvas = WindowCanvas(self.diffusion.mask_token_id)
         canvas.budget = 2 * (request.max_new_tokens + len(request.suffix)) if budget is None else budget
-        job.front = 0
+        self.lay(job, canvas, lambda length: min(length, job.room))
         self._begin_block(canvas, 0)
 
     def _begin_block(self, canvas: WindowCanvas, start: int) -> None:
@@ -198,11 +158,6 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         """Whether the steps of a block behind its first forward the block alone."""
         exact = self._options.elastic or self.diffusion.logit_shift or job.policy.rereads
         return self._options.dual_cache and not exact
-
-    def _known(self, job: BidirectionalJob) -> int:
-        """So many leading positions of the canvas are there to stay."""
-        known = job.canvas.prefix()
-        return known if job.walk is None else min(known, job.front)
 
     def _moment(self, job: BidirectionalJob) -> Moment:
         """Where in its schedule the block is."""
@@ -242,8 +197,14 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             return [column for column in range(canvas.start, canvas.stop) if not canvas.frozen[column]]
         return canvas.block()
 
-    def _pieces(self, job: BidirectionalJob) -> list[Piece]:
-        """The rows of `job` in the next forward: the window, once for every candidate length, or the block alone."""
+    def pieces(self, job: BidirectionalJob) -> list[Piece]:
+        """See `TransformerDecoder`: the window, once for every candidate length, or the block alone."""
+        # A canvas that the request knows whole takes no forward.
+        while not job.canvas.block():
+            self._go_on(job)
+            if job.handle.done:
+                return []
+        self._skip(job)
         canvas, shift, suffix = job.canvas, int(self.diffusion.logit_shift), job.request.suffix
         columns, first = self._columns(job), len(job.tokens)
         if canvas.kept is not None:
@@ -259,45 +220,37 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
             pieces.append(Piece(ids, kept, 0, causal=False, read=read))
         return pieces
 
-    def _draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
-        """What is done to the rows of `job` before its algorithm reads them: penalties, and ends that are banned.
-
-        The token itself is the algorithm's to draw.
-        """
-        params, columns = replace(job.request.sampling, temperature=0.0), self._columns(job)
+    def draws(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int) -> list[Draw]:
+        """See `TransformerDecoder`: penalties, and ends that are banned. The algorithm draws the tokens."""
+        columns, draws = self._columns(job), []
         known = [token for token in job.canvas.ids if token != job.canvas.mask_token_id]
-        draws: list[Draw] = []
         for piece in pieces:
-            count = len(piece.read)
-            counts = job.counts(count, self.config.vocab_size, self.device, known)
-            ends = () if self._options.elastic else columns[:count]
-            without_end = [row for row, column in enumerate(ends) if job.bans_end(column)]
-            draws.append(Draw(first, first + count, params, counts=counts, without_end=without_end))
-            first += count
+            draw = self.draw(job, first, columns[: len(piece.read)], known)
+            draws.append(replace(draw, generator=None, without_end=() if self._options.elastic else draw.without_end))
+            first = draw.stop
         return draws
 
     # What a forward means
 
-    def _probed(self, job: BidirectionalJob, pieces: Sequence[Piece], first: int, rows: Rows) -> int:
-        """The first row of the canvas to go on with; the first step of several candidates chooses one."""
-        canvas, chosen = job.canvas, 0
-        starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))
-        if len(canvas.candidates) > 1:
-            parts = [rows.choice.log_prob[start:stop].tolist() for start, stop in pairwise(starts)]
-            chosen, job.length_scores = best_length(canvas.candidates, parts)
-            canvas.candidates = (canvas.candidates[chosen],)
-            canvas.drop(canvas.candidates[0])
+    def take(self, job: BidirectionalJob, pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+        """See `TransformerDecoder`."""
+        canvas, probes = job.canvas, len(job.canvas.candidates) > 1
+        job.forwards += 1
+        job.steps += 1
+        chosen, first = self.probed(job, pieces, choice, first)
+        if probes:
             self._begin_block(canvas, 0)
         if self._caches(job) and canvas.kept is None:
             canvas.kept = pieces[chosen].buffer
-        job.canvas_length = job.canvas_length or len(canvas)
-        return starts[chosen]
+        self._reveal(job, choice, first)
+        job.show(canvas.ids, canvas.revealed)
+        self._go_on(job)
 
-    def _reveal(self, job: BidirectionalJob, rows: Rows, first: int) -> None:
+    def _reveal(self, job: BidirectionalJob, choice: Choice, first: int) -> None:
         """Take the canvas of `job` one step on; its rows begin at row `first` of the forward."""
         canvas, moment, columns = job.canvas, self._moment(job), self._columns(job)
-        stop = first + len(columns)
-        logits, best = rows.logits[first:stop], rows.choice.token[first:stop]
+        own = slice(first, first + len(columns))
+        logits, best = choice.logits[own], choice.token[own]
         if self._options.elastic:
             self._ban(job, logits, last=moment.last)
         was_masked = [canvas.ids[column] == canvas.mask_token_id for column in columns]
@@ -306,27 +259,21 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         move = job.policy(logits[asked], masked[asked], moment)
         token, shown = best.clone(), torch.zeros_like(masked)
         token[asked], shown[asked] = move.token, move.shown
-        rows.choice.log_prob[first:stop] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
-        rows.choice.token[first:stop] = token
-        self._take(job, columns, rows, first, shown)
-        canvas.step += 1
-        if job.walk is not None:
-            settle(job, job.walk, rows, row=first, last=moment.last)
-        if self._options.elastic:
-            self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
-
-    def _take(self, job: BidirectionalJob, columns: Sequence[int], rows: Rows, first: int, shown: Tensor) -> None:
-        """Put what is shown on the canvas."""
-        canvas, choice, own = job.canvas, rows.choice, slice(first, first + len(columns))
-        values = (choice.token[own], choice.log_prob[own], choice.entropy[own], shown)
-        for column, *row in zip(columns, *torch.stack([value.double() for value in values]).tolist(), strict=True):
-            token, log_prob, entropy, is_shown = row
-            if canvas.ids[column] == canvas.mask_token_id:
-                if is_shown:
-                    canvas.take(column, Prediction(int(token), log_prob, entropy))
+        choice.log_prob[own] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
+        choice.token[own] = token
+        told = (token, choice.log_prob[own], choice.entropy[own], shown)
+        rows = torch.stack([values.double() for values in told], dim=-1).tolist()
+        for column, masks, (here, log_prob, entropy, is_shown) in zip(columns, was_masked, rows, strict=True):
+            if masks and is_shown:
+                canvas.take(column, Prediction(int(here), log_prob, entropy))
             elif job.policy.rereads and not is_shown:
                 # What is taken back is drawn anew; what stays keeps its token, however sure the step was of another.
                 canvas.ids[column] = canvas.mask_token_id
+        canvas.step += 1
+        if job.walk is not None:
+            settle(job, job.walk, choice, row=first, last=moment.last)
+        if self._options.elastic:
+            self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
 
     def _ban(self, job: BidirectionalJob, logits: Tensor, *, last: bool) -> None:
         """Leave out of logits [N, V] what the canvas can no longer do; in the `last` step it does not grow."""
@@ -357,7 +304,7 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
     def _go_on(self, job: BidirectionalJob) -> None:
         """Behind a step: finish the answer, or begin its next block or canvas."""
         canvas, until = job.canvas, job.request.until
-        ended = next((column for column in range(self._known(job)) if canvas.ids[column] in job.ends), None)
+        ended = job.ended(canvas.ids, job.settled(canvas.prefix()))
         if ended is not None and not job.policy.rereads:
             job.extend_by(canvas, ended + 1)
             self.finish(job, "stop")

@@ -81,8 +81,8 @@ class DiffusionConfig:
         logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
             masked row predicts its own token (SDAR, LLaDA).
         max_canvas: the longest canvas, in tokens, that the checkpoint was trained on.
-        verifiable: True when the causal mode was trained on this context layout, so that the policy `verified` and
-            left-to-right decoding mean something.
+        verifiable: True when the causal mode was trained on this context layout, so that left-to-right decoding means
+            something.
         block: the context is encoded in blocks of so many positions, counted from its first token; a token sees all of
             its own block. 1 for a causal context. With blocks, a canvas ends where a block ends, sees itself block by
             block too, and is headed by the tokens before it that fill no block.

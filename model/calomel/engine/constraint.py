@@ -11,73 +11,50 @@ Causal decisions come one behind the other anyway: each is made within the const
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from calomel.engine.decoder import Canvas, Job, Prediction
 from calomel.engine.errors import ConstraintFailedError
+from calomel.engine.job import Canvas, Job
 from calomel.engine.request import Walk
-from calomel.engine.sampling import Choice, sample
+from calomel.engine.sampling import Choice, Prediction, sample
 
 K = TypeVar("K", bound=Canvas)
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of one forward: `logits` [R, V] behind the penalties, and what was drawn from them unconstrained."""
-
-    logits: Tensor
-    choice: Choice
-
-    def told(self, row: int, token: int | None = None) -> Prediction:
-        """The token that was drawn, or one that is decided elsewhere.
-
-        Probability and entropy are those of the model's own distribution, whatever the constraint has left of it.
-        """
-        own, log_prob = self.choice.token[row], self.choice.log_prob[row]
-        if token is None:
-            token = int(own)
-        else:
-            log_prob = log_prob + self.logits[row, token] - self.logits[row, own]
-        return Prediction(token, float(log_prob), float(self.choice.entropy[row]))
 
 
 def decide(
     job: Job[Any, Any, Any],
     walk: Walk,
     predictions: Sequence[Prediction],
-    rows: Rows,
-    *,
-    row: int,
-    column: int,
+    choice: Choice,
+    first: int,
     draft: Sequence[int],
 ) -> list[Prediction]:
-    """The causal `predictions`, made from `row` on for the positions from `column` on, within the constraint.
+    """The causal `predictions`, rows of `choice` from `first` on, within the constraint.
 
     They end at the first that the draft does not foretell: those behind it were predicted from another text.
     """
     decided: list[Prediction] = []
-    for place, found in enumerate(predictions, column):
+    for place, found in enumerate(predictions):
         taken = found
         if not accepts(job, walk, found.token):
-            taken = rows.told(row, draw_allowed(job, walk, place, rows.logits[row]))
+            row = first + place
+            taken = choice.told(row, draw_allowed(job, walk, place, choice.logits[row]))
         decided.append(taken)
-        row += 1
         if taken.token in job.ends or place >= len(draft) or draft[place] != taken.token:
             break
     return decided
 
 
-def settle(job: Job[Any, K, Any], walk: Walk, rows: Rows, *, row: int, last: bool) -> None:
+def settle(job: Job[Any, K, Any], walk: Walk, choice: Choice, *, row: int, last: bool) -> None:
     """Move the front of a canvas behind a step: `row` is that of the front; the `last` step settles the canvas.
 
     What is settled is revealed, what was proposed beside a refused token is not.
     """
-    canvas, start, vocab = job.canvas, job.front, rows.logits.shape[-1]
+    canvas, start, vocab = job.canvas, job.front, choice.logits.shape[-1]
     for column in range(start, len(canvas)):
         at = row + column - start
         found = None
@@ -86,12 +63,12 @@ def settle(job: Job[Any, K, Any], walk: Walk, rows: Rows, *, row: int, last: boo
             only = None if column == start else only_token(job, walk, column, vocab)
             if only is None and column > start:
                 return
-            found = rows.told(at, only)
+            found = choice.told(at, only)
         token = canvas.ids[column] if found is None else found.token
         accepted = accepts(job, walk, token)
         if not accepted:
-            token = draw_allowed(job, walk, column, rows.logits[at])
-            found = rows.told(at, token)
+            token = draw_allowed(job, walk, column, choice.logits[at])
+            found = choice.told(at, token)
         if found is not None:
             canvas.settle(column, found)
         job.front = column + 1
@@ -134,8 +111,8 @@ def draw_allowed(job: Job[Any, Any, Any], walk: Walk, column: int, logits: Tenso
     ids = torch.from_numpy(_allowed(job, walk, column, len(logits))).to(logits.device)
     left, sampling, index = logits[ids][None], job.request.sampling, 0
     if ids.numel() > 1:
-        drawn = job.generator if sampling.temperature > 0 and bool(left.isfinite().all()) else None
-        index = int(left.argmax(dim=-1) if drawn is None else sample(left, sampling, drawn))
+        finite = bool(left.isfinite().all())
+        index = int(sample(left, sampling, job.generator) if finite else left.argmax(dim=-1))
     token = int(ids[index])
     if token not in job.ends:
         walk.advance((token,))

@@ -4,18 +4,24 @@ Each policy is a pure function of three tensors over a batch of canvases: the pr
 token `confidence` [B, L], the `entropy` [B, L] of its distribution in nats, and `candidates` [B, L], True where a
 position is still masked. It returns [B, L], True where a position is revealed: candidates only, and at least one in
 every canvas that has any, so that every step makes progress.
+
+Left-to-right decoding reveals nothing; what it may read ahead is the business of a `PromptLookup`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor
 
 from calomel.engine.errors import UnknownPolicyError
+
+# How far ahead the answer is looked for in a guess once it has left it: a replaced name or a dropped argument.
+_REACH: Final = 24
 
 
 class RevealPolicy(Protocol):
@@ -57,16 +63,18 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class EntropyBound:
-    """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma)."""
+    """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma).
+
+    Of so few dependent decisions the joint distribution is near the product of its parts (arXiv 2505.24857).
+    """
 
     nats: float = 0.1
 
     def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
         ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
-        before = ordered.cumsum(dim=-1).roll(1, dims=-1)
-        before[..., 0] = 0.0
-        return torch.zeros_like(candidates).scatter(-1, order, before <= self.nats) & candidates
+        within = ordered.cumsum(dim=-1) - ordered <= self.nats
+        return torch.zeros_like(candidates).scatter(-1, order, within) & candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +91,6 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True)
-class EntropyWithin:
-    """Reveal in order of rising entropy while the entropies, their own among them, sum to less than `nats`.
-
-    `entropy_bounded` of SDAR's engine; `EntropyBound` sums those before alone.
-    """
-
-    nats: float = 0.35
-
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
-        """[B, L] each to [B, L] bool."""
-        ordered, order = entropy.masked_fill(~candidates, torch.inf).sort(dim=-1, stable=True)
-        within = ordered.cumsum(dim=-1) < self.nats
-        within[..., 0] = True
-        return torch.zeros_like(candidates).scatter(-1, order, within) & candidates
-
-
-@dataclass(frozen=True, slots=True)
-class Leftmost:
-    """Reveal the first `count` masked positions and those that are not masked between them: a run of positions."""
-
-    count: int = 1
-
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
-        """[B, L] each to [B, L] bool."""
-        columns = torch.arange(candidates.shape[-1], device=candidates.device)
-        first = candidates.int().argmax(dim=-1, keepdim=True)
-        return candidates & (columns >= first) & (columns < first + self.count)
-
-
-@dataclass(frozen=True, slots=True)
 class Prefix:
     """Reveal the first masked position, and those behind it up to the first whose confidence is below `probability`.
 
@@ -122,9 +100,9 @@ class Prefix:
 
     probability: float = 0.9
 
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:
+    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
         """[B, L] each to [B, L] bool."""
-        first = Leftmost(1)(confidence, entropy, candidates)
+        first = candidates & (candidates.cumsum(dim=-1) == 1)
         sure = ~candidates | first | (confidence >= self.probability)
         return candidates & sure.int().cumprod(dim=-1).bool()
 
@@ -166,117 +144,76 @@ class Paced:
     """How many positions a step reveals follows from its number: so many, evenly, that a canvas takes `steps` steps.
 
     Attributes:
-        kind: `low_confidence` shares out the positions that were masked when the canvas began (LLaDA,
-            Stable-DiffCoder); the others those of a block (SDAR). `low_confidence_dynamic` reveals whatever is above
-            `probability` besides; `sequential` goes from left to right.
-        steps: steps of a canvas; None for one position a step.
-        probability: of `low_confidence_dynamic`.
+        steps: of a canvas; None for one position a step.
+        probability: whatever is above it is revealed besides, and the positions of a block are shared out (SDAR's
+            `low_confidence_dynamic`); None for those that were masked when the canvas began (LLaDA, Stable-DiffCoder).
     """
 
-    kind: Literal["low_confidence", "low_confidence_static", "low_confidence_dynamic", "sequential"]
     steps: int | None = None
-    probability: float = 0.85
+    probability: float | None = None
 
     def at(self, step: int, masked: int, block: int) -> RevealPolicy:
         """The policy of step `step`, from 0, of a canvas that began with `masked` masked positions."""
-        positions = masked if self.kind == "low_confidence" or block == 1 else block
+        positions = masked if self.probability is None or block == 1 else block
         steps = self.steps or max(1, positions)
         # A step that would reveal nothing is none: the published loops go to the next one.
         count = max(1, positions // steps + (step < positions % steps))
-        if self.kind == "sequential":
-            return Leftmost(count)
-        return AtLeast(count, self.probability) if self.kind == "low_confidence_dynamic" else Fixed(count)
+        return Fixed(count) if self.probability is None else AtLeast(count, self.probability)
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How an answer is decoded: how canvases are revealed, and whether the causal mode has the last word.
+def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
+    """Read `name:parameter`; None for `left_to_right`, where the causal mode of the model decides every token.
 
-    Attributes:
-        reveal: of the canvas (of the draft, when `verified`); None when there is no canvas (`left_to_right`).
-        verified: drafts are verified by a causal forward.
-    """
-
-    reveal: RevealPolicy | Paced | None
-    verified: bool = False
-
-    @property
-    def causal(self) -> bool:
-        """Whether tokens are fixed by the causal mode of the model."""
-        return self.verified or self.reveal is None
-
-
-def parse_policy(text: str) -> Policy:
-    """Read `name:parameter`.
-
-    `threshold:0.9`, `prefix:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`, `verified`, `verified:DRAFT` with one of
-    these as the draft's policy (`threshold:0` when absent: a draft costs one forward), or `left_to_right`. Those of
-    published block diffusion models: `entropy_within:0.35`, `low_confidence_dynamic:0.85/4` (probability and steps of a
-    canvas) and, by steps of a canvas alone, `low_confidence:4`, `low_confidence_static:4`, `sequential:4`. Of LLaDA2.1:
-    `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
+    `threshold:0.9`, `prefix:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`. Those of published block diffusion
+    models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4` (probability and steps) and, of
+    LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
 
     Raises:
         UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
     """
     name, _, parameter = text.partition(":")
-    if name == "left_to_right" and not parameter:
-        return Policy(reveal=None)
-    if name == "verified":
-        return Policy(reveal=_parse_reveal(parameter) if parameter else Threshold(0.0), verified=True)
-    return Policy(reveal=_parse_reveal(text))
-
-
-def _parse_reveal(text: str) -> RevealPolicy | Paced:
-    name, _, parameter = text.partition(":")
+    first, _, rest = parameter.partition("/")
     match name:
-        case "threshold" | "prefix":
-            probability = _number(text, parameter, 0.9, low=0.0, high=1.0)
-            return Threshold(probability) if name == "threshold" else Prefix(probability)
+        case "left_to_right" if not parameter:
+            return None
+        case "threshold":
+            return Threshold(_probability(text, parameter, 0.9))
+        case "prefix":
+            return Prefix(_probability(text, parameter, 0.9))
         case "factor":
-            return Factor(_number(text, parameter, 1.0, low=0.0))
+            return Factor(parse_number(text, parameter, 1.0))
         case "entropy_bound":
-            return EntropyBound(_number(text, parameter, 0.1, low=0.0))
+            return EntropyBound(parse_number(text, parameter, 0.1))
         case "fixed":
             return Fixed(_count(text, parameter or "1"))
-        case "entropy_within":
-            return EntropyWithin(_number(text, parameter, 0.35, low=0.0))
-        case _:
-            return _parse_published(text, name, parameter)
-
-
-def _parse_published(text: str, name: str, parameter: str) -> RevealPolicy | Paced:
-    """The policies of published block diffusion models, of several numbers."""
-    match name:
-        case "low_confidence" | "low_confidence_static" | "low_confidence_dynamic" | "sequential":
-            dynamic = name == "low_confidence_dynamic"
-            probability, _, steps = parameter.partition("/") if dynamic else ("", "", parameter)
-            least = _number(text, probability, 0.85, low=0.0, high=1.0)
-            return Paced(name, _count(text, steps) if steps else None, least)
+        case "low_confidence":
+            return Paced(_count(text, parameter) if parameter else None)
+        case "low_confidence_dynamic":
+            return Paced(_count(text, rest) if rest else None, _probability(text, first, 0.85))
         case "joint":
-            probability, _, rest = parameter.partition("/")
             edit, _, after = rest.partition("/")
-            return Joint(
-                _number(text, probability, 0.95, low=0.0, high=1.0),
-                _number(text, edit, 0.9, low=0.0, high=1.0),
-                _count(text, after) if after else 16,
-            )
+            most = _count(text, after) if after else 16
+            return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
             raise UnknownPolicyError(
-                f"unknown policy {text!r}; there are threshold:P, prefix:P, factor:F, entropy_bound:NATS, "
-                "entropy_within:NATS, fixed:K, low_confidence:STEPS, low_confidence_static:STEPS, "
-                "low_confidence_dynamic:P/STEPS, sequential:STEPS, joint:P/EDIT/STEPS, "
-                "verified[:POLICY] and left_to_right"
+                f"unknown policy {text!r}; there are threshold:P, prefix:P, factor:F, entropy_bound:NATS, fixed:K, "
+                "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right"
             )
 
 
 def _count(text: str, parameter: str) -> int:
-    count = _number(text, parameter, 1.0, low=1.0)
+    count = parse_number(text, parameter, 1.0, low=1.0)
     if not count.is_integer():
         raise UnknownPolicyError(f"policy {text!r}: {parameter} is not a whole number")
     return int(count)
 
 
-def _number(text: str, parameter: str, default: float, *, low: float, high: float = math.inf) -> float:
+def _probability(text: str, parameter: str, default: float) -> float:
+    return parse_number(text, parameter, default, high=1.0)
+
+
+def parse_number(text: str, parameter: str, default: float, *, low: float = 0.0, high: float = math.inf) -> float:
+    """The number that the policy `text` has as a parameter; raises UnknownPolicyError for one out of its range."""
     if not parameter:
         return default
     try:
@@ -296,3 +233,68 @@ def _best(confidence: Tensor, candidates: Tensor) -> Tensor:
     """The most confident candidate of every canvas, [B, L] bool; none where there is no candidate."""
     best = _masked(confidence, candidates).argmax(dim=-1, keepdim=True)
     return torch.zeros_like(candidates).scatter(-1, best, value=True) & candidates
+
+
+class PromptLookup:
+    """Where in a guess of the answer the answer is: which tokens come next when it has left it and comes back.
+
+    The causal mode decides every token; a wrong guess costs rows of a forward, and nothing else.
+
+    Args:
+        guess: what the answer is probably made of, in order.
+    """
+
+    def __init__(self, guess: Sequence[int] = ()) -> None:
+        self._guess = tuple(guess)
+        self._sure = 0  # the answer agrees with the guess before it
+        self._next = 0  # what is shown next begins here
+        self._astray = 0  # tokens in a row that the guess did not foretell
+        self._last = -1
+
+    def ahead(self, room: int) -> list[int]:
+        """The tokens that are worth verifying now, at most `room`; none while the answer goes ways of its own."""
+        return list(self._guess[self._next : self._next + max(0, room)]) if self._next >= 0 else []
+
+    def found(self, tokens: Sequence[int]) -> None:
+        """Take in the tokens that were decided: a beginning of what was shown, and one more."""
+        if not tokens:
+            return
+        agreed, own = len(tokens) - 1, tokens[-1]
+        if agreed:
+            self._sure = self._next + agreed
+            self._astray, self._last = 0, tokens[-2]
+        self._astray += 1
+        self._next = self._behind(own)
+        self._last = own
+
+    def _behind(self, own: int) -> int:
+        """Where the guess goes on behind a token that it did not foretell; -1 where that is unknown.
+
+        Nothing is sure before the next tokens agree, so that a token which stands there by chance loses nothing.
+        """
+        stop = min(len(self._guess), self._sure + _REACH)
+        places = [at for at in range(self._sure, stop) if self._guess[at] == own]
+        pairs = [at for at in places if at and self._guess[at - 1] == self._last]
+        if places:
+            return (pairs or places)[0] + 1
+        # Behind the first one, another token in place of one is likeliest.
+        return self._sure + 1 if self._astray == 1 else -1
+
+
+def agreement(draft: Sequence[int], predicted: Sequence[int], *, end_token_id: int, room: int) -> int:
+    """How many of the `predicted` tokens are fixed.
+
+    Args:
+        draft: the drafted tokens, without an end token.
+        predicted: the causal mode's tokens for the same positions and the one behind them, each predicted from the
+            drafted tokens before it.
+        end_token_id: nothing is fixed behind it.
+        room: at most so many.
+
+    Returns:
+        The length of the agreeing prefix plus one, for the causal mode's own token behind it, within `room`.
+    """
+    for position, token in enumerate(predicted[:room]):
+        if token == end_token_id or position >= len(draft) or draft[position] != token:
+            return position + 1
+    return min(room, len(predicted))

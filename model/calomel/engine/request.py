@@ -67,8 +67,7 @@ class CanvasState:
     Attributes:
         step: forwards of this request so far, prefill not counted.
         ids: token ids; the mask token where nothing is known yet.
-        revealed: per position, whether the token is there to stay (but for `revise`); a draft that is still to be
-            verified is shown, but is not revealed.
+        revealed: per position, whether the token is there to stay (but for the policy `joint`).
     """
 
     step: int
@@ -83,7 +82,7 @@ class Result:
     Attributes:
         ids: the answer without the end token.
         log_probs: natural logarithm of each token's probability (temperature 1, mask token excluded) when it was
-            revealed; with the policies `verified` and `left_to_right` the exact causal one.
+            revealed; with the policy `left_to_right` the exact causal one.
         entropies: of each position's distribution when it was revealed, in nats.
         end_log_prob: log-probability of the end token, if the answer ended by one.
         finish_reason: `stop` for the end token, `length` for max_new_tokens, `deadline` for the request's deadline.
@@ -171,7 +170,7 @@ class Request:
         frozen: position in the answer to the token id that it has from the start. The end token is never
             predicted before the last of them.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `prefix:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K`, `verified[:DRAFT]` or
+        policy: `threshold:P`, `prefix:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K` or
             `left_to_right`; with blocks also the others that `parse_policy` reads, and for models that read in both
             directions those that `parse_algorithm` names.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
@@ -230,7 +229,7 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
     _check_canvas(request, config)
     _check_sampling(request.sampling)
     # A model that reads in both directions has policies of its own; who serves it checks them.
-    causal = not config.diffusion.reads_suffix and parse_policy(request.policy).causal
+    causal = not config.diffusion.reads_suffix and parse_policy(request.policy) is None
     if request.given is not None:
         _check_given(request.given, config, constrained=request.constraint is not None)
     if (causal or request.given is not None) and not config.diffusion.verifiable:

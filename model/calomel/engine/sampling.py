@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -56,12 +57,43 @@ class Draw:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """The chosen tokens of R rows: `token` [R] int64; `log_prob`, `entropy` [R] float32."""
+class Prediction:
+    """What the model says of one position: a token, its log-probability, and the entropy of its distribution."""
 
+    token: int
+    log_prob: float
+    entropy: float
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The rows of one forward: `logits` [R, V] behind the penalties, and what was drawn from them.
+
+    `token` [R] int64; `log_prob`, `entropy` [R] float32.
+    """
+
+    logits: Tensor
     token: Tensor
     log_prob: Tensor
     entropy: Tensor
+
+    @cached_property
+    def predictions(self) -> list[Prediction]:
+        """All rows, on the host."""
+        told = torch.stack([values.double() for values in (self.token, self.log_prob, self.entropy)])
+        return [Prediction(int(token), *rest) for token, *rest in told.T.tolist()]
+
+    def told(self, row: int, token: int | None = None) -> Prediction:
+        """The token that was drawn, or one that is decided elsewhere.
+
+        Probability and entropy are those of the model's own distribution, whatever a constraint has left of it.
+        """
+        own, log_prob = self.token[row], self.log_prob[row]
+        if token is None:
+            token = int(own)
+        else:
+            log_prob = log_prob + self.logits[row, token] - self.logits[row, own]
+        return Prediction(token, float(log_prob), float(self.entropy[row]))
 
 
 def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_id: int) -> Choice:
@@ -87,7 +119,7 @@ def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_tok
     normalizer = logits.gather(-1, highest) - probabilities.gather(-1, highest).log()  # [R, 1]
     log_prob = (logits.gather(-1, token[:, None]) - normalizer)[:, 0]
     entropy = normalizer[:, 0] - probabilities.mul_(logits).sum(dim=-1)
-    return Choice(token, log_prob, entropy)
+    return Choice(logits, token, log_prob, entropy)
 
 
 def best_tokens(logits: Tensor) -> Tensor:
@@ -134,23 +166,38 @@ def penalise(logits: Tensor, params: SamplingParams, counts: Counts) -> Tensor:
     return logits.clamp(min=LOWEST)
 
 
-def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator) -> Tensor:
-    """Draw one token per row of logits [R, V] by an exponential race, which needs no host synchronisation: [R]."""
+def sample(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> Tensor:
+    """One token per row of logits [R, V]: [R]. At temperature 0 the best, of equal ones the one with the lower id.
+
+    Else drawn by an exponential race, which needs no host synchronisation.
+    """
+    if params.temperature == 0:
+        return logits.argmax(dim=-1)
     shaped = narrow(logits / params.temperature, params)
     noise = torch.empty_like(shaped).exponential_(generator=generator)
     return (shaped.softmax(dim=-1) / noise).argmax(dim=-1)
 
 
 def narrow(logits: Tensor, params: SamplingParams) -> Tensor:
-    """Leave what top-k and top-p leave of logits [R, V] at their temperature: the others become -inf."""
-    if 0 < params.top_k < logits.shape[-1]:
-        least = logits.topk(params.top_k, dim=-1).values[:, -1:]
-        logits = logits.masked_fill(logits < least, -torch.inf)
-    if params.top_p < 1.0:
-        ordered, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-        beyond = ordered.cumsum(dim=-1) - ordered >= params.top_p
-        logits = logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
-    return logits
+    """Leave what top-k and then top-p leave of logits [R, V] at their temperature: the others become -inf."""
+    return keep_top_p(keep_top_k(logits, params.top_k), params.top_p)
+
+
+def keep_top_k(logits: Tensor, count: int) -> Tensor:
+    """Leave the `count` highest of each row of logits [R, V], all of them where that is no number of them."""
+    if not 0 < count < logits.shape[-1]:
+        return logits
+    return logits.masked_fill(logits < logits.topk(count, dim=-1).values[:, -1:], -torch.inf)
+
+
+def keep_top_p(logits: Tensor, share: float) -> Tensor:
+    """Leave the fewest of each row of logits [R, V] that have the probability `share` together."""
+    if share >= 1.0:
+        return logits
+    ordered, order = logits.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    beyond = (ordered.cumsum(dim=-1) >= share).roll(1, dims=-1)
+    beyond[..., 0] = False
+    return logits.masked_fill(torch.zeros_like(beyond).scatter(-1, order, beyond), -torch.inf)
 
 
 def count_tokens(

@@ -9,7 +9,6 @@ like the context, and the next one begins. The network is a `Backbone`; nothing 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack
@@ -20,12 +19,13 @@ from torch import Tensor
 from calomel.engine.cache import E, Spares
 from calomel.engine.config import DiffusionConfig, need_whole
 from calomel.engine.constraint import accepts, draw_allowed, only_token
-from calomel.engine.decoder import Common, Decoder, Job, Prediction, StepReport, alone, generator
+from calomel.engine.decoder import Common, Decoder, StepReport
 from calomel.engine.errors import CheckpointError, InvalidRequestError, PolicyUnavailableError
 from calomel.engine.handle import Handle
+from calomel.engine.job import Job, alone, generator
 from calomel.engine.policies import EntropyBound, Paced, RevealPolicy, parse_policy
 from calomel.engine.request import Request, SamplingParams, Walk
-from calomel.engine.sampling import LOWEST, narrow, penalise
+from calomel.engine.sampling import LOWEST, Prediction, narrow, penalise
 
 T = TypeVar("T")
 
@@ -262,7 +262,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         for token in self._rules.pictures:
             if token in request.context:
                 raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
-        reveal = parse_policy(request.policy).reveal
+        reveal = parse_policy(request.policy)
         if reveal is None or isinstance(reveal, Paced):
             raise PolicyUnavailableError(
                 f"policy {request.policy!r} needs masked positions; this checkpoint's canvases have none: "
@@ -306,7 +306,6 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         """Encode a chunk of every job that has something to encode, and denoise one step of all others together."""
         encoded = sum(job.prefill_rows for job in jobs)
         ready: list[NoiseJob[E]] = []
-        began = time.perf_counter()
         self.use_threads(encoded + len(jobs) * self._rules.canvas)
         for job in jobs:
             with alone(job.handle):
@@ -321,7 +320,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
                 [job.encoded for job in ready],
             )
         rows = encoded + len(ready) * self._rules.canvas
-        self.report(StepReport(len(jobs), rows, encoded, time.perf_counter() - began))
+        self.report(StepReport(len(jobs), rows, encoded))
         if not ready:
             return
         for job, told in zip(ready, logits, strict=True):

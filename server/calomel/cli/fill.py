@@ -107,7 +107,7 @@ def fill(
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 64,
     policy: Annotated[
-        str | None, typer.Option(help="Reveal policy, e.g. threshold:0.9, verified, left_to_right.")
+        str | None, typer.Option(help="Reveal policy, e.g. threshold:0.9, prefix:0.8, left_to_right.")
     ] = None,
     model: Model = None,
     device: Device = "cpu",

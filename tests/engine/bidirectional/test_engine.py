@@ -276,12 +276,11 @@ def test_a_dual_cache_forwards_the_block_alone_unless_logits_are_shifted(model: 
     ("fields", "options", "error", "told"),
     [
         ({"policy": "left_to_right"}, {}, PolicyUnavailableError, "trained causally"),
-        ({"policy": "verified"}, {}, PolicyUnavailableError, "trained causally"),
         ({"given": (1, 2)}, {}, PolicyUnavailableError, "probability of given tokens"),
         ({"policy": "nonsense"}, {}, UnknownPolicyError, "nonsense"),
         ({"policy": "p2:1"}, {}, UnknownPolicyError, "p2 has no parameter"),
         ({"policy": "entropy:x"}, {}, UnknownPolicyError, "not a number"),
-        ({"policy": "entropy:-1"}, {}, UnknownPolicyError, "at least 0"),
+        ({"policy": "entropy:-1"}, {}, UnknownPolicyError, "between 0.0"),
         ({"policy": "p2", "constraint": ANYTHING}, {}, InvalidRequestError, "takes back"),
         ({"constraint": ANYTHING}, {"expand_token_id": EXPAND}, InvalidRequestError, "takes back"),
         ({"frozen": {0: 1}}, {"expand_token_id": EXPAND}, InvalidRequestError, "grow and shrink"),

@@ -41,7 +41,7 @@ def shares(positions: int, steps: int) -> list[int]:
 
 
 def static(block: int, steps: int) -> Order:
-    """SDAR's low_confidence_static."""
+    """So many of the surest positions of a block in each step."""
 
     def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
         del entropy, first
@@ -59,33 +59,6 @@ def dynamic(block: int, steps: int, threshold: float) -> Order:
         if len(high) >= shares(block, steps)[step]:
             return high
         return static(block, steps)(confidence, entropy, masked, step, first)
-
-    return order
-
-
-def sequential(block: int, steps: int) -> Order:
-    """SDAR's sequential."""
-
-    def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
-        del confidence, entropy, first
-        return masked[: shares(block, steps)[step]]
-
-    return order
-
-
-def entropy_bounded(nats: float) -> Order:
-    """As SDAR's engine has it: as many of rising entropy as sum to less than `nats`, and one at least."""
-
-    def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
-        del confidence, step, first
-        ranked = sorted(masked, key=lambda place: (float(entropy[place]), place))
-        total, count = 0.0, 0
-        for place in ranked:
-            total += float(entropy[place])
-            if total >= nats:
-                break
-            count += 1
-        return ranked[: max(1, count)]
 
     return order
 

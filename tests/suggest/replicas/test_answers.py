@@ -37,7 +37,7 @@ def same(one: Result, other: Result) -> bool:
         {"stop": ("\n",)},
         {"stop": (")", "\n\n"), "max_tokens": 48},
         {"policy": "left_to_right", "max_tokens": 20},
-        {"policy": "verified", "max_tokens": 20, "stop": (":",)},
+        {"policy": "fixed:2", "max_tokens": 20, "stop": (":",)},
         {"sampling": SamplingParams(temperature=0.8, top_p=0.9, seed=7)},
         {"canvas_lengths": (8, 16, 32), "min_tokens": 3},
         {"priority": Priority.BACKGROUND, "deadline": 60.0},

@@ -1,0 +1,284 @@
+"""A request while it is served, and the canvas that it is denoised on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import torch
+
+from calomel.engine.cache import Encoded, Lease
+from calomel.engine.config import DiffusionConfig
+from calomel.engine.errors import EngineError, RequestFailedError
+from calomel.engine.handle import Handle
+from calomel.engine.request import CanvasState, FinishReason, Request, Result, Walk
+from calomel.engine.sampling import Counts, Prediction, count_tokens
+
+P = TypeVar("P")
+C = TypeVar("C")
+B = TypeVar("B", bound=Encoded)
+
+
+@dataclass(slots=True)
+class Canvas:
+    """Positions of which some hold the mask token, on the host; position i of every list is position i of the canvas.
+
+    Attributes:
+        mask_token_id: stands where nothing is known.
+        ids: token ids.
+        frozen: whether a token stands there from outside, to stay.
+        log_probs: of the tokens when they were revealed; `entropies` likewise.
+        candidates: its lengths, until the length probe has chosen; then one.
+    """
+
+    mask_token_id: int
+    ids: list[int] = field(default_factory=list)
+    frozen: list[bool] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    candidates: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def fill(self, length: int, frozen: Mapping[int, int]) -> None:
+        """Begin with `length` positions of which only `frozen`, position to token id, are known."""
+        self.insert(0, length)
+        for column, token in frozen.items():
+            self.ids[column], self.frozen[column] = token, True
+
+    @property
+    def revealed(self) -> list[bool]:
+        """Per position, whether it is known."""
+        return [token != self.mask_token_id for token in self.ids]
+
+    def masked(self, start: int = 0, stop: int | None = None) -> list[int]:
+        """The positions from `start` to `stop` that are not known."""
+        end = len(self.ids) if stop is None else min(stop, len(self.ids))
+        return [column for column in range(start, end) if self.ids[column] == self.mask_token_id]
+
+    def prefix(self) -> int:
+        """So many leading positions are known."""
+        return next(iter(self.masked()), len(self.ids))
+
+    def take(self, column: int, found: Prediction) -> None:
+        """`found` stands at `column` now."""
+        self.ids[column], self.log_probs[column], self.entropies[column] = found.token, found.log_prob, found.entropy
+
+    def settle(self, column: int, found: Prediction) -> None:
+        """`found` stands at `column` now, to stay."""
+        self.take(column, found)
+        self.frozen[column] = True
+
+    def hide(self, start: int, stop: int) -> None:
+        """Mask the positions from `start` to `stop` again, but for the frozen ones."""
+        for column in range(start, stop):
+            if not self.frozen[column]:
+                self.ids[column] = self.mask_token_id
+
+    def insert(self, column: int, count: int) -> None:
+        """Put `count` masks before `column`."""
+        self.ids[column:column] = [self.mask_token_id] * count
+        self.frozen[column:column] = [False] * count
+        self.log_probs[column:column] = [0.0] * count
+        self.entropies[column:column] = [0.0] * count
+
+    def drop(self, start: int, stop: int | None = None) -> None:
+        """Take the positions from `start` to `stop` out."""
+        for values in (self.ids, self.frozen, self.log_probs, self.entropies):
+            del values[start:stop]
+
+
+@dataclass(slots=True, eq=False)
+class Job(Generic[P, C, B]):
+    """The mutable state of one request.
+
+    Attributes:
+        request: what was asked.
+        handle: who waits.
+        diffusion: how the checkpoint denoises.
+        policy: what the decoder made of the request's.
+        canvas: the current one, of the decoder's own kind.
+        ends: each of these tokens ends the answer.
+        tokens: context and answer so far.
+        buffer: what is encoded of them, from `begin` to `end`; `lease` is the prefix cache's part of it.
+        walk: where in the request's constraint the answer is, with the settled part of the canvas; None without one.
+        front: so many leading positions of the canvas are settled, where a constraint has the last word on it.
+        prefill_target: so many tokens are encoded before the next step, in chunks of `prefill_rows`.
+        canvas_length: of the first canvas, as asked for or as the length probe chose.
+        began: when the first work was done on it; `prefilled` when its context was encoded.
+    """
+
+    request: Request
+    handle: Handle
+    diffusion: DiffusionConfig
+    policy: P
+    canvas: C
+    ends: tuple[int, ...]
+    tokens: list[int] = field(init=False)
+    walk: Walk | None = field(init=False)
+    buffer: B | None = None
+    lease: Lease | None = None
+    generator: torch.Generator | None = None
+    front: int = 0
+    prefill_rows: int = 0
+    prefill_target: int = 0
+    log_probs: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+    end_log_prob: float | None = None
+    steps: int = 0
+    forwards: int = 0
+    cached_tokens: int = 0
+    canvas_length: int = 0
+    length_scores: tuple[tuple[int, float], ...] = ()
+    began: float = 0.0
+    prefilled: float | None = None
+
+    def __post_init__(self) -> None:
+        self.tokens = list(self.request.context)
+        self.walk = None if self.request.constraint is None else self.request.constraint.begin()
+
+    @property
+    def encoded(self) -> B:
+        """The buffer; there is one from `begin` until the job ends."""
+        if self.buffer is None:
+            raise RuntimeError("the job has not begun")
+        return self.buffer
+
+    @property
+    def prefill_left(self) -> int:
+        """So many tokens are still to be encoded before the next step."""
+        return 0 if self.buffer is None else max(0, self.prefill_target - self.buffer.length)
+
+    @property
+    def offset(self) -> int:
+        """How many tokens of the answer are final."""
+        return len(self.tokens) - len(self.request.context)
+
+    @property
+    def answer(self) -> list[int]:
+        """The tokens of the answer that are final."""
+        return self.tokens[len(self.request.context) :]
+
+    @property
+    def longest(self) -> int:
+        """How many tokens the answer may have."""
+        given = self.request.given
+        return self.request.max_new_tokens if given is None else len(given)
+
+    @property
+    def room(self) -> int:
+        """How many tokens the answer may still get."""
+        return self.longest - self.offset
+
+    def frozen(self, length: int) -> dict[int, int]:
+        """The frozen tokens of a canvas of `length` behind the final tokens, by its positions."""
+        places = ((place - self.offset, token) for place, token in self.request.frozen.items())
+        return {place: token for place, token in places if 0 <= place < length}
+
+    def frozen_behind(self, column: int) -> bool:
+        """Whether a token is frozen behind `column` positions behind the final tokens."""
+        return any(place > self.offset + column for place in self.request.frozen)
+
+    def bans_end(self, column: int) -> bool:
+        """Whether the answer can not end at `column` positions behind the final tokens: more has to come."""
+        return self.offset + column < self.request.min_new_tokens or self.frozen_behind(column)
+
+    def settled(self, count: int) -> int:
+        """So many of `count` leading positions of the canvas stay, as far as the constraint has a word on them."""
+        return count if self.walk is None else min(count, self.front)
+
+    def ended(self, ids: Sequence[int], count: int) -> int | None:
+        """Where in the first `count` of `ids` the answer ends; None where it does not."""
+        return next((column for column, token in enumerate(ids[:count]) if token in self.ends), None)
+
+    def counts(
+        self, rows: int, vocab: int, device: torch.device, known: Sequence[int] = (), following: Sequence[int] = ()
+    ) -> Counts | None:
+        """What the penalties of `rows` rows look at, behind the answer and `known`; None where there are none.
+
+        Row i comes behind the first i tokens of `following` too.
+        """
+        if not (rows and self.request.sampling.penalised):
+            return None
+        context = (*self.request.context, *self.request.suffix)
+        return count_tokens(context, [*self.answer, *known], following, rows, vocab, device)
+
+    def extend(self, found: Sequence[Prediction]) -> None:
+        """Append final tokens to the answer; an end token ends it, and what is beyond `room` is dropped."""
+        for each in found:
+            if each.token in self.ends:
+                self.end_log_prob = each.log_prob
+                return
+            if not self.room:
+                return
+            self.tokens.append(each.token)
+            self.log_probs.append(each.log_prob)
+            self.entropies.append(each.entropy)
+
+    def extend_by(self, canvas: Canvas, length: int) -> None:
+        """Append the first `length` positions of `canvas`, which is empty then."""
+        rows = zip(canvas.ids[:length], canvas.log_probs, canvas.entropies, strict=False)
+        self.extend([Prediction(*row) for row in rows])
+        canvas.drop(0)
+
+    def over(self) -> FinishReason | None:
+        """Why the answer ends here; None where it goes on."""
+        if self.end_log_prob is not None:
+            return "stop"
+        if not self.room:
+            return "length"
+        until = self.request.until
+        return "stop" if until is not None and until(self.answer) else None
+
+    def show(self, ids: Sequence[int] = (), revealed: Sequence[bool] = ()) -> None:
+        """Record the answer and a canvas as they are, where that is asked for."""
+        if self.request.record_canvases:
+            answer, sure = self.answer, self.settled(len(ids))
+            known = [shown and column < sure for column, shown in enumerate(revealed)]
+            self.handle.push(CanvasState(self.forwards, (*answer, *ids), (*[True] * len(answer), *known)))
+
+    def finish(self, reason: FinishReason, now: float) -> None:
+        """Settle the handle with the answer."""
+        prefilled = self.began if self.prefilled is None else self.prefilled
+        result = Result(
+            ids=tuple(self.answer),
+            log_probs=tuple(self.log_probs),
+            entropies=tuple(self.entropies),
+            end_log_prob=self.end_log_prob,
+            finish_reason=reason,
+            steps=self.steps,
+            forwards=self.forwards,
+            cached_tokens=self.cached_tokens,
+            computed_tokens=len(self.request.context) + len(self.request.suffix) - self.cached_tokens,
+            canvas_length=self.canvas_length,
+            length_scores=self.length_scores,
+            prefill_seconds=prefilled - self.began,
+            denoise_seconds=now - prefilled,
+        )
+        self.handle.settle(result)
+
+
+@contextmanager
+def alone(handle: Handle) -> Iterator[None]:
+    """End the request of `handle`, and it alone, by what is raised within."""
+    try:
+        yield
+    except EngineError as error:
+        handle.settle(error)
+    except Exception as error:  # noqa: BLE001  (whatever it is, the other requests go on)
+        failure = RequestFailedError(f"serving the request failed: {error!r}")
+        failure.__cause__ = error
+        handle.settle(failure)
+
+
+def generator(device: torch.device, seed: int | None) -> torch.Generator:
+    """Random numbers of one request; fresh ones without a seed."""
+    made = torch.Generator(device)
+    if seed is None:
+        made.seed()
+    else:
+        made.manual_seed(seed)
+    return made
