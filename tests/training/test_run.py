@@ -173,7 +173,7 @@ def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
 def test_an_unknown_field_of_the_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text('corpus="a"\nheld_out="b"\ntokenizer="c"\n[model]\nlayrs = 3\n')
 
-    with pytest.raises(TrainingConfigError, match="model: unknown field layrs"):
+    with pytest.raises(TrainingConfigError, match=r"model\.layrs"):
         TrainConfig.from_file(tmp_path / "run.toml")
 
 

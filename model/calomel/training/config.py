@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 
 from calomel.engine.config import DiffusionConfig, LayerType, ModelConfig
 from calomel.engine.memory import MemoryConfig
@@ -146,6 +148,9 @@ class Optimization:
     compile: bool = True
 
 
+_File = Annotated[Path, AfterValidator(Path.expanduser)]
+
+
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """One training run.
@@ -169,12 +174,14 @@ class TrainConfig:
         evaluate_steps: steps between evaluations on held-out text.
     """
 
-    corpus: Path
-    held_out: Path
-    tokenizer: Path
-    edits: Path | None = None
-    held_out_edits: Path | None = None
-    init_from: Path | None = None
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    corpus: _File
+    held_out: _File
+    tokenizer: _File
+    edits: _File | None = None
+    held_out_edits: _File | None = None
+    init_from: _File | None = None
     region: RegionBounds = field(default_factory=lambda: RegionBounds(above=1, below=2, characters=140, context=512))
     rows: int = 20_000_000
     seed: int = 0
@@ -198,42 +205,17 @@ class TrainConfig:
         """Read a TOML file; relative paths in it are relative to the working directory.
 
         Raises:
-            TrainingConfigError: the file is absent or no TOML, or a field is unknown or missing.
+            TrainingConfigError: the file is absent or no TOML, or a field is unknown, missing or of a wrong type.
         """
         try:
-            raw = tomllib.loads(path.read_text(encoding="utf-8"))
+            config = TypeAdapter(cls).validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError as error:
             raise TrainingConfigError(f"{path} does not exist") from error
         except tomllib.TOMLDecodeError as error:
             raise TrainingConfigError(f"{path} is not valid TOML: {error}") from error
-        parts: dict[str, Any] = dict(raw)
-        for name in parts.keys() & _PARTS.keys():
-            parts[name] = _build(_PARTS[name], parts[name], name)
-        if "shapes" in parts:
-            parts["shapes"] = tuple(_build(BatchShape, shape, "shapes") for shape in parts["shapes"])
-        for name in ("corpus", "held_out", "tokenizer", "edits", "held_out_edits", "init_from"):
-            if name in parts:
-                parts[name] = Path(parts[name]).expanduser()
-        config: TrainConfig = _build(cls, parts, str(path))
+        except ValidationError as error:
+            faults = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+            raise TrainingConfigError(f"{path}: {'; '.join(faults)}") from error
         if config.edits is None and any(shape.region for shape in config.shapes):
             raise TrainingConfigError(f"{path}: a shape has a region, but edits is not set; `calomel edits` makes them")
         return config
-
-
-_PARTS: Final = {
-    "model": ModelShape,
-    "holes": HoleMix,
-    "losses": Losses,
-    "optimization": Optimization,
-    "region": RegionBounds,
-}
-
-
-def _build(kind: Any, values: dict[str, Any], where: str) -> Any:
-    unknown = sorted(set(values) - {entry.name for entry in fields(kind)})
-    if unknown:
-        raise TrainingConfigError(f"{where}: unknown field {', '.join(unknown)}")
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise TrainingConfigError(f"{where}: {error}") from error

@@ -16,7 +16,7 @@ from calomel.engine.attention import Piece, forward, text_of
 from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.training.alignment.loss import Marks, Question, hidden_places, lay_out, score
+from calomel.training.alignment.loss import Question, hidden_places, lay_out, score
 
 PREFIX = "total = 1\nindex = value\nresult = self.items(3)\n" * 2
 
@@ -74,7 +74,7 @@ def scored(
     model: Transformer, context: list[int], answers: list[list[int]], size: int, draws: int, seed: str
 ) -> Tensor:
     question = Question(tuple(context), tuple(map(tuple, answers)), size)
-    return score(model, lay_out(question, Marks.of(model.config), draws=draws, seed=seed))
+    return score(model, lay_out(question, model.config, draws=draws, seed=seed))
 
 
 def context_of(tokenizer: Tokenizer) -> list[int]:
@@ -145,7 +145,7 @@ def test_a_canvas_never_sees_what_it_hides(model_maker: Callable[..., Transforme
     """The clean copy that the causal mode reads may say anything."""
     model = model_maker()
     question = Question(tuple(context_of(tokenizer)), (tuple(tokenizer.encode("index = 3\n")),), 16)
-    layout = lay_out(question, Marks.of(model.config), draws=4, seed="0")
+    layout = lay_out(question, model.config, draws=4, seed="0")
     garbled = replace(layout, ids=np.where(layout.causal, tokenizer.near, layout.ids))
 
     clean, other = score(model, layout), score(model, garbled)
@@ -160,8 +160,8 @@ def test_every_number_of_hidden_tokens_is_as_likely() -> None:
     assert all(sizes.count(size) / len(sizes) == pytest.approx(0.25, abs=0.03) for size in (1, 2, 3, 4))
 
 
-def test_silence_at_a_hole_needs_one_draw() -> None:
+def test_silence_at_a_hole_needs_one_draw(model_maker: Callable[..., Transformer]) -> None:
     question = Question((1, 2), ((), (3,)), 4)
-    layout = lay_out(question, Marks(7, 8, 1), draws=5, seed="0")
+    layout = lay_out(question, model_maker(memory=False).config, draws=5, seed="0")
     assert int((layout.slots == 0).sum()) == 1
     assert len(layout.ids) == 2 + 4 + 1 + 5 * 4

@@ -159,8 +159,8 @@ def test_build_output_is_dropped_where_the_sources_are_shipped(
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ('ecosystem = "pypi"\nname = "--index-url"\nversion = "1"', "not a package name"),
-        ('ecosystem = "pypi"\nname = "x"', "not a pinned version"),
+        ('ecosystem = "pypi"\nname = "--index-url"\nversion = "1"', "name"),
+        ('ecosystem = "pypi"\nname = "x"', "version"),
         ('ecosystem = "cpan"\nname = "x"\nversion = "1"', "cpan"),
     ],
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from calomel.training.corpus.licenses import choose, header_fault, read_license
-from calomel.training.corpus.packages import Ecosystem, LicenseError, Member
+from calomel.training.corpus.packages import LicenseError, Member
 
 BSD3 = (
     "Redistribution and use in source and binary forms, with or without modification, are permitted.\n"
@@ -38,7 +38,7 @@ def wheel_license(metadata: str, license_file: str = "") -> str:
     members = [Member("x-1.dist-info/METADATA", metadata.encode())]
     if license_file:
         members.append(Member("x-1.dist-info/licenses/LICENSE", license_file.encode()))
-    return read_license(Ecosystem.PYPI, members)
+    return read_license("pypi", members)
 
 
 def test_a_vague_classifier_is_settled_by_the_license_file() -> None:

@@ -213,9 +213,9 @@ def test_the_summary_counts_files_bytes_and_tokens(forge: Forge, config: MakeCon
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (("ssh://example.com/o/x.git", "0" * 40, "MIT"), "not the https URL"),
-        (("https://example.com/--upload-pack/x.git", "0" * 40, "MIT"), "not the https URL"),
-        (("https://example.com/o/x.git", "main", "MIT"), "not a pinned commit"),
+        (("ssh://example.com/o/x.git", "0" * 40, "MIT"), "url"),
+        (("https://example.com/--upload-pack/x.git", "0" * 40, "MIT"), "url"),
+        (("https://example.com/o/x.git", "main", "MIT"), "commit"),
         (("https://example.com/o/x.git", "0" * 40, "GPL-3.0-only"), "not allowed"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from tests.training.corpus.conftest import python_source
 from tests.training.edits.commits import Commits
 
+from calomel.training.corpus import build as corpora
 from calomel.training.corpus.shards import CorpusError, SourceFile, write_shard
 from calomel.training.edits import build as edits
 from calomel.training.edits.build import EditsConfig, build_edits
@@ -119,10 +120,10 @@ def test_training_and_held_out_stories_come_from_their_own_sources(config: Edits
     assert paths(train) == {"apple", "pear"}
     assert paths(heldout) == {"hidden", "secret"}
     assert {story.kind for story in train} == {story.kind for story in heldout} == {"commit", "shout"}
-    notice = (config.out / edits.NOTICE).read_text()
+    notice = (config.out / corpora.NOTICE).read_text()
     assert "The corpus has pear." in notice
     assert "them/apples" in notice
-    held_out_notice = (config.out / edits.HELDOUT_NOTICE).read_text()
+    held_out_notice = (config.out / corpora.HELDOUT_NOTICE).read_text()
     assert "them/hidden" in held_out_notice
     assert "apples" not in held_out_notice
 
@@ -141,7 +142,7 @@ def test_the_summary_counts_what_is_there(config: EditsConfig, orchard: Orchard)
     orchard.renamed("plums", "plum")
     orchard.pick("plums")
     train, heldout = built(config)
-    summary = json.loads((config.out / edits.SUMMARY).read_text())
+    summary = json.loads((config.out / corpora.SUMMARY).read_text())
     assert summary["train"]["stories"] == len(train)
     assert summary["heldout"]["by_kind"] == {"shout": len(heldout)}
     assert summary["train"]["by_kind_and_language"]["commit"] == {"python": 1}
@@ -156,7 +157,7 @@ def test_training_stories_hold_no_held_out_text(config: EditsConfig, orchard: Or
     orchard.pick("hidden", held_out=True)
     train, _ = built(config)
     assert {story.path for story in train if story.kind == "commit"} == {"plum.py"}
-    assert json.loads((config.out / edits.SUMMARY).read_text())["dropped"]["commit: held-out duplicate"] == 1
+    assert json.loads((config.out / corpora.SUMMARY).read_text())["dropped"]["commit: held-out duplicate"] == 1
 
 
 def test_stories_hold_no_measuring_data(config: EditsConfig, orchard: Orchard) -> None:
@@ -200,7 +201,7 @@ def test_a_repository_that_may_not_or_cannot_be_read_is_named(config: EditsConfi
     orchard.plant("gone")
     orchard.pick("gone", "0" * 40)
     built(config)
-    summary = json.loads((config.out / edits.SUMMARY).read_text())
+    summary = json.loads((config.out / corpora.SUMMARY).read_text())
     assert list(summary["refused"]) == [f"git/them/plums@{plums.head()[:12]}"]
     assert list(summary["failed"]) == ["git/them/gone@000000000000"]
 

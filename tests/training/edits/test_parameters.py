@@ -1,4 +1,4 @@
-"""Parameters come and go and change places, and the calls follow."""
+"""Parameters come and go, and the calls follow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.training.edits.told import told
 
-from calomel.training.edits.parameters import parameter_added, parameter_removed, parameters_reordered
+from calomel.training.edits.parameters import parameter_added, parameter_removed
 
 ADDED = {
     "python": (
@@ -96,52 +96,3 @@ def test_a_parameter_added_in_vain_is_taken_back() -> None:
 
 def test_a_function_without_calls_loses_no_parameter() -> None:
     assert told(parameter_removed, "go", "package a\n\nfunc scan(a int) {\n}\n") == []
-
-
-REORDERED = {
-    "python": (
-        "def scan(self_, b, size=1):\n    return b\n\n\nscan(1, 2)\nscan(f(3, 4), 5, size=6)\nscan(b=7, self_=8)\n",
-        "def scan(b, self_, size=1):\n    return b\n\n\nscan(2, 1)\nscan(5, f(3, 4), size=6)\nscan(b=7, self_=8)\n",
-    ),
-    "typescript": (
-        "class A {\n  scan(\n    a: X,\n    b: Y,\n  ) {}\n\n  run() {\n    this.scan(1, 'ü');\n  }\n}\n",
-        "class A {\n  scan(\n    b: Y,\n    a: X,\n  ) {}\n\n  run() {\n    this.scan('ü', 1);\n  }\n}\n",
-    ),
-    "javascript": ("const scan = (a, b) => a;\nscan(1, 2);\n", "const scan = (b, a) => a;\nscan(2, 1);\n"),
-    "go": (
-        'package a\n\nfunc (t *T) scan(a int, b string) {\n}\n\nfunc (t *T) run() {\n\tt.scan(1, "x")\n}\n',
-        'package a\n\nfunc (t *T) scan(b string, a int) {\n}\n\nfunc (t *T) run() {\n\tt.scan("x", 1)\n}\n',
-    ),
-    "rust": (
-        (
-            'impl T {\n    fn scan(&self, a: u8, b: &str) {}\n\n    fn run(&self) {\n        self.scan(1, "x");\n'
-            "    }\n}\n"
-        ),
-        (
-            'impl T {\n    fn scan(&self, b: &str, a: u8) {}\n\n    fn run(&self) {\n        self.scan("x", 1);\n'
-            "    }\n}\n"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("language", REORDERED)
-def test_two_parameters_and_their_arguments_change_places(language: str) -> None:
-    before, after = REORDERED[language]
-    (story,) = told(parameters_reordered, language, before)
-    assert story.states()[-1] == after
-    assert "scan" in before[: story.changes[0].start].splitlines()[-1] or "(\n" in before[: story.changes[0].start]
-
-
-def test_of_three_one_moves_to_the_front_or_changes_with_its_neighbour() -> None:
-    text = "def scan(a, b, c):\n    return a\n\n\nscan(1, 2, 3)\n"
-    ends = {story.states()[-1].splitlines()[0] for story in told(parameters_reordered, "python", text)}
-    assert ends == {"def scan(b, a, c):", "def scan(a, c, b):", "def scan(c, a, b):"}
-
-
-def test_a_parameter_with_a_default_keeps_its_place() -> None:
-    assert told(parameters_reordered, "python", "def scan(a, b=1):\n    return a\n\n\nscan(1, 2)\n") == []
-
-
-def test_calls_by_name_alone_need_nothing() -> None:
-    assert told(parameters_reordered, "python", "def scan(a, b):\n    return a\n\n\nscan(b=1, a=2)\n") == []

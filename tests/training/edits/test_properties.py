@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import calomel.training.edits.functions as python_file
-from calomel.training.edits.makers import MAKERS
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import REACH, Change, sequential, story_of, undone
+from calomel.training.edits.synthetic import MAKERS
 
 SCRIPT = """import { a } from './a';
 
@@ -94,6 +94,11 @@ FILES = {
         ),
     ),
 }
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_a_kind_is_the_name_of_its_maker(kind: str) -> None:
+    assert MAKERS[kind].__name__ == kind
 
 
 @pytest.mark.parametrize("kind", MAKERS)

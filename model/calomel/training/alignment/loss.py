@@ -40,7 +40,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from calomel.engine.config import ModelConfig
-from calomel.engine.memory import REACH, MemoryConfig
+from calomel.engine.memory import REACH
 from calomel.engine.transformer import Transformer
 
 # The scores of an answer, in this order.
@@ -80,40 +80,8 @@ class Question:
     canvas: int
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """What the rows are made with.
-
-    Attributes:
-        mask, end: token ids.
-        shift: 1 where a canvas row predicts the token behind it, so that a canvas begins with the last known token.
-        memory: of the model, if it has one.
-    """
-
-    mask: int
-    end: int
-    shift: int
-    memory: MemoryConfig | None = None
-
-    @classmethod
-    def of(cls, config: ModelConfig) -> Marks:
-        """Those of a model."""
-        diffusion = config.diffusion
-        return cls(diffusion.mask_token_id, diffusion.end_token_id, int(diffusion.logit_shift), config.memory)
-
-    def text(self, tokens: Sequence[int], known: int) -> Ints:
-        """What the rows behind the first `known` of a prompt and its answer read as text: [rows, REACH + 1]."""
-        runs = self.memory.text(tokens, known, len(tokens)) if self.memory is not None else []
-        return np.concatenate([*map(_windows, runs), np.zeros((0, REACH + 1), dtype=np.int64)])
-
-    def canvas_text(self, known: Sequence[int], shown: Sequence[int]) -> Ints:
-        """The same of a canvas behind the tokens `known`, the last of which heads a shifted one."""
-        if self.memory is None:
-            return np.zeros((0, REACH + 1), dtype=np.int64)
-        return _windows([*self.memory.before(known, len(known), REACH + self.shift), *shown[self.shift :]])
-
-
 def _windows(run: Sequence[int]) -> Ints:
+    """What each row of a run of text reads of it: [rows, REACH + 1]."""
     return np.lib.stride_tricks.sliding_window_view(np.array(run), REACH + 1)
 
 
@@ -144,9 +112,9 @@ class Layout:
     answers: int
 
 
-def lay_out(question: Question, marks: Marks, *, draws: int, seed: str) -> Layout:
-    """The rows of `question` with `draws` draws an answer, which follow from the answer and the seed."""
-    rows = _Rows(question, marks)
+def lay_out(question: Question, config: ModelConfig, *, draws: int, seed: str) -> Layout:
+    """The rows of `question` for a model, with `draws` draws an answer, which follow from the answer and the seed."""
+    rows = _Rows(question, config)
     for at, answer in enumerate(question.answers):
         rng = random.Random(f"{seed} {answer}")
         first = rows.causal(at, answer)
@@ -160,17 +128,21 @@ def lay_out(question: Question, marks: Marks, *, draws: int, seed: str) -> Layou
 class _Rows:
     """Rows while they are written."""
 
-    def __init__(self, question: Question, marks: Marks) -> None:
+    def __init__(self, question: Question, config: ModelConfig) -> None:
         self._question = question
-        self._marks = marks
+        self._mask, self._end = config.diffusion.mask_token_id, config.diffusion.end_token_id
+        # 1 where a canvas row predicts the token behind it, so that a canvas begins with the last known token.
+        self._shift = int(config.diffusion.logit_shift)
+        self._memory = config.memory
         self._context = len(question.context)
         self._ids = list(question.context)
         self._positions = list(range(self._context))
-        self._texts = [marks.text(question.context, 0)]
+        self._texts: list[Ints] = []
         # Of each row of an answer, the ranges of rows that it sees.
         self._sees: list[tuple[tuple[int, int], ...]] = []
         self._causal: list[int] = []
         self._scores: list[tuple[int, int, float, int]] = []
+        self._read(question.context, 0)
 
     def causal(self, at: int, answer: tuple[int, ...]) -> int:
         """Write the answer number `at` for the causal mode; returns its first row."""
@@ -181,33 +153,39 @@ class _Rows:
             row = len(self._ids)
             self._causal.append(row)
             self._add(token, self._context + index, ((0, self._context), (first, row + 1)))
-        self._scores.append((row, self._marks.end, 1.0, slot))
-        self._texts.append(self._marks.text((*self._question.context, *answer), self._context))
+        self._scores.append((row, self._end, 1.0, slot))
+        self._read((*self._question.context, *answer), self._context)
         return first
 
     def canvases(
         self, at: int, answer: tuple[int, ...], causal: int, rng: random.Random, draw: int, draws: int
     ) -> None:
         """Write one draw of an answer whose causal form begins in row `causal`."""
-        marks, size = self._marks, self._question.canvas
-        wanted = (*answer, marks.end)
+        shift, size = self._shift, self._question.canvas
+        wanted = (*answer, self._end)
         for first in range(0, len(wanted), size):
             part = wanted[first : first + size]
             hidden = hidden_places(len(part), rng, draw, draws)
             open_ = {place for place in range(len(part)) if place not in hidden and first + place < len(answer)}
-            shown = [part[place] if place in open_ else marks.mask for place in range(size)]
+            shown = [part[place] if place in open_ else self._mask for place in range(size)]
             final = (*self._question.context, *answer[:first])
-            if marks.shift:
+            if shift:
                 shown = [final[-1], *shown[:-1]]
             begin = len(self._ids)
             # With shifted logits a canvas holds the last known token as its own first row.
-            known = (0, self._context - (0 if first else marks.shift))
-            done = (causal, causal + max(0, first - marks.shift))
+            known = (0, self._context - (0 if first else shift))
+            done = (causal, causal + max(0, first - shift))
             for place, token in enumerate(shown):
-                self._add(token, len(final) - marks.shift + place, (known, done, (begin, begin + size)))
-            self._texts.append(marks.canvas_text(final, shown))
+                self._add(token, len(final) - shift + place, (known, done, (begin, begin + size)))
+            if self._memory is not None:
+                self._texts.append(_windows([*self._memory.before(final, len(final), REACH + shift), *shown[shift:]]))
             for place in hidden:
                 self._scores.append((begin + place, part[place], len(part) / len(hidden) / draws, at))
+
+    def _read(self, tokens: Sequence[int], known: int) -> None:
+        """Write what the rows behind the first `known` of a prompt and its answer read as text."""
+        if self._memory is not None:
+            self._texts += map(_windows, self._memory.text(tokens, known, len(tokens)))
 
     def _add(self, token: int, position: int, sees: tuple[tuple[int, int], ...]) -> None:
         self._ids.append(token)
@@ -223,12 +201,11 @@ class _Rows:
         causal = np.zeros(total, dtype=np.bool_)
         causal[self._causal] = True
         scored, targets, weights, slots = zip(*self._scores, strict=True)
-        text = np.concatenate(self._texts)
         return Layout(
             context=self._context,
             ids=np.array(self._ids),
             positions=np.array(self._positions),
-            text=text if len(text) else np.zeros((total, REACH + 1), dtype=np.int64),
+            text=np.concatenate(self._texts) if self._texts else np.zeros((total, REACH + 1), dtype=np.int64),
             visible=visible,
             causal=causal,
             scored=np.array(scored),

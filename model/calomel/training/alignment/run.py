@@ -24,7 +24,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.selectivity.quality import auroc
 from calomel.storage import write_whole
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Lesson, Preference, Renderer, balance, split
-from calomel.training.alignment.loss import MODES, Layout, Marks, figures, lay_out, losses, score
+from calomel.training.alignment.loss import MODES, Layout, figures, lay_out, losses, score
 from calomel.training.process import Interruption, progress_bar
 from calomel.training.state import Counters, load_state, save_state
 
@@ -199,7 +199,6 @@ class _Run:
         self.source, self.out, self.config = source, out, config
         self.model = load_checkpoint(source, device=device)
         self.reference = load_checkpoint(source, device=device).requires_grad_(requires_grad=False)
-        self.marks = Marks.of(self.model.config)
         renderer = Renderer(Tokenizer.from_file(source / "tokenizer.json"), config, self.model.config)
         learned, held_out = split(preferences, config.held_out, config.seed)
         self.lessons = renderer.lessons(learned)
@@ -332,7 +331,7 @@ class _Run:
         return alignment
 
     def _layout(self, lesson: Lesson, draws: int, name: str) -> Layout:
-        return lay_out(lesson.question, self.marks, draws=draws, seed=f"{self.config.seed}-{name}")
+        return lay_out(lesson.question, self.model.config, draws=draws, seed=f"{self.config.seed}-{name}")
 
     def _shown(self, name: str, items: Sequence[Item]) -> Iterator[Item]:
         """The items, with a bar for whoever waits."""

@@ -36,7 +36,6 @@ from calomel.training.corpus.packages import (
     Archive,
     ArchiveCache,
     ArchiveError,
-    Ecosystem,
     FetchError,
     LicenseError,
     Member,
@@ -62,44 +61,38 @@ themselves, in the archives, and in the repositories at the commits named here.
 
 @dataclass(frozen=True, slots=True, order=True)
 class Credit:
-    """One used package or repository, as a NOTICE names it: packages by key, then repositories."""
+    """One used package or repository, as a NOTICE names it: by key; where its text came from, and its licences."""
 
-    repository: bool
     key: str
-    text: str = field(compare=False)
-    held_out: bool = field(default=False, compare=False)
+    text: str
+    held_out: bool = False
 
 
 def credit_package(archive: Archive, license_: str) -> Credit:
-    """Return where a package's text came from, and under which licence it is."""
+    """Credit what is used of a package."""
     package = archive.package
     text = (
         f"{package.name} {package.version}\n  ecosystem: {package.ecosystem}\n  license: {license_}\n"
         f"  archive: {archive.path.name}\n  sha256: {archive.sha256}\n  use: training\n"
     )
-    return Credit(repository=False, key=package.key, text=text)
+    return Credit(package.key, text)
 
 
 def credit_repository(repository: Repository, license_: str) -> Credit:
-    """Return where a repository's text came from, and under which licences it is."""
+    """Credit what is used of a repository."""
     use = "held out: measured on, never trained on" if repository.held_out else "training"
     text = (
         f"{repository.name}\n  url: {repository.url}\n  commit: {repository.commit}\n  license: {license_}\n"
         f"  use: {use}\n"
     )
-    return Credit(repository=True, key=repository.key, text=text, held_out=repository.held_out)
-
-
-def render_notice(used: Iterable[Credit]) -> str:
-    """Render a NOTICE: one paragraph a package or repository."""
-    return "\n".join([_PREAMBLE, *(credit.text for credit in sorted(used))])
+    return Credit(repository.key, text, repository.held_out)
 
 
 # A package that ships its sources ships its build output too: the sources are enough.
 _BUILT = re.compile(r"^(?:dist[\w.-]*|lib[\w.-]*|build|cjs|esm|es|mjs|out|compiled|types|_cjs|_esm|_types)/")
 MIN_SOURCES = 3
 # What a package is listed for; what else it ships is build output.
-_LANGUAGES_OF = {Ecosystem.PYPI: {"python"}, Ecosystem.NPM: {"typescript", "javascript"}}
+_LANGUAGES_OF = {"pypi": {"python"}, "npm": {"typescript", "javascript"}}
 # Folders of build output that a repository has checked in.
 _CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
 # How a repository's files are marked where a package's have the name of their registry.
@@ -129,7 +122,7 @@ def extract(archive: Archive, seed: int) -> Extraction:
             sources.append(member)
     license_ = read_license(package.ecosystem, metadata)
     dropped: Counter[str] = Counter()
-    if package.ecosystem is Ecosystem.NPM:
+    if package.ecosystem == "npm":
         # npm tarballs hold everything in one folder, by custom `package/`.
         inner = [Member(member.path.partition("/")[2], member.content) for member in sources]
         shipped = sum(_is_source(member.path) for member in inner) >= MIN_SOURCES
@@ -143,20 +136,20 @@ def extract_repository(clone: Path, repository: Repository, seed: int) -> Extrac
 
     Raises LicenseError when the repository may not be used, ArchiveError or FetchError when it cannot be read.
     """
-    licenses = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
+    license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
     dropped: Counter[str] = Counter()
 
     def wanted(path: str) -> bool:
         if language_of(path) is None:
             return False
         fault = path_fault(path) or ("build output" if _CHECKED_IN.intersection(path.split("/")) else None)
-        fault = fault or (None if licenses.license_of(path) else "license")
+        fault = fault or (None if license_of(path) else "license")
         if fault is not None:
             dropped[fault] += 1
         return fault is None
 
     members = read_repository(clone, repository.commit, wanted)
-    licensed = ((member, licenses.license_of(member.path)) for member in members)
+    licensed = ((member, license_of(member.path)) for member in members)
     return _cleaned(repository.name, GIT, licensed, dropped, seed)
 
 
@@ -286,8 +279,13 @@ class Record:
             self.report(f"REFUSED {key}: {error}")
 
     def notices(self) -> tuple[str, str]:
-        """Return the NOTICE of everything, and that of the held-out repositories alone."""
-        return render_notice(self.credits), render_notice(credit for credit in self.credits if credit.held_out)
+        """Return the NOTICE of everything, and that of the held-out repositories alone: a paragraph for each source."""
+        used = sorted(self.credits)
+        return _notice(used), _notice(credit for credit in used if credit.held_out)
+
+
+def _notice(used: Iterable[Credit]) -> str:
+    return "\n".join([_PREAMBLE, *(credit.text for credit in used)])
 
 
 class _Build:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
@@ -133,13 +132,13 @@ def read_license(ecosystem: Ecosystem, members: Iterable[Member]) -> str:
     Raises LicenseError when it is missing, unknown or not allowed.
     """
     texts = {m.path: m.content.decode("utf-8", errors="replace") for m in members}
-    return _wheel_license(texts) if ecosystem is Ecosystem.PYPI else _npm_license(texts)
+    return _wheel_license(texts) if ecosystem == "pypi" else _npm_license(texts)
 
 
 def is_metadata(ecosystem: Ecosystem, path: str) -> bool:
     """Tell whether a member is one that `read_license` looks at."""
     top, _, rest = path.partition("/")
-    if ecosystem is Ecosystem.PYPI:
+    if ecosystem == "pypi":
         return top.endswith(".dist-info") and (rest == "METADATA" or bool(_LICENSE_FILE.search(path)))
     return path.count("/") == 1 and (rest == "package.json" or bool(_LICENSE_FILE.search(path)))
 
@@ -196,22 +195,12 @@ def is_license(path: str) -> bool:
     return bool(_LICENSE_NAME.fullmatch(name)) and not _CODE_SUFFIX.search(name)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderLicenses:
-    """The licence of each folder that has one of its own, `.` for the whole; None where it is not allowed."""
-
-    by_folder: Mapping[str, str | None]
-
-    def license_of(self, path: str) -> str | None:
-        """Return the licence of the file at `path`, that of the nearest folder above it, or None."""
-        nearest = next(str(above) for above in PurePosixPath(path).parents if str(above) in self.by_folder)
-        return self.by_folder[nearest]
-
-
-def folder_licenses(declared: str, members: Iterable[Member]) -> FolderLicenses:
+def folder_licenses(declared: str, members: Iterable[Member]) -> Callable[[str], str | None]:
     """Read the licence files of a repository whose list declares a licence.
 
-    Raises LicenseError when those at the top are not allowed, or none of them is the declared one.
+    Returns what tells the licence of the file at a path: that of the nearest folder above it that has one of its own;
+    None where it is not allowed. Raises LicenseError when the licences at the top are not allowed, or none of them is
+    the declared one.
     """
     found: dict[str, list[str | None]] = {".": []}
     for member in members:
@@ -226,5 +215,5 @@ def folder_licenses(declared: str, members: Iterable[Member]) -> FolderLicenses:
     if missing := set(declared.split(" AND ")) - set(found["."]):
         raise LicenseError(f"no licence file at the top is {' or '.join(sorted(missing))}")
     # One licence file that is not known is enough to refuse the folder below it.
-    nested = {folder: None if None in names else names[0] for folder, names in found.items()}
-    return FolderLicenses(nested | {".": declared})
+    nested = {folder: None if None in names else names[0] for folder, names in found.items()} | {".": declared}
+    return lambda path: nested[next(str(above) for above in PurePosixPath(path).parents if str(above) in nested)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -19,11 +18,12 @@ import tomllib
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path, PurePosixPath
-from typing import Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from calomel.storage import write_whole
 from calomel.training.corpus.shards import CorpusError
@@ -51,15 +51,12 @@ MAX_PACKAGES = 240
 
 # Names and versions become command-line arguments and file names, so neither may start with a
 # dash or climb out of a folder. npm scopes are the one place where a slash is legal.
-_NAME = re.compile(r"(?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*")
+_NAME = r"^(?:@[a-z0-9][a-z0-9._-]*/)?[A-Za-z0-9][A-Za-z0-9._+-]*$"
+_VERSION = r"^[A-Za-z0-9][A-Za-z0-9.+~:_-]*$"
 
 
-class Ecosystem(StrEnum):
-    """The registry that a package is fetched from."""
-
-    PYPI = "pypi"
-    NPM = "npm"
+# The registry that a package is fetched from.
+Ecosystem = Literal["pypi", "npm"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +64,8 @@ class Package:
     """One pinned package."""
 
     ecosystem: Ecosystem
-    name: str
-    version: str
+    name: Annotated[str, Field(pattern=_NAME)]
+    version: Annotated[str, Field(pattern=_VERSION)]
 
     @property
     def key(self) -> str:
@@ -84,41 +81,28 @@ class _Listed(Protocol):
 Entry = TypeVar("Entry", bound=_Listed)
 
 
-def load_list(path: Path, kind: str, most: int, read: Callable[[dict[str, object]], Entry]) -> tuple[Entry, ...]:
+def load_list(path: Path, kind: str, most: int, entry: type[Entry]) -> tuple[Entry, ...]:
     """Read a list's entries of a kind, in its own order.
 
-    Raises PackageListError when the file is not TOML, `read` refuses an entry, one appears twice, or there are more
-    than `most`: a list is one that a person wrote and can review; more is a crawl.
+    Raises PackageListError when the file is not TOML, a field of an entry is missing or malformed, an entry appears
+    twice, or there are more than `most`: a list is one that a person wrote and can review; more is a crawl.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+        found = tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
+        entries = TypeAdapter(list[entry]).validate_python(found)  # type: ignore[valid-type]
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise PackageListError(f"{path.name}: {error}") from error
-    entries = tuple(map(read, table.get(kind, [])))
     if len(entries) > most:
         raise PackageListError(f"{path.name}: more than {most} entries")
     titles = Counter(entry.key.rpartition("@")[0].lower() for entry in entries)
     if twice := [title for title, count in titles.items() if count > 1]:
         raise PackageListError(f"{twice[0]} is listed twice")
-    return entries
+    return tuple(entries)
 
 
 def load_packages(path: Path = DEFAULT_LIST) -> tuple[Package, ...]:
     """Read a package list, in its own order; raises PackageListError as `load_list` does."""
-    return load_list(path, "package", MAX_PACKAGES, _package)
-
-
-def _package(entry: dict[str, object]) -> Package:
-    name, version = str(entry.get("name", "")), str(entry.get("version", ""))
-    if not _NAME.fullmatch(name):
-        raise PackageListError(f"not a package name: {name!r}")
-    if not _VERSION.fullmatch(version):
-        raise PackageListError(f"{name}: not a pinned version: {version!r}")
-    try:
-        ecosystem = Ecosystem(str(entry.get("ecosystem", "")))
-    except ValueError as error:
-        raise PackageListError(f"{name}: {error}") from error
-    return Package(ecosystem, name, version)
+    return load_list(path, "package", MAX_PACKAGES, Package)
 
 
 DEFAULT_LOCK = Path(__file__).with_name("packages.lock.json")
@@ -186,32 +170,34 @@ class ArchiveCache:
 
 def download_command(package: Package) -> list[str]:
     """Return the registry client's command that leaves exactly one archive in its folder."""
-    match package.ecosystem:
-        case Ecosystem.PYPI:
-            client = [sys.executable, "-m", "pip", "download", "--no-deps"]
-            return [*client, "--only-binary=:all:", *_WHEEL_TARGET, "-d", ".", f"{package.name}=={package.version}"]
-        case Ecosystem.NPM:
-            return ["npm", "pack", "--ignore-scripts", f"{package.name}@{package.version}"]
+    if package.ecosystem == "npm":
+        return ["npm", "pack", "--ignore-scripts", f"{package.name}@{package.version}"]
+    client = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
+    return [*client, *_WHEEL_TARGET, "-d", ".", f"{package.name}=={package.version}"]
 
 
 def run_client(command: list[str], folder: Path) -> None:
     """Run one registry client in `folder`; raise FetchError with its last words if it fails."""
+    run(command, command[-1], DOWNLOAD_TIMEOUT, cwd=folder)
+
+
+def run(command: Sequence[str], what: str, timeout: int, **options: Any) -> bytes:
+    """Return what a program prints; raise FetchError, which names `what`, with its last words if it fails.
+
+    `options` are those of `subprocess.run`.
+    """
     try:
-        subprocess.run(  # noqa: S603 - a list, no shell; names and versions are checked as they are read
-            command,
-            cwd=folder,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=DOWNLOAD_TIMEOUT,
+        done = subprocess.run(  # noqa: S603 - a list, no shell; what comes from lists is checked as it is read
+            command, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=timeout, **options
         )
     except FileNotFoundError as error:
         raise FetchError(f"{command[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise FetchError(f"{command[-1]}: no answer in {DOWNLOAD_TIMEOUT} s") from error
+        raise FetchError(f"{what}: no answer in {timeout} s") from error
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip() or "no message").splitlines()[-1]
-        raise FetchError(f"{command[-1]}: {last}") from error
+        last = (error.stderr.decode("utf-8", errors="replace").strip() or f"status {error.returncode}").splitlines()[-1]
+        raise FetchError(f"{what}: {last}") from error
+    return done.stdout
 
 
 def _sha256(path: Path) -> str:

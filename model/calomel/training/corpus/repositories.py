@@ -4,16 +4,18 @@ No hook, filter or submodule of a repository runs, and nothing of it but git's o
 """
 
 import os
-import re
 import resource
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Annotated, cast
+
+from pydantic import AfterValidator, Field
 
 from calomel.training.corpus.licenses import choose
 from calomel.training.corpus.packages import (
@@ -22,10 +24,9 @@ from calomel.training.corpus.packages import (
     MAX_TOTAL_BYTES,
     ArchiveError,
     FetchError,
-    LicenseError,
     Member,
-    PackageListError,
     load_list,
+    run,
     safe_path,
 )
 
@@ -41,8 +42,8 @@ QUESTION_TIMEOUT = 600
 # Bytes of the largest file (the pack) that a clone may write.
 MAX_PACK_BYTES = 4_000_000_000
 
-_URL = re.compile(r"https://[a-z0-9.-]+/(?P<name>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)\.git")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_URL = r"^https://[a-z0-9.-]+/[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*\.git$"
+_COMMIT = r"^[0-9a-f]{40}$"
 # Modes of regular files; links and submodules have others.
 _REGULAR = frozenset({"100644", "100755"})
 
@@ -58,9 +59,9 @@ class Repository:
     A held-out one is only ever measured on, never trained on.
     """
 
-    url: str
-    commit: str
-    license: str
+    url: Annotated[str, Field(pattern=_URL)]
+    commit: Annotated[str, Field(pattern=_COMMIT)]
+    license: Annotated[str, AfterValidator(choose)]
     held_out: bool = False
 
     @property
@@ -76,20 +77,8 @@ class Repository:
 
 def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ...]:
     """Read a list of repositories, the held-out ones first; raises PackageListError as `load_list` does."""
-    listed = load_list(path, "repository", MAX_REPOSITORIES, _repository)
+    listed = load_list(path, "repository", MAX_REPOSITORIES, Repository)
     return tuple(sorted(listed, key=lambda repository: not repository.held_out))
-
-
-def _repository(entry: Mapping[str, object]) -> Repository:
-    url, commit, license_ = (str(entry.get(field, "")) for field in ("url", "commit", "license"))
-    if not _URL.fullmatch(url):
-        raise PackageListError(f"not the https URL of a git repository: {url!r}")
-    if not _COMMIT.fullmatch(commit):
-        raise PackageListError(f"{url}: not a pinned commit: {commit!r}")
-    try:
-        return Repository(url, commit, choose(license_), held_out=entry.get("held_out") is True)
-    except LicenseError as error:
-        raise PackageListError(f"{url}: {error}") from error
 
 
 class RepositoryCache:
@@ -185,28 +174,9 @@ def _has(clone: Path, commit: str) -> bool:
 
 def _run(arguments: tuple[str, ...], timeout: int) -> bytes:
     verb = next(argument for argument in arguments if not argument.startswith("-"))
-    try:
-        process = subprocess.Popen(  # noqa: S603 - a list, no shell; URLs and commits are checked as they are read
-            [*_GIT, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(),
-            start_new_session=True,
-        )
-    except FileNotFoundError as error:
-        raise FetchError("git is not installed") from error
-    with process:
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))
-        try:
-            out, message = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired as error:
-            os.killpg(process.pid, 9)
-            raise FetchError(f"git {verb}: no answer in {timeout} s") from error
-    if process.returncode:
-        last = (message.decode("utf-8", errors="replace").strip() or f"status {process.returncode}").splitlines()[-1]
-        raise FetchError(f"git {verb}: {last}")
-    return out
+    # Whoever forks here has threads of no library.
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (MAX_PACK_BYTES, MAX_PACK_BYTES))
+    return run([*_GIT, *arguments], f"git {verb}", timeout, env=_environment(), preexec_fn=limit)
 
 
 def _environment() -> dict[str, str]:

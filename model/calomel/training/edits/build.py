@@ -26,10 +26,9 @@ from calomel.training.corpus.repositories import (
 )
 from calomel.training.corpus.shards import CorpusError, SourceFile, Summary, read_shard
 from calomel.training.edits.histories import COMMIT, FileChange, Teller
-from calomel.training.edits.makers import MAKERS, Maker
 from calomel.training.edits.source import LANGUAGES
 from calomel.training.edits.story import write_stories
-from calomel.training.edits.synthetic import Kept, Wanted, tally, tell
+from calomel.training.edits.synthetic import MAKERS, Kept, Maker, Wanted, tally, tell
 
 _log = logging.getLogger(__name__)
 
@@ -126,7 +125,7 @@ class _Build:
 
     def _add_history(self, repository: Repository, cache: RepositoryCache, kept: Kept) -> None:
         config, clone = self._config, cache.fetch(repository)
-        licenses = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
+        license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
         wanted, share = Wanted(config.commits, TRAIN_SHARES), config.repository_share
         if repository.held_out:
             wanted, share = Wanted(config.heldout_commits, HELDOUT_SHARES), HELDOUT_REPOSITORY_SHARE
@@ -140,7 +139,7 @@ class _Build:
                 fault = "over share of repository"
             elif kept.count(change.language, COMMIT) >= most:
                 fault = "language has enough"
-            elif licenses.license_of(change.path) is None:
+            elif license_of(change.path) is None:
                 fault = "license"
             self._dropped[f"{COMMIT}: {fault}"] += bool(fault)
             return fault is None
@@ -150,7 +149,7 @@ class _Build:
             kept.add, Teller(clone, fault, self._dropped, config.seed).stories(repository.commit, is_wanted)
         ):
             told[story.language] += 1
-            used.add(licenses.license_of(story.path) or "")
+            used.add(license_of(story.path) or "")
             if repository.held_out:
                 self._heldout_seen.add(story.text)
         if used:

@@ -46,16 +46,6 @@ class Listing:
             return Change(comma + 1, comma + 1, f"{between}{item},")
         return Change(at, at, f",{between}{item}")
 
-    def arrange(self, order: tuple[int, ...]) -> Change:
-        """The items in another order; what lies between them stays."""
-        moved = [place for place, index in enumerate(order) if place != index]
-        first, last = (moved[0], moved[-1]) if moved else (0, 0)
-        texts, written = self.texts(), ""
-        for place in range(first, last + 1):
-            behind = self.source.text[self.items[place][1] : self.items[place + 1][0]] if place < last else ""
-            written += texts[order[place]] + behind
-        return Change(self.items[first][0], self.items[last][1], written)
-
     def _blank(self, at: int) -> str:
         """What separates the item at `at` from a comma before it: a space, or a new line where it begins one."""
         start = self.source.line_start(at)

@@ -17,7 +17,6 @@ WORDS: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("words.tom
 Role = Literal["function", "value", "type"]
 _WORD: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _LONGEST: Final = 36
-_SHORTEST_MISSPELT: Final = 6
 _TRIES: Final = 12
 
 
@@ -134,13 +133,3 @@ def alike() -> dict[str, tuple[str, ...]]:
         for word in group:
             found.setdefault(word, []).extend(other for other in group if other != word and len(other) > 1)
     return {word: tuple(others) for word, others in found.items() if others}
-
-
-def misspelt(word: str, rng: random.Random) -> str | None:
-    """The word with one slip: two letters swapped, one left out or doubled, never the first; None for a short one."""
-    at = rng.randrange(1, max(2, len(word) - 1))
-    head, one, two, tail = word[:at], word[at : at + 1], word[at + 1 : at + 2], word[at + 2 :]
-    if len(word) < _SHORTEST_MISSPELT or not (one + two).isalpha():
-        return None
-    wrong = rng.choice((head + two + one + tail, head + two + tail, head + one + one + two + tail))
-    return None if wrong == word else wrong

@@ -1,4 +1,4 @@
-"""Parameters added, removed or reordered: the signature first, then the arguments of every call."""
+"""Parameters added or removed: the signature first, then the arguments of every call."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from calomel.training.edits.functions import Call, Function, Parameter, call_sites, enclosing, functions, spreads
+from calomel.training.edits.functions import Call, Function, call_sites, enclosing, functions, spreads
 from calomel.training.edits.naming import WORDS, joined, keywords, words_of
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Change, Story, story_of, taken_back
@@ -161,60 +161,3 @@ def _argument(source: Source, call: Call, made: Addition, index: int, *, optiona
 def parameter_removed(source: Source, rng: random.Random) -> Story | None:
     """Take back a parameter that was added in vain (Python, TypeScript, JavaScript, Go, Rust)."""
     return taken_back("parameter_removed", source, parameter_added(source, rng))
-
-
-def parameters_reordered(source: Source, rng: random.Random) -> Story | None:
-    """Put the parameters of a function in another order (Python, TypeScript, JavaScript, Go, Rust)."""
-    found = [each for each in functions(source) if each.name and each.list is not None and len(each.plain) > 1]
-    rng.shuffle(found)
-    for function in found:
-        free = [index for index, each in enumerate(function.plain) if _is_free(each)]
-        if len(free) < 2:  # noqa: PLR2004
-            continue
-        sites = call_sites(source, function)
-        if not sites or len(sites) > _MOST_CALLS:
-            continue
-        order = _order(rng, len(function.plain), free)
-        story = _reordered(source, function, sites, order)
-        if story is not None:
-            return story
-    return None
-
-
-def _is_free(parameter: Parameter) -> bool:
-    """Whether a parameter can change places: a plain one that callers must give."""
-    fits = parameter.role == "plain" and not parameter.grouped
-    fits = fits and not any("modifier" in child.type for child in parameter.node.children)
-    return fits and parameter.default is None and parameter.node.type != "optional_parameter"
-
-
-def _order(rng: random.Random, count: int, free: list[int]) -> tuple[int, ...]:
-    """One of those that can move, put before its neighbour or first."""
-    place = rng.randrange(1, len(free))
-    moved = free[:]
-    moved.insert(rng.choice((place - 1, 0)), moved.pop(place))
-    order = list(range(count))
-    for index, other in zip(free, moved, strict=True):
-        order[index] = other
-    return tuple(order)
-
-
-def _reordered(source: Source, function: Function, sites: tuple[Call, ...], order: tuple[int, ...]) -> Story | None:
-    assert function.list is not None  # noqa: S101
-    before = len(function.parameters) - len(function.plain)
-    if len(function.list.items) != len(function.parameters):
-        return None
-    last = max(place for place, index in enumerate(order) if place != index)
-    edits = [function.list.arrange((*range(before), *(index + before for index in order)))]
-    for call in sites:
-        texts = call.arguments.texts()
-        given = texts[: last + 1]
-        if spreads(call):
-            return None
-        named = [re.match(r"\w+\s*=(?!=)", text) is not None for text in given] if source.language == "python" else []
-        if all(named) and named:
-            continue
-        if any(named) or len(given) <= last:
-            return None
-        edits.append(call.arguments.arrange((*order[: last + 1], *range(last + 1, len(texts)))))
-    return story_of("parameters_reordered", source, edits) if len(edits) > 1 else None

@@ -1,4 +1,4 @@
-"""A name changed, or spelt right: the definition first, then every use of the name that means the same thing."""
+"""A name changed: the definition first, then every use of the name that means the same thing."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from calomel.training.edits.functions import (
     is_own,
     is_promised,
 )
-from calomel.training.edits.naming import Role, misspelt, new_name
+from calomel.training.edits.naming import Role, new_name
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Change, Story, story_of, taken_back
+from calomel.training.edits.story import REACH, Change, Story, story_of
 
 Place = Literal["use", "member", "key", "keyword", "declared", "outside"]
 _PLACES: Final[tuple[Place, ...]] = ("keyword", "outside", "key", "declared")
@@ -75,18 +75,6 @@ def rename(source: Source, rng: random.Random) -> Story | None:
         story = None if new is None else story_of("rename", source, _edits(source, target, new))
         if story is not None:
             return story
-    return None
-
-
-def typo_fixed(source: Source, rng: random.Random) -> Story | None:
-    """Put a misspelt name right, where it is defined and wherever it is used; languages as for `rename`."""
-    for target in _targets(source, rng):
-        wrong = misspelt(source.slice(target[0].node), rng)
-        if wrong is None or wrong.lower() in source.text.lower():
-            continue
-        story = story_of("typo_fixed", source, _edits(source, target, wrong))
-        if story is not None:
-            return taken_back("typo_fixed", source, story)
     return None
 
 

@@ -56,14 +56,9 @@ class Source:
         return _parser(self._grammar).parse(self.encoded)
 
     @property
-    def root(self) -> Node:
-        """The node of the whole file."""
-        return self.tree.root_node
-
-    @property
     def has_error(self) -> bool:
         """Whether the parser had to guess anywhere."""
-        return self.root.has_error
+        return self.tree.root_node.has_error
 
     def captured(self, capture: str) -> tuple[Node, ...]:
         """The nodes that `queries/LANGUAGE.scm` captures so, by position, outer before inner."""
@@ -71,7 +66,7 @@ class Source:
 
     @cached_property
     def _captures(self) -> dict[str, tuple[Node, ...]]:
-        found = QueryCursor(_query(self._grammar)).captures(self.root)
+        found = QueryCursor(_query(self._grammar)).captures(self.tree.root_node)
         return {
             capture: tuple(sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)))
             for capture, nodes in found.items()
@@ -100,7 +95,7 @@ class Source:
 
     def identifiers(self, name: str | None = None) -> tuple[Node, ...]:
         """All names, by position, whatever their role; with `name`, those that read so."""
-        return self._all_names if name is None else self._by_name.get(name, ())
+        return self.captured("name") if name is None else self._by_name.get(name, ())
 
     @cached_property
     def names(self) -> dict[str, int]:
@@ -108,13 +103,9 @@ class Source:
         return {name: len(nodes) for name, nodes in self._by_name.items()}
 
     @cached_property
-    def _all_names(self) -> tuple[Node, ...]:
-        return self.captured("name")
-
-    @cached_property
     def _by_name(self) -> dict[str, tuple[Node, ...]]:
         found: dict[str, list[Node]] = {}
-        for node in self._all_names:
+        for node in self.captured("name"):
             found.setdefault(self.slice(node), []).append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from calomel.training.corpus.cleaning import MeasuringData, SeenText
 from calomel.training.corpus.shards import SourceFile
-from calomel.training.edits.makers import Maker
+from calomel.training.edits.parameters import parameter_added, parameter_removed
+from calomel.training.edits.rename import rename
+from calomel.training.edits.repeated import repeated_edit
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story, crop
+
+Maker = Callable[[Source, random.Random], Story | None]
+# docs/decisions/016
+MAKERS: Final[Mapping[str, Maker]] = {
+    maker.__name__: maker for maker in (parameter_added, parameter_removed, rename, repeated_edit)
+}
 
 
 @dataclass(slots=True)
