@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -93,26 +92,31 @@ def test_files_of_ray_are_in_a_folder_of_the_user_alone(server: Served) -> None:
     assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700]
 
 
-async def replicas_of(server: Served) -> dict[str, Any]:
-    """What the server says of its replicas."""
+async def ready(server: Served) -> int:
+    """How many replicas the server says are ready."""
     async with server.client() as client:
-        found: dict[str, Any] = (await client.get("/calomel/v1/status")).json()["replicas"]
+        found: int = (await client.get("/health")).json()["replicas"]["ready"]
         return found
 
 
+def processes_of(server: Served) -> set[int]:
+    """Those of its replicas."""
+    family = {pid: Path(f"/proc/{pid}/cmdline") for pid in family_of(server.pid)}
+    return {pid for pid, line in family.items() if line.exists() and line.read_text().startswith("ray::ServeReplica")}
+
+
 async def under_load(server: Served, places: Sequence[Place]) -> tuple[Crowd, float | None]:
-    """What clients saw while a replica was killed, and after how many seconds all were up again."""
+    """What clients saw while a replica was killed, and after how many seconds another was ready."""
     await crowd(server, places, 0.0)
     working = asyncio.create_task(crowd(server, places, 30.0))
     await asyncio.sleep(4.0)
-    before = await replicas_of(server)
-    os.kill(max(before["up"], key=lambda each: each["answered"])["pid"], signal.SIGKILL)
+    before = processes_of(server)
+    os.kill(max(before), signal.SIGKILL)
     killed = time.monotonic()
     whole = None
     while whole is None and time.monotonic() - killed < MOST_SECONDS:
         await asyncio.sleep(0.5)
-        now = await replicas_of(server)
-        if now["restarts"] > before["restarts"] and len(now["up"]) == now["wanted"]:
+        if processes_of(server) - before and await ready(server) == len(before):
             whole = time.monotonic() - killed
     return await working, whole
 
@@ -123,14 +127,13 @@ async def texts_of(server: Served, place: Place, count: int) -> list[str]:
 
 
 def test_a_replica_that_is_killed_under_load_costs_time_and_no_answer(server: Served) -> None:
-    places = make_places(16, 256, read_heldout(), seed=1)
-    found, whole = asyncio.run(under_load(server, places))
+    found, whole = asyncio.run(under_load(server, make_places(16, 256, read_heldout(), seed=1)))
     assert whole is not None
     assert (found.errors, found.rejected) == (0, 0)
-    assert asyncio.run(replicas_of(server))["doubled"] == 0
     with served(threads=1) as single:
-        for place, client in list(zip(places, found.clients, strict=True))[:4]:
-            assert [asked.text for asked in client] == asyncio.run(texts_of(single, place, len(client)))
+        # Others, one after the other: what shared a forward can have other last digits, and contexts stay encoded.
+        for place in make_places(4, 256, read_heldout(), seed=2):
+            assert asyncio.run(texts_of(server, place, 4)) == asyncio.run(texts_of(single, place, 4))
 
 
 def test_nothing_stays_behind_when_the_server_ends() -> None:

@@ -14,7 +14,7 @@ from calomel.suggest.silence import SilenceReason
 PAGE = " ".join((ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8").split())
 CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
 STARTS = [
-    *(ROOT / "server/calomel/server" / name for name in ("run.py", "tokens.py")),
+    *(ROOT / "server/calomel/server" / name for name in ("run.py", "replicas.py", "tokens.py")),
     *(ROOT / "lsp/calomel/suggest" / name for name in ("launch.py", "remote.py")),
 ]
 

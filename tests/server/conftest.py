@@ -186,7 +186,7 @@ def client(open_client: Callable[..., TestClient]) -> TestClient:
 
 
 @contextmanager
-def _listening(app: FastAPI) -> Iterator[str]:
+def listening(app: FastAPI) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", loop="asyncio", log_level="warning"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -203,5 +203,5 @@ def _listening(app: FastAPI) -> Iterator[str]:
 def live(make_app: Callable[..., FastAPI]) -> Iterator[SimpleNamespace]:
     """The app behind a real socket, as uvicorn serves it."""
     app = make_app()
-    with _listening(app) as url:
+    with listening(app) as url:
         yield SimpleNamespace(app=app, url=url, headers={"authorization": f"Bearer {TOKEN}"}, until=until)

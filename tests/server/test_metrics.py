@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ def test_queue_and_cache_of_the_engine_are_read(client: TestClient, filler: Any)
         pages, free_pages, page_size = 100, 40, 16
 
     class Engine:
-        cache, occupancy = Cache(), (8, 3)
+        decoder, occupancy = SimpleNamespace(cache=Cache()), (8, 3)
 
     filler.engine = Engine()
 

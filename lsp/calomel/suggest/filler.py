@@ -165,12 +165,12 @@ class Filler:
             return plain_ending(self.tokenizer, stop)
         return ending(reading, self.generation if reading == "hole" else self._rewriter.generation, stop)
 
-    def in_session(self, session: str, client: str = "") -> Self:
-        """The same, its requests in the name of a session and of who asks; closing it does nothing."""
-        from calomel.engine.handle import SessionEngine  # imports torch, which came with the engine
+    def of_client(self, client: str) -> Self:
+        """The same, its requests in the name of who asks; closing it does nothing."""
+        from calomel.engine.handle import ClientEngine  # imports torch, which came with the engine
 
         found = copy(self)
-        found.engine = SessionEngine(self.engine, session, client)
+        found.engine = ClientEngine(self.engine, client)
         found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
         return found
 

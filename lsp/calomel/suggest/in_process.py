@@ -24,7 +24,7 @@ from calomel.suggest.scoring import Drafted, expected_characters
 from calomel.suggest.wire import check_request
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, Work
+    from calomel.engine import Work
     from calomel.engine.config import Shape
     from calomel.engine.quantize import Quantization
     from calomel.families.family import OpenOptions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from calomel.suggest.completer import Fill, FillRequest
 
 
-def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
+def open_filler(
     model: Path | None = None,
     device: str = "cpu",
     threads: int | None = None,
@@ -42,7 +42,6 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
     dtype: str | None = None,
     quantize: Quantization | None = None,
     exact: bool = False,
-    replicas: int | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -55,12 +54,10 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
         quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
-        replicas: processes with an engine each, the other settings for each of them; None for an engine in this one.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
             message names what.
-        ReplicasError: the replicas cannot be started.
     """
     from calomel.families.family import OpenOptions  # imports torch
     from calomel.weights import nano_path
@@ -74,21 +71,19 @@ def open_filler(  # noqa: PLR0913  (one parameter per setting of the server)
         quantize=quantize,
         exact=exact,
     )
-    return open_folder(model or nano_path(), options, replicas)
+    return open_folder(model or nano_path(), options)
 
 
-def open_folder(folder: Path, options: OpenOptions, replicas: int | None = None) -> Filler:
+def open_folder(folder: Path, options: OpenOptions) -> Filler:
     """Load the checkpoint in `folder` and start an engine for it.
-
-    With `replicas` no weights are read here: so many processes are started.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device.
-        ReplicasError: the replicas cannot be started.
     """
     from calomel.engine import SamplingParams  # these import torch
     from calomel.families.configuration import read_config
     from calomel.families.generation import generation_of
+    from calomel.families.open import open_engine
     from calomel.families.table import find
 
     family = find(folder)
@@ -99,7 +94,7 @@ def open_folder(folder: Path, options: OpenOptions, replicas: int | None = None)
         own = Tokenizer.from_file(folder / "tokenizer.json")
         shape, worth = family.config(raw, folder), _worth(folder)
         _check_tokens(folder, own, shape)
-        engine = _engine(folder, options, shape, replicas)
+        engine, _ = open_engine(folder, options)
         return Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
     from calomel.prompts.published import open_published  # jinja2 takes its time
 
@@ -117,7 +112,7 @@ def open_folder(folder: Path, options: OpenOptions, replicas: int | None = None)
     edits = GenerationConfig(
         published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended
     )
-    return Filler(_engine(folder, options, shape, replicas), published.tokenizer, fill, edits)
+    return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
 
 
 def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
@@ -149,16 +144,6 @@ def _worth(folder: Path) -> CopyScorer | None:
         return read_worth(folder)
     except CopyScorerError as error:
         raise CheckpointError(str(error)) from error
-
-
-def _engine(folder: Path, options: OpenOptions, shape: Shape, replicas: int | None) -> AnyEngine:
-    if replicas is not None:
-        from calomel.suggest.replicas.opening import open_replicas
-
-        return open_replicas(folder, options, shape, replicas)
-    from calomel.families.open import open_engine
-
-    return open_engine(folder, options)[0]
 
 
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"

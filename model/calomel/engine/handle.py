@@ -162,18 +162,16 @@ class AnyEngine(Protocol):
         """Stop serving; requests that are not done raise EngineStoppedError."""
 
 
-class SessionEngine:
-    """Another engine, whose requests are all of one session. Closing it is its owner's business.
+class ClientEngine:
+    """Another engine, whose requests are all of one client. Closing it is its owner's business.
 
     Args:
         engine: any.
-        session: see `Request.session`.
         client: see `Request.client`.
     """
 
-    def __init__(self, engine: AnyEngine, session: str, client: str = "") -> None:
+    def __init__(self, engine: AnyEngine, client: str) -> None:
         self._engine = engine
-        self._session = session
         self._client = client
 
     @property
@@ -183,19 +181,19 @@ class SessionEngine:
 
     @property
     def occupancy(self) -> tuple[int, int]:
-        """Of the engine, with all of its sessions."""
+        """Of the engine, with all of its clients."""
         return self._engine.occupancy
 
     def submit(self, request: Request) -> Handle:
-        """Queue `request` in the session's name. Raises as the engine's."""
+        """Queue `request` in the client's name. Raises as the engine's."""
         return self._engine.submit(self._named(request))
 
     def submit_all(self, requests: Sequence[Request]) -> tuple[Handle, ...]:
-        """Queue `requests` in the session's name, at the same moment. Raises as the engine's."""
+        """Queue `requests` in the client's name, at the same moment. Raises as the engine's."""
         return self._engine.submit_all([self._named(request) for request in requests])
 
     def close(self) -> None:
         """Do nothing: others ask the same engine."""
 
     def _named(self, request: Request) -> Request:
-        return replace(request, session=self._session, client=self._client)
+        return replace(request, client=self._client)

@@ -192,8 +192,6 @@ class Request:
             `left_to_right` it is read ahead, and what the causal mode agrees with costs no forward of its own. The
             answer is the same without.
         suffix: what stands behind the answer. Needs a checkpoint that `reads_suffix`; others have it in their context.
-        session: requests of the same name have much of their contexts in common, such as those of one workspace. Where
-            there are several engines, the same one answers them.
         client: who asks; every client has an equal share of each step.
     """
 
@@ -214,7 +212,6 @@ class Request:
     guess: tuple[int, ...] = ()
     constraint: Constraint | None = None
     suffix: tuple[int, ...] = ()
-    session: str = ""
     client: str = ""
 
 

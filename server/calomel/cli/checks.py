@@ -172,21 +172,17 @@ def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None)
     if not isinstance(found, dict):
         yield warn("replicas", "the running server has none", "end it, and start it again with these settings")
         return
-    up, told = len(found["up"]), f"{len(found['up'])} of {found['wanted']} up, {found['restarts']} restarted"
-    yield ok("replicas", told) if up == found["wanted"] else warn("replicas", told, "the server's log says more")
+    told = f"{found['ready']} of {found['wanted']} ready"
+    whole = found["ready"] == found["wanted"]
+    yield ok("replicas", told) if whole else warn("replicas", told, "the server's log says more")
 
 
 def _room(settings: ServerSettings, count: int) -> Finding:
-    from calomel.engine import CheckpointError  # imports torch
-    from calomel.families.family import OpenOptions
-    from calomel.suggest.replicas.opening import refuse_too_many
+    from calomel.server.replicas import fitted_to  # imports Ray
 
-    options = OpenOptions(device=settings.device, cache_tokens=settings.cache_tokens, quantize=settings.quantize)
-    if "RAY_ADDRESS" in os.environ:
-        return ok("replicas", f"{count}, on the cluster at {os.environ['RAY_ADDRESS']}")
     try:
-        refuse_too_many(settings.model or nano_path(), options, count)
-    except CheckpointError as error:
+        fitted_to(settings)
+    except StartError as error:
         return fail("replicas", str(error), "fewer --replicas")
     return ok("replicas", f"{count}, for which there is room")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -79,13 +79,19 @@ ROUTERS: Final = (
 )
 
 
-def create_app(settings: ServerSettings, filler_factory: FillerFactory, tokens: Tokens | None = None) -> FastAPI:
+def create_app(
+    settings: ServerSettings,
+    filler_factory: FillerFactory,
+    tokens: Tokens | None = None,
+    inside: Sequence[Middleware] = (),
+) -> FastAPI:
     """The HTTP door to one model.
 
     Args:
         settings: with a token, unless `no_auth` says that there is none.
         filler_factory: opens the model; called once, in a thread, when the application starts.
         tokens: the right ones; None for the one in the settings.
+        inside: further layers, between all others and the routes.
 
     Raises:
         StartError: neither a token nor `no_auth` is set.
@@ -137,6 +143,7 @@ def create_app(settings: ServerSettings, filler_factory: FillerFactory, tokens: 
             Middleware(ErrorBoundary),
             Middleware(Authentication, tokens=tokens),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
+            *inside,
         ],
         exception_handlers=dict.fromkeys((DoorError, HTTPException, RequestValidationError), response_to),
     )

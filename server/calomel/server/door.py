@@ -143,7 +143,7 @@ class Visit:
         door: of the server.
         route: its short name in logs and counters.
         request: as it came.
-        filler: the model, asked in the session's name.
+        filler: the model, asked in the client's name.
         info: what the model can do.
         opened: the same as the loader has it.
         id: of the completion; unguessable, because feedback is taken on its word.
@@ -172,22 +172,8 @@ class Visit:
         return {"id": self.id, "created": self.created, "model": model or self.door.model.id}
 
     async def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """Await `work`; when the client closes the connection first, the work is cancelled and ClientGoneError raised.
-
-        ASGI servers cancel a streaming answer then, but let a plain one run to its end; an editor that drops a request
-        at every keystroke would keep the engine busy with answers for nobody. The body must have been read.
-        """
-        task = asyncio.create_task(work)
-        watch = asyncio.create_task(_disconnected(self.request))
-        try:
-            await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                return task.result()
-            raise ClientGoneError
-        finally:
-            task.cancel()
-            watch.cancel()
-            await asyncio.gather(task, watch, return_exceptions=True)
+        """See `while_there`."""
+        return await while_there(self.request, work)
 
     async def prepare(self, pool: Executor | None, work: Callable[..., Answer], *of: Any) -> Answer:
         """Run `work` in a thread of `pool` (None: the usual one).
@@ -278,6 +264,25 @@ class Visit:
             yield wording.frame(ErrorResponse.model_validate((refusal or DoorError()).body()))
 
 
+async def while_there(request: Request, work: Coroutine[Any, Any, Answer]) -> Answer:
+    """Await `work`; when the client closes the connection first, the work is cancelled and ClientGoneError raised.
+
+    ASGI servers cancel a streaming answer then, but let a plain one run to its end; an editor that drops a request at
+    every keystroke would keep the engine busy with answers for nobody. The body must have been read.
+    """
+    task = asyncio.create_task(work)
+    watch = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+        raise ClientGoneError
+    finally:
+        task.cancel()
+        watch.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
+
+
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
@@ -307,7 +312,7 @@ def client_of(request: Request) -> str:
     return request.client.host if request.client is not None else ""
 
 
-def _session_of(request: Request) -> str:
+def session_of(request: Request) -> str:
     """What belongs together: what a client says it does, else what one person asks, else what comes by one connection.
 
     A name is the client's own business: the same one of two clients is two sessions.
@@ -333,8 +338,8 @@ async def visit(request: Request, route: str) -> AsyncIterator[Visit]:
         stack.enter_context(door.admission.place(client))
         filler = await door.loader.acquire()
         try:
-            in_session = getattr(filler, "in_session", None)
-            asked = filler if in_session is None else in_session(_session_of(request), client)
+            of_client = getattr(filler, "of_client", None)
+            asked = filler if of_client is None else of_client(client)
             yield Visit(door, route, request, asked, door.loader.info(), stack, filler)
         except Exception as error:
             refusal = door.refusal(error, filler)

@@ -192,11 +192,11 @@ class EngineStoppedError(UnavailableError):
 
 
 class ReplicaLostError(UnavailableError):
-    """A replica was lost, and its answer could not be made elsewhere as it was; the next question goes to another."""
+    """A replica was lost while it answered, or none is there; the next question goes to another."""
 
     code = "replica_lost"
     retry_after = RETRY_RESTART
-    message = "A replica of the model was lost while it answered. Please try again shortly."
+    message = "No replica of the model could answer. Please try again shortly."
 
 
 class RecordingError(RefusedError):
@@ -229,7 +229,6 @@ _ENGINE_CODES: Mapping[str, type[DoorError]] = {
     "cache_full": OverloadedError,
     "deadline_exceeded": OverloadedError,
     "engine_stopped": EngineStoppedError,
-    "replica_lost": ReplicaLostError,
     # Nobody but a closing engine cancels a request that is still awaited.
     "cancelled": EngineStoppedError,
 }

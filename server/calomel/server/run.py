@@ -12,14 +12,16 @@ import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.middleware import Middleware
 
 from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
+from calomel.server.forwarding import Forwarding
 from calomel.server.lifetime import DrainingServer, ended_by_signals, timed, waiting_for_no_model
 from calomel.server.logs import log_to, say
 from calomel.server.model_folders import folder_of
@@ -61,31 +63,21 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
     _check_tls(settings)
     failures: list[Exception] = []
 
-    def open_model() -> Filler:
+    def opened() -> Filler:
         try:
-            from calomel.suggest.in_process import open_filler
-
-            filler = open_filler(
-                settings.model,
-                settings.device,
-                settings.threads,
-                cache_tokens=settings.cache_tokens,
-                quantize=settings.quantize,
-                exact=settings.exact,
-                replicas=settings.replicas,
-            )
-            _warm_up(filler)
-            # The collector stops everything while it looks: not at what stays as long as the server.
-            gc.collect()
-            gc.freeze()
+            return open_model(settings) if settings.replicas is None else open_replicas(settings, allowed)
         except Exception as error:
             failures.append(error)
             # A server without a model helps nobody; whoever started it should see it end.
             server.should_exit = True
             raise
-        return filler
 
-    app = create_app(settings, open_model, allowed)
+    if settings.replicas is None:
+        app = create_app(settings, opened, allowed)
+    else:
+        # What a model's process does by itself is theirs.
+        door = settings.model_copy(update={"idle_unload": None, "workspace": None})
+        app = create_app(door, opened, allowed, [Middleware(Forwarding)])
     idle_seconds = None if settings.idle_minutes is None else settings.idle_minutes * 60
     server = DrainingServer(config(settings, app), app.state.door.admission, idle_seconds)
     with waiting_for_no_model(app.state.door.loader), listen(settings.host, settings.port) as listener:
@@ -97,11 +89,51 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
             say(out, f"Calomel listens on {url}")
             say(out, words.format(runtime_file=path))
             if settings.replicas is not None:
-                say(out, f"Replicas: {settings.replicas}, on {os.environ.get('RAY_ADDRESS', 'this machine')}")
+                say(out, f"Replicas: {settings.replicas}")
             with dead_threads_logged(logging.getLogger("calomel.server")):
                 server.run(sockets=[listener])
     if failures:
         raise StartError(f"the model could not be loaded: {failures[0]}") from failures[0]
+
+
+def open_model(settings: ServerSettings) -> Filler:
+    """Open the model in this process, and make its first forwards, which are slow: better now than at a keystroke."""
+    from calomel.suggest.completer import FillRequest  # these import torch
+    from calomel.suggest.in_process import open_filler
+
+    filler = open_filler(
+        settings.model,
+        settings.device,
+        settings.threads,
+        cache_tokens=settings.cache_tokens,
+        quantize=settings.quantize,
+        exact=settings.exact,
+    )
+    fill = getattr(filler, "fill", None)
+    if fill is not None:
+        fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
+    # The collector stops everything while it looks: not at what stays as long as the server.
+    gc.collect()
+    gc.freeze()
+    return filler
+
+
+def open_in_replica(settings: ServerSettings) -> Filler:
+    """The same in a replica's process, which Ray has started."""
+    turn_off_libraries()
+    log_to(sys.stderr, settings.log_level, settings.log_format)
+    if settings.offline:
+        refuse_connections()
+    return open_model(settings)
+
+
+def open_replicas(settings: ServerSettings, tokens: Tokens | None) -> Filler:
+    """Start processes with the model; what is asked of them goes through `Forwarding` alone. Raises StartError."""
+    try:
+        from calomel.server.replicas import RayReplicas
+    except ImportError as error:
+        raise StartError("replicas need Ray Serve: pip install 'calomel[cluster]'") from error
+    return cast("Filler", RayReplicas(settings, tokens, open_in_replica))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -191,15 +223,6 @@ def _check_tls(settings: ServerSettings) -> None:
         ) from None
 
 
-def _warm_up(filler: Filler) -> None:
-    """Make the first forwards, which are slow: better now than at the first keystroke."""
-    fill = getattr(filler, "fill", None)
-    if fill is not None:
-        from calomel.suggest.completer import FillRequest
-
-        fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
-
-
 def _runtime_path() -> Path:
     try:
         return runtime_file.default_path()
@@ -234,6 +257,10 @@ _SWITCHES: Final = {
     "HF_DATASETS_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "DO_NOT_TRACK": "1",
+    # Ray's: no report to its makers, every port on 127.0.0.1 (as on systems where it has no clusters), and a token.
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_AUTH_MODE": "token",
 }
 
 

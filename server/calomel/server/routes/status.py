@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, Response
 
 from calomel.server.access import protected_router, public_router
 from calomel.server.door import Door, door_of
-from calomel.server.errors import DoorError, DrainingError, RecordingError
+from calomel.server.errors import DoorError, DrainingError, RecordingError, ReplicaLostError
 from calomel.server.metrics import Entry, counted
 from calomel.server.wire import Canvas
 from calomel.suggest.completer import ModelInfo
@@ -55,26 +55,12 @@ class QueueStatus(BaseModel):
     refused: dict[str, int]
 
 
-class ReplicaStatus(BaseModel):
-    """One process with the model; see `calomel.suggest.replicas.line.ReplicaLook`."""
-
-    id: str
-    pid: int
-    node: str
-    running: int
-    waiting: int
-    answered: int
-
-
 class ReplicasStatus(BaseModel):
-    """The processes with the model: how many there should be, those that are up, and what became of the others."""
+    """The processes with the model: how many there should be and are; all other figures are of the one of this name."""
 
     wanted: int
-    up: list[ReplicaStatus]
-    restarts: int
-    retried: int
-    lost: int
-    doubled: int
+    ready: int
+    name: str = ""
 
 
 class PaceStatus(BaseModel):
@@ -194,7 +180,11 @@ async def health(request: Request) -> Response:
             door.loader.filler()
     except DoorError as error:
         return error.response(status="draining" if isinstance(error, DrainingError) else door.loader.state)
-    return JSONResponse({"status": "degraded" if DEAD_THREADS.seen else "ok"})
+    replicas: dict[str, int] | None = getattr(request.state, "replicas", None)
+    more = {"replicas": replicas} if replicas else {}
+    if replicas and not replicas["ready"]:
+        return ReplicaLostError().response(status="loading", **more)
+    return JSONResponse({"status": "degraded" if DEAD_THREADS.seen else "ok", **more})
 
 
 @router.get("/calomel/v1/status", response_model=Status)
@@ -236,7 +226,7 @@ async def status(request: Request) -> Status:
         resident_bytes=resident_bytes(),
         dead_threads=[DeadThreadStatus.model_validate(dead, from_attributes=True) for dead in DEAD_THREADS.seen],
         gpus=look_at_gpus(door),
-        replicas=look_at_replicas(door),
+        replicas=getattr(request.state, "replicas", None),
         recording=door.settings.record_denoising,
         recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_ROWS)],
     )
@@ -350,31 +340,11 @@ def look_at_engine(door: Door) -> EngineLook | None:
     if engine is None:
         return None
     running, waiting = engine.occupancy
-    looks = () if door.settings.replicas is None else engine.watch.up
-    if any(look.cache_tokens is not None for look in looks):
-        held, room = (sum(getattr(look, name) or 0 for look in looks) for name in ("cache_tokens", "cache_capacity"))
-        return EngineLook(running, waiting, held, room)
-    cache = getattr(engine, "cache", None)  # models that read whole windows have none
+    cache = getattr(getattr(engine, "decoder", None), "cache", None)  # models that read whole windows have none
     if cache is None:
         return EngineLook(running, waiting, None, None)
     held = (cache.pages - cache.free_pages) * cache.page_size
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
-
-
-def look_at_replicas(door: Door) -> ReplicasStatus | None:
-    """The processes with the model; None where it is in this one, or not there yet."""
-    if door.settings.replicas is None or door.loader.state != "ready":
-        return None
-    engine: Any = door.loader.filler().engine
-    watch, losses = engine.watch, engine.losses
-    return ReplicasStatus(
-        wanted=watch.wanted,
-        up=[ReplicaStatus.model_validate(look, from_attributes=True) for look in watch.up],
-        restarts=watch.restarts,
-        retried=losses.retried,
-        lost=losses.lost,
-        doubled=losses.doubled,
-    )
 
 
 def look_at_gpus(door: Door) -> list[GpuStatus]:
@@ -432,15 +402,6 @@ class Gauges(Collector):
             if engine.cache_tokens is not None and engine.cache_capacity is not None:
                 yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
                 yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
-        replicas = look_at_replicas(door)
-        if replicas is not None:
-            count = {"wanted": replicas.wanted, "up": len(replicas.up)}
-            yield _gauge("calomel_replicas", "Processes with the model, wanted and up", "state", count)
-            told = "Processes that were started in the place of lost ones"
-            yield GaugeMetricFamily("calomel_replica_restarts", told, replicas.restarts)
-            told = "Requests whose process was lost: asked of another, or refused"
-            fates = {"retried": replicas.retried, "lost": replicas.lost}
-            yield _gauge("calomel_replica_requests", told, "fate", fates)
         resident = resident_bytes()
         if resident is not None:
             yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)

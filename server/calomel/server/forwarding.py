@@ -1,0 +1,192 @@
+"""Requests that other processes answer: the door hands each one on as a whole, and sends back what comes.
+
+The way of a request: `Forwarding` in the server's own process, behind the checks of host, token and size; the replica
+that its session belongs to (`calomel.server.replicas`); `answers` there, around the same application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing, nullcontext
+from typing import Final, Protocol, cast
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from calomel.server.door import Door, client_of, event, session_of, while_there
+from calomel.server.errors import ReplicaLostError
+from calomel.server.wire import ErrorResponse
+
+_log = logging.getLogger("calomel.server")
+
+# Names the replica that answered.
+REPLICA_HEADER: Final = "x-calomel-replica"
+# A request that ends every replica that it comes to must not end them all for ever.
+MAX_SENDINGS: Final = 3
+# What a replica needs to know of a request; the rest of a scope is objects of this process.
+_KEPT: Final = (
+    *("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers"),
+    *("client", "server"),
+)
+_FEEDBACK: Final = "/feedback"
+
+
+class Replicas(Protocol):
+    """Processes with the application, as the door sees them.
+
+    Attributes:
+        wanted: how many there should be.
+        ready: how many could answer when somebody looked last.
+    """
+
+    wanted: int
+    ready: int
+
+    def ask(self, session: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:
+        """Have one replica answer, the same for the same session while it is there; closing the iterator cancels that.
+
+        Raises:
+            ReplicaLostError: it is gone.
+        """
+
+    async def ask_all(self, scope: Scope, body: bytes) -> Mapping[str, Sequence[Message]]:
+        """The answers of all replicas, by their names. Raises ReplicaLostError where there is none."""
+
+
+class Forwarding:
+    """ASGI middleware, the innermost: has replicas answer, once they are there.
+
+    `/health` is answered here, feedback goes to all of them (an id does not tell whose it is), and `/metrics` are
+    those of all.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request. Raises ReplicaLostError where no replica could, and what admission raises."""
+        door: Door = scope["app"].state.door
+        if scope["type"] != "http" or door.admission.draining or door.loader.state != "ready":
+            await self._app(scope, receive, send)
+            return
+        replicas = cast("Replicas", door.loader.filler())
+        count = {"wanted": replicas.wanted, "ready": replicas.ready}
+        request, path = Request(scope, receive), scope["path"]
+        request.state.replicas = count
+        if path == "/health":
+            await self._app(scope, receive, send)
+            return
+        body = await request.body()
+        sent = {**{name: scope[name] for name in _KEPT if name in scope}, "state": {"replicas": count}}
+        asks = scope["method"] == "POST" and path != _FEEDBACK
+        with door.admission.place(client_of(request)) if asks else nullcontext():
+            if path == "/metrics":
+                found = await _metrics(replicas, sent)
+                await Response(found, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})(scope, receive, send)
+            elif path == _FEEDBACK:
+                for message in next(iter((await replicas.ask_all(sent, body)).values())):
+                    await send(message)
+            else:
+                await while_there(request, _pass_on(replicas, session_of(request), sent, body, send))
+
+
+async def _pass_on(replicas: Replicas, session: str, scope: Scope, body: bytes, send: Send) -> None:
+    """Send what a replica answers; where one is lost before its answer began, another is asked."""
+    head: Message | None = None
+    for left in range(MAX_SENDINGS - 1, -1, -1):
+        try:
+            async with aclosing(replicas.ask(session, scope, body)) as answer:
+                async for messages in answer:
+                    for message in messages:
+                        head = head or message
+                        await send(message)
+        except ReplicaLostError as error:
+            _log.warning("a replica was lost while it answered %s %s", scope["method"], scope["path"])
+            if head is None and left and replicas.ready:
+                continue
+            if head is None or not Headers(raw=head["headers"]).get("content-type", "").startswith("text/event-stream"):
+                raise
+            # As in any stream that fails, an error is its last event.
+            last = event(ErrorResponse.model_validate(error.body()))
+            await send({"type": "http.response.body", "body": last})
+        return
+
+
+class _Found(Collector):
+    """What was collected already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """All of it."""
+        return self._families
+
+
+async def _metrics(replicas: Replicas, scope: Scope) -> bytes:
+    """What all replicas count, each with its name as a label, and how many there are."""
+    count = GaugeMetricFamily("calomel_replicas", "Processes with the model, wanted and ready", labels=("state",))
+    count.add_metric(("wanted",), replicas.wanted)
+    count.add_metric(("ready",), replicas.ready)
+    families: dict[str, Metric] = {count.name: count}
+    for replica, messages in (await replicas.ask_all(scope, b"")).items():
+        text = b"".join(message.get("body", b"") for message in messages).decode()
+        for family in text_string_to_metric_families(text):
+            known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            for sample in family.samples:
+                known.add_sample(sample.name, {"replica": replica, **sample.labels}, sample.value)
+    registry = CollectorRegistry()
+    registry.register(_Found(families.values()))
+    return generate_latest(registry)
+
+
+async def answers(app: ASGIApp, replica: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:
+    """What the application of a replica answers, as it comes; closing the iterator is a client that left.
+
+    Args:
+        app: the application.
+        replica: its name, which the answer carries.
+        scope: of the request.
+        body: of the request.
+    """
+    said: asyncio.Queue[Message | None] = asyncio.Queue()
+    bodies = [body]
+
+    async def receive() -> Message:
+        if not bodies:
+            # Whoever leaves cancels the task: there is nothing more to come.
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": bodies.pop(), "more_body": False}
+
+    async def send(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message["headers"], (REPLICA_HEADER.encode(), replica.encode())]
+        said.put_nowait(message)
+
+    async def run() -> None:
+        known = {"replicas": {**scope["state"]["replicas"], "name": replica}}
+        try:
+            await app({**scope, "asgi": {"version": "3.0"}, "state": known}, receive, send)
+        finally:
+            said.put_nowait(None)
+
+    task = asyncio.create_task(run())
+    try:
+        ended = False
+        while not ended:
+            found = [await said.get()]
+            while not said.empty():
+                found.append(said.get_nowait())
+            ended = found[-1] is None
+            yield [message for message in found if message is not None]
+    finally:
+        task.cancel()
