@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from calomel.cli import jsonc
-from calomel.cli.checks import Pace, check_model
+from calomel.cli.checks import Finding, Pace, check_model
 from calomel.cli.editor_checks import check_editors
 from calomel.cli.editor_plans import here
 from calomel.server.settings import ServerSettings
@@ -199,21 +199,36 @@ def test_comments_are_left_out_but_not_in_strings(text: str, value: Any) -> None
     assert jsonc.loads(text) == value
 
 
-@pytest.mark.parametrize(
-    ("free", "status", "tokens"), [(4096, "ok", 32_768), (740, "ok", 16_384), (300, "fail", 32_768)]
-)
-def test_the_memory_that_is_needed_has_the_cache_in_it(
-    monkeypatch: pytest.MonkeyPatch, free: int, status: str, tokens: int
-) -> None:
-    monkeypatch.setattr("calomel.families.memory.free_bytes", lambda device: free * 1024**2)
-    monkeypatch.setattr("calomel.engine.checkpoint.native_bfloat16", lambda: False)
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Finding]:
+    """What is found with so many MiB free."""
 
-    (found,) = (each for each in check_model(ServerSettings()) if each.subject == "memory")
+    def find(free: int) -> Finding:
+        monkeypatch.setattr("calomel.families.memory.free_bytes", lambda device: free * 1024**2)
+        monkeypatch.setattr("calomel.engine.checkpoint.native_bfloat16", lambda: False)
+        (found,) = (each for each in check_model(ServerSettings()) if each.subject == "memory")
+        return found
+
+    return find
+
+
+@pytest.mark.parametrize(("free", "tokens"), [(4096, 32_768), (740, 16_384)])
+def test_the_memory_that_is_needed_has_the_cache_in_it(
+    memory: Callable[[int], Finding], free: int, tokens: int
+) -> None:
+    found = memory(free)
 
     # 12 KB for each token, a program of 400 MB, and 25 MB of weights
     needed = 425 + tokens * 12 // 1024
-    assert found.level == status
+    assert found.level == "ok"
     assert f"with {tokens} tokens cached" in found.found
     told = int(re.findall(r"up to (\d+) MiB needed", found.found)[0])
     assert needed < told < needed + 150
     assert told < 1000
+
+
+def test_a_model_that_does_not_fit_fails_with_what_it_takes(memory: Callable[[int], Finding]) -> None:
+    found = memory(300)
+
+    assert found.level == "fail"
+    assert "nano needs 0.5 GiB of memory on cpu (weights 24.3 MiB" in found.found

@@ -83,7 +83,7 @@ def test_refusal_of_the_engine_becomes_one_line(
 def test_missing_file_ends_with_status_2(run: Run, filler: Filler, tmp_path: Path) -> None:
     result = run("fill", tmp_path / "absent.py", "--at", "1:1")
     assert result.status == 2
-    assert "absent.py cannot be read" in result.err
+    assert "absent.py: No such file" in result.err
     assert filler.opened == []
 
 

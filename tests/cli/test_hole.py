@@ -55,12 +55,10 @@ def test_end_before_begin_is_refused(tmp_path: Path) -> None:
         Hole.in_file(file, "1:3", "1:1")
 
 
-@pytest.mark.parametrize(("content", "complaint"), [(None, "cannot be read"), (b"\xff\xfe", "not UTF-8")])
-def test_unreadable_file_is_named(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     file = tmp_path / "image.png"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(InputError, match=f"image.png .*{complaint}|image.png is {complaint}"):
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"image\.png is not UTF-8"):
         Hole.in_file(file, "1:1")
 
 

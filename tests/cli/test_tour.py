@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
-from calomel.cli.tour import OverError, Scene, Tally, Tour, WallPace
+from calomel.cli.tour import OverError, Scene, Tally, Tour, resting
 from calomel.replay.events import ReplayLog
 from calomel.replay.log_time import run
 from calomel.replay.opportunity import ReplayOptions
@@ -90,15 +90,15 @@ def test_it_ends_when_the_time_is_over() -> None:
 def test_rests_are_as_long_as_the_speed_says_and_never_beyond_the_end() -> None:
     slept: list[float] = []
     now = 0.0
-    pace = WallPace(2.0, until=10.0, clock=lambda: now, sleep=slept.append)
-    pace.rest(1.0)
+    rest = resting(2.0, until=10.0, clock=lambda: now, sleep=slept.append)
+    rest(1.0)
     now = 9.9
-    pace.rest(1.0)
+    rest(1.0)
     assert slept[0] == 0.5
     assert abs(slept[1] - 0.1) < 1e-9
     now = 10.0
     try:
-        pace.rest(0.0)
+        rest(0.0)
     except OverError:
         return
     raise AssertionError("the time is over")
@@ -106,5 +106,5 @@ def test_rests_are_as_long_as_the_speed_says_and_never_beyond_the_end() -> None:
 
 def test_without_spectators_nothing_rests() -> None:
     slept: list[float] = []
-    WallPace(None, sleep=slept.append).rest(5.0)
+    resting(None, sleep=slept.append)(5.0)
     assert slept == []

@@ -58,10 +58,6 @@ def share_out(total: int, *, has_edits: bool, has_related: bool) -> Budget:
 
 
 MAX_BUDGET: Final = 32_768
-# The first suggestion in a file has to read all of its context; so long a user may wait for that, in seconds.
-FIRST_USE_SECONDS: Final = 3.0
-# Less says too little about the place to be worth asking.
-_LEAST: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,6 @@ def default_budget(
     supported: int,
     answer_tokens: int,
     wanted: int | None = None,
-    prefill_rate: float | None = None,
 ) -> ContextLimit:
     """The tokens of a context; the smallest bound wins, and is named.
 
@@ -87,7 +82,6 @@ def default_budget(
         supported: the longest context that pays for the model.
         answer_tokens: of the longest answer.
         wanted: by the user, who may have more than is supported; None for what is best.
-        prefill_rate: tokens a second that were measured on this device; None while nothing was measured.
     """
     most = max(1, min(MAX_BUDGET, positions - answer_tokens))
     if wanted is not None:
@@ -98,11 +92,6 @@ def default_budget(
         (most, _positions(positions, answer_tokens)),
         (supported, "the longest context that pays for this model"),
     ]
-    if prefill_rate is not None:
-        affordable = max(_LEAST, int(prefill_rate * FIRST_USE_SECONDS))
-        bounds.append(
-            (affordable, f"what this device reads in {FIRST_USE_SECONDS:g} s, at {prefill_rate:,.0f} tokens/s measured")
-        )
     return ContextLimit(*min(bounds, key=lambda bound: bound[0]))
 
 

@@ -55,9 +55,7 @@ def speed(
     device: Device = "cpu",
     threads: Threads = None,
     policy: Policy = None,
-    contexts: Annotated[
-        list[int] | None, typer.Option("--context", min=1, help="Tokens of context; repeatable.")
-    ] = None,
+    contexts: Annotated[list[int] | None, typer.Option("--context", min=1, help="Of tokens; repeatable.")] = None,
     answers: Annotated[list[int] | None, typer.Option("--answer", min=1, help="Tokens of answer; repeatable.")] = None,
     cases: Annotated[int | None, typer.Option(min=1, help="Repetitions of each.")] = None,
     seed: Seed = 1,
@@ -83,9 +81,7 @@ def keystrokes(model: Model = None, quick: Quick = False, json: Json = None, res
 @bench.command()
 def load(
     clients: Annotated[int, typer.Option(min=1, max=4096, help="Clients that ask at once.")] = 64,
-    minutes: Annotated[
-        float | None, typer.Option(min=0.05, max=1440, help="How long. Default: 2, with --quick a quarter of one.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.05, help="Default: 2, with --quick a quarter.")] = None,
     context: Annotated[int, typer.Option(min=256, max=32_768, help="Tokens around each cursor, about.")] = 2048,
     max_requests: Annotated[int | None, typer.Option(min=1, help="Places of the server. Default: its own.")] = None,
     model: Model = None,
@@ -124,23 +120,15 @@ def peers(
 
 @bench.command()
 def edits(
-    suite: Annotated[
-        Path | None, typer.Argument(help="Folder of next-edit scenarios (*.txtar), or one of them.")
-    ] = None,
-    held_out: Annotated[
-        bool, typer.Option("--held-out", help="Edits in held-out packages instead of a suite.")
-    ] = False,
-    baselines: Annotated[
-        bool | None, typer.Option(help="Ask the baselines, too. Default: with --held-out, unless --samples.")
-    ] = None,
+    suite: Annotated[Path | None, typer.Argument(help="Folder of scenarios (*.txtar), or one of them.")] = None,
+    held_out: Annotated[bool, typer.Option("--held-out", help="Edits in held-out packages instead.")] = False,
+    baselines: Annotated[bool | None, typer.Option(help="Ask them, too. Default: with --held-out.")] = None,
     stories: Annotated[Path | None, typer.Option(help="Another file of stories than the held-out ones.")] = None,
     kinds: Annotated[
         Any, typer.Option(metavar="KIND,KIND…", parser=_kinds, help="Only stories of these kinds.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Moments at most, of kinds and languages alike.")] = None,
-    samples: Annotated[
-        Path | None, typer.Option(help="Show nothing, and write every candidate, for `calomel calibrate`.")
-    ] = None,
+    samples: Annotated[Path | None, typer.Option(help="Write candidates for `calomel calibrate`.")] = None,
     aggressiveness: Aggressiveness = "balanced",
     model: Model = None,
     device: Device = "cpu",

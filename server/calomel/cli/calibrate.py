@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Model
+from calomel.cli.options import Model, model_info
 from calomel.cli.output import console
 
 if TYPE_CHECKING:
@@ -29,14 +29,9 @@ def calibrate(
     ] = None,
     log: Annotated[Path | None, typer.Option(help="Another outcome log than yours.")] = None,
     model: Model = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Where to write. Default: where the editors look for your own calibrator.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write. Default: your own calibrator.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start from nothing, not from what the model has.")] = False,
-    wanted: Annotated[
-        float | None,
-        typer.Option(min=0.01, max=0.99, help="Find the smallest threshold with this share accepted, 90 % sure."),
-    ] = None,
+    wanted: Annotated[float | None, typer.Option(min=0.01, max=0.99, help="Share that shall be accepted.")] = None,
     recall: Annotated[
         Path | None,
         typer.Option(
@@ -50,17 +45,13 @@ def calibrate(
     from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator
     from calomel.selectivity.fit import TooFewError, fit, usable
     from calomel.suggest.judging import user_calibrator_path
-    from calomel.suggest.launch import describe
 
     if samples and log is not None:
         raise InputError("name --samples or --log, not both")
     if recall is not None:
         _fit_recall(recall, model, out, holes, dry_run=dry_run)
         return
-    try:
-        info = describe(model)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    info = model_info(model)
     # A user's own fit starts from what lies beside the weights each time, so that no outcome counts twice.
     known = Calibrator() if fresh or info.tokenizer is None else Calibrator.of_folder(Path(info.tokenizer).parent)
     found = _read(samples or [], log, info)

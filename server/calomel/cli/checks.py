@@ -58,7 +58,9 @@ _ANSWER_SECONDS: Final = 5.0
 def check_server(layered: Layered) -> Iterator[Finding]:
     """Everything that a start needs, but for the model."""
     settings = layered.settings
-    yield _settings(layered)
+    there = layered.path is not None and layered.path.exists()
+    none = f"no settings file ({layered.path}): defaults and CALOMEL_ variables"
+    yield ok("settings", str(layered.path) if there else none)
     yield _token(settings)
     yield _reach(settings)
     record, found = _running(settings.runtime_file or runtime_file.default_path(), "runtime file")
@@ -78,12 +80,6 @@ def check_server(layered: Layered) -> Iterator[Finding]:
         yield fail("workspace", f"{settings.workspace} is no folder", "name another, or start the server without it")
     if settings.replicas is not None:
         yield from _replicas(settings, settings.replicas, record)
-
-
-def _settings(layered: Layered) -> Finding:
-    if layered.path is None or not layered.path.exists():
-        return ok("settings", f"no settings file ({layered.path}): defaults and CALOMEL_ variables")
-    return ok("settings", str(layered.path))
 
 
 def _token(settings: ServerSettings) -> Finding:
@@ -284,15 +280,15 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     )
     try:
         family = find(folder)
-        try:
-            chosen, report = fitted(folder, family, options), None
-        except OutOfMemoryRefusedError:
-            chosen, report = options, "close something, or choose a smaller model"
+        chosen = fitted(folder, family, options)
         needed = process + estimate_of(folder, family, chosen).total
+    except OutOfMemoryRefusedError as error:
+        yield fail("memory", str(error), "close something, or choose a smaller model")
     except CheckpointError:
         return  # the model's own line says what is wrong
-    told = f"{free // MIB} MiB free, up to {needed // MIB} MiB needed, with {chosen.cached} tokens cached"
-    yield ok("memory", told) if report is None else fail("memory", told, report)
+    else:
+        told = f"{free // MIB} MiB free, up to {needed // MIB} MiB needed, with {chosen.cached} tokens cached"
+        yield ok("memory", told)
 
 
 def _device(device: str) -> Finding:
@@ -359,13 +355,10 @@ def check_speed(settings: Settings, measure: Callable[[Settings], Pace | None] |
 def measured(settings: Settings, clock: Callable[[], float] = time.perf_counter) -> Pace | None:
     """The pace of the model of these settings; None for one that is too large to be opened for this."""
     folder = settings.server.model or nano_path()
-    if settings.server.url is None and _size_of(folder) > _LARGEST_BYTES:
+    size = sum(each.stat().st_size for each in folder.glob("*.safetensors"))
+    if settings.server.url is None and size > _LARGEST_BYTES:
         return None
     return asyncio.run(_measured(settings, folder, clock))
-
-
-def _size_of(folder: Path) -> int:
-    return sum(each.stat().st_size for each in folder.glob("*.safetensors"))
 
 
 async def _measured(settings: Settings, folder: Path, clock: Callable[[], float]) -> Pace:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,14 +11,13 @@ import typer
 
 from calomel.cli.errors import InputError
 from calomel.cli.fill import offset_of, read_source
-from calomel.cli.options import AsJson, Device, Model
+from calomel.cli.options import AsJson, Model, model_info
 from calomel.cli.output import console, visible
 
 if TYPE_CHECKING:
     # Imported where there is work for them: help shall not wait for them.
     from calomel.context.budget import ContextLimit
     from calomel.context.builder import BuiltContext
-    from calomel.prompts.parts import PromptParts
     from calomel.workspace.workspace import Situation
 
 STYLES: Final = {
@@ -38,14 +36,8 @@ def context(
     file: Annotated[Path, typer.Argument(help="The source file; it is read, never written.")],
     at: Annotated[str, typer.Option(metavar="LINE:COLUMN", help="Where the cursor is, counted from 1:1.")],
     budget: Annotated[int | None, typer.Option(min=16, help="Tokens of context. Default: what is said below.")] = None,
-    workspace: Annotated[
-        Path | None, typer.Option(help="Folder with related code. Default: that of the repository around FILE.")
-    ] = None,
+    workspace: Annotated[Path | None, typer.Option(help="Related code. Default: FILE's repository.")] = None,
     model: Model = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure how fast this device reads; the default follows from that.")
-    ] = False,
-    device: Device = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Print what the model would see at a place in FILE, and why."""
@@ -53,7 +45,6 @@ def context(
     from calomel.context.builder import ContextBuilder, part_texts
     from calomel.prompts.own import ContextRenderer
     from calomel.prompts.tokenizer import Tokenizer
-    from calomel.suggest.launch import describe
     from calomel.weights import nano_path
 
     text, file = read_source(file), file.resolve()
@@ -63,23 +54,15 @@ def context(
         folder = workspace.resolve()
         if not folder.is_dir():
             raise InputError(f"--workspace {workspace} is no folder")
-    try:
-        info = describe(model)
-    except ValueError as error:
-        raise InputError(str(error)) from error
+    info = model_info(model)
     tokenizer = Tokenizer.from_file((model or nano_path()) / "tokenizer.json")
     situation = _situation(file, text, offset, folder)
     builder = ContextBuilder(ExactCounter(tokenizer))
-    rate = None
-    if measure:
-        rate = _prefill_rate(model, device, builder.build(situation, info.default_context).parts, info.default_context)
-        builder.clear()
     limit = default_budget(
         positions=info.max_context,
         supported=info.default_context,
         answer_tokens=_ANSWER_TOKENS,
         wanted=budget,
-        prefill_rate=rate,
     )
     built = builder.build(situation, limit.tokens)
     tokens = len(ContextRenderer(tokenizer).render(built.parts, limit.tokens).context)
@@ -134,18 +117,6 @@ def _situation(file: Path, text: str, offset: int, folder: Path | None) -> Situa
     if situation is None:
         raise InputError(f"{file} cannot be opened")
     return situation
-
-
-def _prefill_rate(model: Path | None, device: str, parts: PromptParts, budget: int) -> float:
-    """Tokens a second that the model reads on this device, from a cold start of the cache."""
-    from calomel.suggest.completer import FillRequest
-    from calomel.suggest.in_process import open_filler
-
-    with closing(open_filler(model, device)) as filler:
-        # The first forward of a process pays for what only it has to do.
-        filler.fill(FillRequest(prefix="warm", max_tokens=1, max_steps=1))
-        result = filler.fill(FillRequest(prefix="", parts=parts, max_context=budget, max_tokens=1, max_steps=1)).result
-    return result.computed_tokens / max(result.prefill_seconds, 1e-9)
 
 
 def _show(built: BuiltContext, tokens: int, limit: ContextLimit) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -31,13 +32,9 @@ _PLAIN_SECONDS: Final = 10.0
 
 
 def demo(
-    log: Annotated[
-        Path | None, typer.Argument(metavar="LOG", help="A log that `calomel replay` reads. Default: the bundled one.")
-    ] = None,
+    log: Annotated[Path | None, typer.Argument(help="A log for `calomel replay`. Default: a bundled one.")] = None,
     speed: Annotated[float, typer.Option(min=0.1, max=100, help="Times as fast as the recording.")] = 2.0,
-    seconds: Annotated[
-        float | None, typer.Option(min=0, help="End after so long. Default: at the end; 10 without a terminal.")
-    ] = None,
+    seconds: Annotated[float | None, typer.Option(min=0, help="End after so long; 10 without a terminal.")] = None,
     steps: Annotated[int, typer.Option(min=1, max=64, help="Denoising steps of a canvas; editors take 2.")] = 8,
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a picture, as without a terminal.")] = False,
     model: Model = None,
@@ -47,7 +44,7 @@ def demo(
     """Play a recording of typing, and show what the model suggests and what the person does about it."""
     from rich.live import Live
 
-    from calomel.cli.tour import Tally, Tour, WallPace, WatchedFiller
+    from calomel.cli.tour import Tally, Tour, WatchedFiller, resting
     from calomel.replay.events import Opened
     from calomel.replay.log_time import run
     from calomel.replay.opportunity import ReplayOptions
@@ -76,12 +73,12 @@ def demo(
                 out.print("\n".join(told(scene)))
 
         limit = _PLAIN_SECONDS if plain and seconds is None else seconds
-        pace = WallPace(None if plain else speed, None if limit is None else time.monotonic() + limit)
+        rest = resting(None if plain else speed, None if limit is None else time.monotonic() + limit)
         tally = Tally()
 
         async def play() -> None:
             completer = EngineCompleter(watched, info)
-            tour = Tour(found, completer, info, options, tally, watched=watched, show=show, rest=pace.rest)
+            tour = Tour(found, completer, info, options, tally, watched=watched, show=show, rest=rest)
             await tour.watch()
 
         # Whoever has seen enough has done nothing wrong.
@@ -152,22 +149,10 @@ def picture(scene: Scene, tally: Tally, width: int, height: int) -> RenderableTy
 
     beside = width >= _BESIDE
     room = max(6, min(_MOST_LINES, height - (4 if beside else _SIDE_LINES + 6)))
-    file = Panel(
-        _file(scene, room),
-        title=scene.path,
-        title_align="left",
-        width=width - _SIDE - 1 if beside else width,
-        height=room + 2,
-        border_style="dim",
-    )
-    side = Panel(
-        _side(scene, tally),
-        title="calomel",
-        title_align="left",
-        width=_SIDE if beside else width,
-        height=room + 2 if beside else _SIDE_LINES + 2,
-        border_style="dim",
-    )
+    frame = partial(Panel, title_align="left", border_style="dim")
+    wide, high = (width - _SIDE - 1, room) if beside else (width, _SIDE_LINES)
+    file = frame(_file(scene, room), title=scene.path, width=wide, height=room + 2)
+    side = frame(_side(scene, tally), title="calomel", width=_SIDE if beside else width, height=high + 2)
     return Columns([file, side], padding=(0, 1, 0, 0)) if beside else Group(file, side)
 
 

@@ -35,9 +35,7 @@ def setup(
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take the last change back.")] = False,
-    url: Annotated[
-        str | None, typer.Option(help="Of the server, for Zed. Default: the one that runs, or would.")
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="Of the server, for Zed. Default: this machine's.")] = None,
     file: Annotated[Path | None, typer.Option(help="The editor's settings file, where it is another.")] = None,
     config: Config = None,
 ) -> None:

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from calomel.cli.checks import Finding, fail, ok, warn
 from calomel.cli.editor_files import settings_of
 from calomel.cli.editor_plans import VS_CODES, Here, mentioned, zed_settings
-from calomel.cli.errors import InputError
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.remote import is_loopback
 from calomel.suggest.silence import Silence, SilenceReason
@@ -172,7 +171,7 @@ _BROKEN: Final = "open it in the editor, which shows where it is wrong"
 
 def vs_code_settings(here: Here) -> dict[str, Mapping[str, Any]]:
     """The user's settings of VS Code and its relatives, of those that are here and can be read."""
-    found = {each.name: _readable(each.settings(here)) for each in VS_CODES}
+    found = {each.name: settings_of(each.settings(here)) for each in VS_CODES}
     return {name: values for name, values in found.items() if values}
 
 
@@ -197,7 +196,7 @@ def _neovim(folder: Path) -> Iterator[Finding]:
 def _vs_codes(here: Here) -> Iterator[Finding]:
     for each in VS_CODES:
         path = each.settings(here)
-        values = _readable(path)
+        values = settings_of(path)
         if values is None:
             yield warn(each.name, f"{path} cannot be read as JSON", _BROKEN)
         elif any("calomel" in key for key in values):
@@ -208,7 +207,7 @@ def _zed(here: Here) -> Iterator[Finding]:
     path = zed_settings(here)
     if not path.is_file():
         return
-    values = _readable(path)
+    values = settings_of(path)
     if values is None:
         yield warn("Zed", f"{path} cannot be read as JSON", _BROKEN)
         return
@@ -240,11 +239,3 @@ def _wrong_in_zed(predictions: object, url: str | None) -> str | None:
     if local and url is not None and place != (own.scheme, own.port):
         return f"api_url points at {parts.scheme} port {parts.port}, the server listens at {url}"
     return None
-
-
-def _readable(path: Path) -> Mapping[str, Any] | None:
-    """The settings in a file, none where there is no file; None where nobody can read them."""
-    try:
-        return settings_of(path)
-    except InputError:
-        return None

@@ -140,9 +140,9 @@ def merged(path: Path, values: Mapping[str, Any], unit: str) -> Change:
 
 
 def settings_of(path: Path) -> Mapping[str, Any] | None:
-    """What a settings file says; None when it cannot be read as an object. Raises InputError."""
+    """What a settings file says, nothing where there is none; None when it cannot be read as an object."""
     try:
         found = loads(read(path) or "{}")
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, InputError):
         return None
     return found if isinstance(found, Mapping) else None

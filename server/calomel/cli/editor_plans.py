@@ -217,10 +217,7 @@ def zed(here: Here, file: Path | None = None) -> Plan:
         )
     else:
         notes.append(f"If your server wants a token, Zed takes it from {_VARIABLE}.")
-    known = settings_of(path) or {}
-    if "edit_prediction_provider" in (known.get("features") or {}):
-        notes.append("Your features.edit_prediction_provider is what older versions of Zed read: remove it.")
-    if known.get("show_edit_predictions") is False:
+    if (settings_of(path) or {}).get("show_edit_predictions") is False:
         notes.append("Your show_edit_predictions is false: nothing is shown before you turn it on.")
     notes.append("Keep the server running: calomel serve --workspace FOLDER. docs/zed.md says what to expect.")
     return Plan((merged(path, wanted, "  "),), (), tuple(notes))

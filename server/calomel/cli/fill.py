@@ -44,13 +44,11 @@ def offset_of(text: str, place: str, option: str) -> int:
 
 
 def read_source(file: Path) -> str:
-    """The text of `file`, line endings as they are; raises InputError when it is absent or not UTF-8."""
+    """The text of `file`, line endings as they are. Raises OSError, and InputError when it is not UTF-8."""
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 (byte {error.start}); only UTF-8 text can be filled") from error
-    except OSError as error:
-        raise InputError(f"{file} cannot be read: {error.strerror}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,8 @@ class Hole:
         """The hole of `file` from `at` to `to` (both `LINE:COLUMN`; without `to` the hole is empty).
 
         Raises:
-            InputError: the file cannot be read as UTF-8, a place is malformed or outside of it, or `to` is before `at`.
+            OSError: the file cannot be read.
+            InputError: it is not UTF-8, a place is malformed or outside of it, or `to` is before `at`.
         """
         text = read_source(file)
         first = offset_of(text, at, "--at")
@@ -102,13 +101,9 @@ _FIELDS: Final = (
 def fill(
     file: Annotated[Path, typer.Argument(help="The source file; it is read, never written.")],
     at: Annotated[str, typer.Option(metavar="LINE:COLUMN", help="Where the hole begins, counted from 1:1.")],
-    to: Annotated[
-        str | None, typer.Option(metavar="LINE:COLUMN", help="Where it ends. The text in between is replaced.")
-    ] = None,
+    to: Annotated[str | None, typer.Option(metavar="LINE:COLUMN", help="Where it ends; else it is empty.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, max=4096, help="Longest answer, in tokens.")] = 64,
-    policy: Annotated[
-        str | None, typer.Option(help="Reveal policy, e.g. threshold:0.9, prefix:0.8, left_to_right.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Reveal policy, as threshold:0.9 or prefix:0.8.")] = None,
     model: Model = None,
     device: Device = "cpu",
     as_json: AsJson = False,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Quantize
+from calomel.cli.options import Quantize, model_info
 from calomel.cli.output import columns, markdown
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ def list_() -> None:
 @models.command()
 def info(name: _Name) -> None:
     """What a model's files say of it."""
-    from calomel.suggest.launch import describe
-
     folder = _folder(name)
-    try:
-        told = describe(folder)
-    except ValueError as error:
-        raise InputError(f"{folder}: {error}") from error
+    told = model_info(folder)
     family = _family_name(folder)
     rows = [
         ("folder", str(folder)),
@@ -81,9 +76,7 @@ def estimate(
     name: Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder; config.json is enough.")],
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     dtype: _Number = None,
-    cache_tokens: Annotated[
-        int | None, typer.Option(min=16, help="Context tokens that stay encoded. Default: the server's.")
-    ] = None,
+    cache_tokens: Annotated[int | None, typer.Option(min=16, help="Context tokens that stay encoded.")] = None,
     quantize: Quantize = None,
 ) -> None:
     """The memory that a model takes, from its headers alone: nothing is loaded."""
@@ -161,24 +154,7 @@ def fetch(
 
 _SOURCE_FILE: Final = "calomel-source.json"
 # Weights that are data (no pickle can hide in them), and what says how to read them. No Python, ever.
-_WANTED: Final = (
-    "*.safetensors",
-    "*.safetensors.index.json",
-    "config.json",
-    "generation_config.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab.json",
-    "merges.txt",
-    "chat_template.jinja",
-    "calibrator.json",
-    "recall.json",
-    "LICENSE*",
-    "README.md",
-    "MODEL_CARD.md",
-)
+_WANTED: Final = ("*.safetensors", "*.json", "merges.txt", "*.jinja", "LICENSE*", "README.md", "MODEL_CARD.md")
 _COMMIT: Final = 40
 
 

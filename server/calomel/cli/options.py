@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -12,7 +13,7 @@ import typer
 from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
-    from calomel.workspace.settings import Aggressiveness as Threshold
+    from calomel.suggest.completer import ModelInfo
 
 _Made = TypeVar("_Made")
 
@@ -33,24 +34,27 @@ def _checked_device(name: str) -> str:
     return name
 
 
-def _threshold(text: str) -> Threshold:
-    for name in ("quiet", "balanced", "eager"):
-        if text == name:
-            return name
+def word_or_number(option: str, words: Sequence[str], most: float, text: str) -> str | float:
+    """One of the words, or a number from 0 to `most`. Raises InputError, naming the option."""
+    if text in words:
+        return text
     try:
-        probability = float(text)
+        number = float(text)
     except ValueError:
-        probability = -1.0
-    if not 0.0 <= probability <= 1.0:
-        raise InputError(f"--aggressiveness {text!r} is none of quiet, balanced, eager or a probability")
-    return probability
+        number = -1.0
+    if not 0.0 <= number <= most:
+        raise InputError(f"{option} {text!r} is neither {' nor '.join(words)} nor a number up to {most:g}")
+    return number
 
 
-def check_folders(*paths: Path | None) -> None:
-    """Raises InputError for a file whose folder is not there, before any work is done for it."""
-    for path in paths:
-        if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"{path} cannot be written: its folder does not exist")
+def model_info(folder: Path | None) -> ModelInfo:
+    """The model in `folder` (None: the shipped one), from its files alone. Raises InputError, OSError."""
+    from calomel.suggest.launch import describe
+
+    try:
+        return describe(folder)
+    except ValueError as error:
+        raise InputError(str(error)) from error
 
 
 def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
@@ -59,6 +63,8 @@ def made_of(kind: type[_Made], given: Mapping[str, Any]) -> _Made:
     values = {name: value for name, value in given.items() if name in names and value not in (None, [])}
     return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
+
+_threshold = partial(word_or_number, "--aggressiveness", ("quiet", "balanced", "eager"), 1.0)
 
 Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. Default: the shipped model.")]
 Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda or cuda:N.")]

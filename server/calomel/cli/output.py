@@ -1,9 +1,12 @@
-"""What commands print: consoles, text that cannot reach the terminal as a command, and a place of a file."""
+"""What commands print and write: consoles, text that cannot reach the terminal as a command, and a place of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from calomel.cli.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,3 +72,10 @@ def numbered(text: Text, first: int, rule: str = " │ ") -> Text:
     width = len(str(first + len(lines) - 1))
     rows = (Text.assemble((f"{number:>{width}}{rule}", "dim"), line) for number, line in enumerate(lines, first))
     return Text("\n").join(rows)
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Raises InputError for a file whose folder is not there, before any work is done for it."""
+    for path in paths:
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InputError(f"{path} cannot be written: its folder does not exist")

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calomel.cli.errors import CommandError, InputError
-from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, check_folders, made_of
-from calomel.cli.output import console
+from calomel.cli.options import Aggressiveness, Device, Model, Resume, Seed, Threads, made_of, word_or_number
+from calomel.cli.output import check_folders, console
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
     from calomel.replay.events import ReplayLog
-    from calomel.replay.opportunity import Latency
     from calomel.replay.runs import Report
 
 # More than that in one log is named by their number.
@@ -27,16 +26,9 @@ _PROBLEMS = 10
 _LONGEST_LATENCY = 60_000.0
 
 
-def _latency(text: str) -> Latency:
-    if text == "measured":
-        return "measured"
-    try:
-        milliseconds = float(text)
-    except ValueError:
-        milliseconds = -1.0
-    if not 0.0 <= milliseconds <= _LONGEST_LATENCY:
-        raise InputError(f"--latency {text!r} is neither `measured` nor milliseconds up to 60000")
-    return milliseconds / 1e3
+def _latency(text: str) -> str | float:
+    found = word_or_number("--latency", ("measured",), _LONGEST_LATENCY, text)
+    return found if isinstance(found, str) else found / 1e3
 
 
 def _kinds(text: str) -> tuple[str, ...]:

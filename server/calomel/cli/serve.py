@@ -8,82 +8,53 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calomel.cli.errors import CommandError, InputError
+from calomel.cli.errors import CommandError
+from calomel.cli.options import Config, Quantize
 
 if TYPE_CHECKING:
     from calomel.cli.checks import Finding
 
 
 def serve(
-    config: Annotated[
-        Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
-    ] = None,
+    config: Config = None,
     no_config: Annotated[bool, typer.Option("--no-config", help="Read no settings file.")] = False,
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one. Default: 8017.")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Checkpoint folder, or a name of `calomel models list`. Default: the shipped model."),
-    ] = None,
+    model: Annotated[str | None, typer.Option(help="Folder or name of a model. Default: the shipped one.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N. Default: cpu.")] = None,
     threads: Annotated[int | None, typer.Option(help="Processor threads of the engine.")] = None,
-    quantize: Annotated[
-        str | None, typer.Option(help="Weights in eight bits: int8 or fp8. Default: as they are.")
-    ] = None,
-    exact: Annotated[
-        bool | None,
-        typer.Option("--exact", help="No approximate cache where a family has one: slower, whole forwards."),
-    ] = None,
+    quantize: Quantize = None,
+    exact: Annotated[bool | None, typer.Option("--exact", help="No approximate cache: slower.")] = None,
     replicas: Annotated[
         int | None, typer.Option(help="Processes with the model, on Ray Serve. Default: it is in this one.")
     ] = None,
     token: Annotated[
-        str | None,
-        typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN or --token-file: others see command lines."),
+        str | None, typer.Option(help="What clients must send. Safer as CALOMEL_TOKEN: others see command lines.")
     ] = None,
-    token_file: Annotated[
-        Path | None, typer.Option(help="Holds the token, or NAME TOKEN lines; made if it is not there.")
-    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="The token, or NAME TOKEN lines; made if missing.")] = None,
     fresh_token: Annotated[
-        bool | None, typer.Option("--fresh-token", help="A random token, in the runtime file alone.")
+        bool | None, typer.Option("--fresh-token", help="A random one, in the runtime file.")
     ] = None,
     no_auth: Annotated[bool | None, typer.Option("--no-auth", help="Let every program of this machine in.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): serve HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
     allow_remote: Annotated[
-        bool | None, typer.Option("--allow-remote", help="Needed with a --host that other machines can reach.")
+        bool | None, typer.Option("--allow-remote", help="Allow a --host that others reach.")
     ] = None,
-    allowed_hosts: Annotated[
-        list[str] | None, typer.Option("--allowed-host", help="Further name for the Host header; repeatable.")
-    ] = None,
+    allowed_hosts: Annotated[list[str] | None, typer.Option("--allowed-host", help="Further Host; repeatable.")] = None,
     allowed_origins: Annotated[
         list[str] | None,
         typer.Option("--allowed-origin", help="Web page that may ask, as https://name:port; repeatable."),
     ] = None,
-    workspace: Annotated[
-        Path | None, typer.Option(help="Folder that clients edit in: prompts are completed from its files.")
-    ] = None,
+    workspace: Annotated[Path | None, typer.Option(help="Folder whose files complete prompts.")] = None,
     runtime_file: Annotated[Path | None, typer.Option(help="Where editors find address and token.")] = None,
-    idle_minutes: Annotated[
-        float | None, typer.Option(help="End after so long without a request. Default: stay.")
-    ] = None,
-    idle_unload: Annotated[
-        float | None, typer.Option(help="Minutes without a request after which the model's memory is given back.")
-    ] = None,
-    offline: Annotated[
-        bool | None, typer.Option("--offline", help="Refuse every connection to another machine, by any library.")
-    ] = None,
+    idle_minutes: Annotated[float | None, typer.Option(help="End after so long idle. Default: stay.")] = None,
+    idle_unload: Annotated[float | None, typer.Option(help="Idle minutes until the model is closed.")] = None,
+    offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
-    cache_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens of contexts that stay encoded. Default: 32,768 on a CPU, 163,840 on a GPU, or what fits."
-        ),
-    ] = None,
+    cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Of one client. Default: no limit.")] = None,
-    record_denoising: Annotated[
-        bool | None, typer.Option("--record-denoising", help="Keep recent answers in memory, to replay on the page.")
-    ] = None,
+    record_denoising: Annotated[bool | None, typer.Option("--record-denoising", help="Keep steps to replay.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. Default: info.")] = None,
     log_format: Annotated[str | None, typer.Option(help="text or json. Default: text.")] = None,
 ) -> None:
@@ -95,17 +66,10 @@ def serve(
     """
     # The options have the names of the settings.
     given = {name: value for name, value in locals().items() if value not in (None, []) and "config" not in name}
-    from calomel.server.errors import StartError
-    from calomel.server.model_folders import ModelNameError
     from calomel.server.run import serve as run
-    from calomel.server.settings import SettingsError, load
+    from calomel.server.settings import load
 
-    try:
-        run(load(given, config, use_config=not no_config).settings)
-    except (SettingsError, ModelNameError) as error:
-        raise InputError(str(error)) from error
-    except StartError as error:
-        raise CommandError(str(error)) from error
+    run(load(given, config, use_config=not no_config).settings)
 
 
 def lsp(
@@ -133,9 +97,7 @@ def doctor(
     file: Annotated[
         Path | None, typer.Argument(help="A source file in which nothing is suggested.", show_default=False)
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="Settings file. Default: calomel.toml in your configuration folder.")
-    ] = None,
+    config: Config = None,
 ) -> None:
     """Look at settings, token, port, model, device, memory, speed, grammars and editors; say what to do.
 

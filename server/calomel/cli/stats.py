@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calomel.cli.errors import InputError
-from calomel.cli.options import check_folders
-from calomel.cli.output import console, visible
+from calomel.cli.output import check_folders, console, visible
 from calomel.storage import write_whole
 
 if TYPE_CHECKING:
@@ -129,24 +128,8 @@ _FATES = {
     "superseded": "replaced by a newer one",
     "open": "left open",
 }
-# Columns of tables, and the figures in them.
-_GROUPS = {
-    "shown": "shown",
-    "taken": "taken",
-    "rejected": "rejected",
-    "typed": "typed",
-    "rate, % [95 %]": "acceptance_rate",
-    "held back": "withheld",
-    "then typed": "withheld_typed",
-    "saved": "saved",
-}
-_THRESHOLDS = {
-    "shows": "shown",
-    "of all, % [95 %]": "shown_share",
-    "wanted": "wanted",
-    "precision, % [95 %]": "precision",
-    "loses, % [95 %]": "loss",
-}
+_GROUPS = ("shown", "taken", "rejected", "typed", "acceptance_rate", "withheld", "withheld_typed", "saved")
+_THRESHOLDS = ("shown", "shown_share", "wanted", "precision", "loss")
 _WANTED = (
     "Wanted: accepted, or written by hand. What is shown is accepted more often than it is written by hand, "
     "so what was held back is worth rather more than this says."
@@ -170,18 +153,19 @@ def _tables(whole: Mapping[str, Any]) -> Iterator[Table]:
     yield Table("All", ("what became of suggestions", "", "% [95 %]"), rows)
     for title in ("language", "maker", "kind", "day"):
         named = list(whole[f"{title}s"].items())[-_DAYS if title == "day" else 0 :]
-        groups = [(visible(name), *(_cell(each, key) for key in _GROUPS.values())) for name, each in named]
-        yield Table(f"By {title}", (title, *_GROUPS), groups)
+        groups = [(visible(name), *(_cell(each, key) for key in _GROUPS)) for name, each in named]
+        yield Table(f"By {title}, shares in % [95 %]", (title, *_GROUPS), groups)
     reasons = [(visible(name), _cell(each, "times"), _cell(each, "typed")) for name, each in whole["withheld"].items()]
     if reasons:
         yield Table("Why suggestions were held back", ("reason", "times", "then typed, % [95 %]"), reasons)
     thresholds = [
-        (f"{each['threshold']:g} {each['name']}".strip(), *(_cell(each, key) for key in _THRESHOLDS.values()))
+        (f"{each['threshold']:g} {each['name']}".strip(), *(_cell(each, key) for key in _THRESHOLDS))
         for each in whole["thresholds"]
         if each["of"]
     ]
     if thresholds:
-        yield Table("What another threshold would have done", ("threshold", *_THRESHOLDS), thresholds, _WANTED)
+        title = "What another threshold would have done, shares in % [95 %]"
+        yield Table(title, ("threshold", *_THRESHOLDS), thresholds, _WANTED)
 
 
 def _cell(flat: Mapping[str, Any], name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,18 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from calomel.replay.editor import cursor_after
-from calomel.replay.events import Changed, Event, Focused, Opened, Selected
+from calomel.replay.events import Changed, Edit, Event, Focused, Opened, ReplayLog, Selected
+from calomel.replay.opportunity import Opportunity, ReplayOptions
 from calomel.replay.player import Player
 from calomel.suggest.completer import CANVAS, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.suggest.filler import Filler
+from calomel.suggest.scoring import Drafted
 from calomel.suggest.silence import SilenceReason
 
 if TYPE_CHECKING:
-    from calomel.replay.events import Edit, ReplayLog
-    from calomel.replay.opportunity import Opportunity, ReplayOptions
     from calomel.suggest.completer import Completer, Fill, FillRequest, ModelInfo
-    from calomel.suggest.filler import Filler
-    from calomel.suggest.scoring import Drafted
-
 
 Mark: TypeAlias = Literal["", "new", "old", "caret"]
 
@@ -325,28 +324,26 @@ class Tour(Player):
         self._rest(seconds)
 
 
-@dataclass(slots=True)
-class WallPace:
-    """Real time.
+def resting(
+    speed: float | None,
+    until: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Callable[[float], None]:
+    """Lets spectators look for so many seconds, at speed 1.
 
-    Attributes:
+    Args:
         speed: how many times as fast as the recording; None does not rest at all.
-        until: of `clock`, when the demonstration ends; None for its own end.
+        until: of `clock`, when the demonstration ends with an OverError; None for its own end.
         clock: seconds.
         sleep: waits for so many of them.
     """
 
-    speed: float | None
-    until: float | None = None
-    clock: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-    def rest(self, seconds: float) -> None:
-        """Let them look for so long, at speed 1. Raises OverError when the time is over."""
-        now = self.clock()
-        if self.until is not None and now >= self.until:
+    def rest(seconds: float) -> None:
+        left = math.inf if until is None else until - clock()
+        if left <= 0.0:
             raise OverError
-        if self.speed is None or seconds <= 0.0:
-            return
-        wanted = seconds / self.speed
-        self.sleep(wanted if self.until is None else min(wanted, self.until - now))
+        if speed is not None and seconds > 0.0:
+            sleep(min(seconds / speed, left))
+
+    return rest

@@ -24,12 +24,8 @@ if TYPE_CHECKING:
 def corpus(
     out: Annotated[Path, typer.Option(help="Where the shards, the summary and the NOTICE go.")],
     cache: Annotated[Path | None, typer.Option(help="Where downloaded archives and clones are kept.")] = None,
-    packages: Annotated[
-        Path | None, typer.Option(help="List of packages. Default: the one that ships; with --repositories, none.")
-    ] = None,
-    repositories: Annotated[
-        Path | None, typer.Option(help="List of repositories. Default: the one that ships; with --packages, none.")
-    ] = None,
+    packages: Annotated[Path | None, typer.Option(help="List of packages, instead of the shipped lists.")] = None,
+    repositories: Annotated[Path | None, typer.Option(help="List of repositories, likewise.")] = None,
 ) -> None:
     """Build the training corpus. Downloads packages and clones repositories: it uses the network."""
     given = locals()
@@ -101,9 +97,7 @@ def align(
     model: Model = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="How often every answer is seen.")] = None,
     learning_rate: Annotated[float | None, typer.Option(min=0.0, help="Of AdamW.")] = None,
-    held_out: Annotated[
-        float | None, typer.Option(min=0.0, max=0.9, help="Share that nothing is learned from.")
-    ] = None,
+    held_out: Annotated[float | None, typer.Option(min=0.0, max=0.9, help="Share to learn nothing from.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of masks, order and what is held out.")] = None,
     threads: Threads = None,
     device: Device = "cpu",
