@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calomel.prompts.fim_tokens import FimPromptText, parse_fim
-from calomel.prompts.parts import Excerpt
+from calomel.prompts.fim_tokens import parse_fim
+from calomel.prompts.parts import Excerpt, PromptParts
 
 # As clients write them: {p} before the hole, {s} behind it.
 TEMPLATES = {
@@ -25,6 +25,12 @@ TEMPLATES = {
     "codellama, suffix first": "<PRE> <SUF>{s} <MID> {p}",
     "seed-coder": "<[fim-suffix]>{s}<[fim-prefix]>{p}<[fim-middle]>",
 }
+
+
+def hole(prefix: str, suffix: str, path: str | None = None, related: tuple[Excerpt, ...] = ()) -> PromptParts:
+    return PromptParts(related, path=path, prefix=prefix, suffix=suffix)
+
+
 _TEXT = st.text(alphabet="ab \n\t{}é🙂", max_size=20)
 
 
@@ -33,23 +39,23 @@ _TEXT = st.text(alphabet="ab \n\t{}é🙂", max_size=20)
 def test_every_format_is_read_byte_for_byte(template: str, prefix: str, suffix: str) -> None:
     prompt = template.format(p=prefix, s=suffix)
 
-    assert parse_fim(prompt) == FimPromptText(prefix, suffix)
+    assert parse_fim(prompt) == hole(prefix, suffix)
 
 
 @given(_TEXT, _TEXT)
 def test_a_prompt_without_tokens_is_the_text_before_the_hole(prefix: str, suffix: str) -> None:
-    assert parse_fim(prefix, suffix) == FimPromptText(prefix, suffix)
-    assert parse_fim(prefix) == FimPromptText(prefix, "")
+    assert parse_fim(prefix, suffix) == hole(prefix, suffix)
+    assert parse_fim(prefix) == hole(prefix, "")
 
 
 def test_an_end_of_text_behind_the_cursor_is_nothing() -> None:
-    assert parse_fim("x = ", "<|endoftext|>") == FimPromptText("x = ", "")
+    assert parse_fim("x = ", "<|endoftext|>") == hole("x = ", "")
 
 
 def test_an_empty_suffix_beside_a_prompt_with_tokens_changes_nothing() -> None:
     prompt = TEMPLATES["qwen"].format(p="a", s="b")
 
-    assert parse_fim(prompt, "") == parse_fim(prompt, "<|endoftext|>") == FimPromptText("a", "b")
+    assert parse_fim(prompt, "") == parse_fim(prompt, "<|endoftext|>") == hole("a", "b")
 
 
 def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own() -> None:
@@ -58,7 +64,7 @@ def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own()
         "<|file_sep|>src/c.py\n<|fim_prefix|>def f():\n    <|fim_suffix|>\nf()\n<|fim_middle|>"
     )
 
-    assert parse_fim(prompt) == FimPromptText(
+    assert parse_fim(prompt) == hole(
         "def f():\n    ",
         "\nf()\n",
         "src/c.py",
@@ -69,30 +75,30 @@ def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own()
 def test_files_in_the_tokens_of_starcoder() -> None:
     prompt = "<repo_name>shop\n<file_sep>a.rs\nlet x;\n<file_sep>b.rs\n<fim_prefix>fn f<fim_suffix>}<fim_middle>"
 
-    assert parse_fim(prompt) == FimPromptText("fn f", "}", "b.rs", (Excerpt("a.rs", 0, "let x;\n"),))
+    assert parse_fim(prompt) == hole("fn f", "}", "b.rs", (Excerpt("a.rs", 0, "let x;\n"),))
 
 
 def test_files_in_the_signs_of_codestral() -> None:
     prompt = "[SUFFIX]}\n[PREFIX]+++++ a.js\nlet x\n+++++ b.js\nfunction f() {"
 
-    assert parse_fim(prompt) == FimPromptText("function f() {", "}\n", "b.js", (Excerpt("a.js", 0, "let x\n"),))
+    assert parse_fim(prompt) == hole("function f() {", "}\n", "b.js", (Excerpt("a.js", 0, "let x\n"),))
     assert parse_fim(prompt.partition("[PREFIX]")[2], "}\n") == parse_fim(prompt)
 
 
 def test_files_before_a_prompt_whose_suffix_comes_apart() -> None:
     prompt = "<|file_sep|>a.ts\nlet x\n<|file_sep|>b.ts\n<|fim_prefix|>let y = "
 
-    assert parse_fim(prompt, "\n") == FimPromptText("let y = ", "\n", "b.ts", (Excerpt("a.ts", 0, "let x\n"),))
+    assert parse_fim(prompt, "\n") == hole("let y = ", "\n", "b.ts", (Excerpt("a.ts", 0, "let x\n"),))
 
 
 def test_an_empty_file_has_its_name_alone() -> None:
-    assert parse_fim("<|file_sep|>new.ts\n<|fim_prefix|>", "<|endoftext|>") == FimPromptText("", "", "new.ts")
+    assert parse_fim("<|file_sep|>new.ts\n<|fim_prefix|>", "<|endoftext|>") == hole("", "", "new.ts")
 
 
 def test_words_of_a_client_before_the_prompt_are_left_out() -> None:
     prompt = "Context:\n\nsomething\n" + TEMPLATES["qwen"].format(p="a", s="b")
 
-    assert parse_fim(prompt) == FimPromptText("a", "b")
+    assert parse_fim(prompt) == hole("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -110,14 +116,14 @@ def test_words_of_a_client_before_the_prompt_are_left_out() -> None:
     ],
 )
 def test_tokens_in_the_users_text_are_text(text: str) -> None:
-    assert parse_fim(text) == FimPromptText(text, "")
-    assert parse_fim(text, "behind") == FimPromptText(text, "behind")
+    assert parse_fim(text) == hole(text, "")
+    assert parse_fim(text, "behind") == hole(text, "behind")
 
 
 def test_tokens_of_one_format_are_text_in_another() -> None:
     prompt = TEMPLATES["starcoder"].format(p="'<|fim_prefix|>' [PREFIX] <PRE>", s="<|fim_middle|> <MID>")
 
-    assert parse_fim(prompt) == FimPromptText("'<|fim_prefix|>' [PREFIX] <PRE>", "<|fim_middle|> <MID>")
+    assert parse_fim(prompt) == hole("'<|fim_prefix|>' [PREFIX] <PRE>", "<|fim_middle|> <MID>")
 
 
 _TOKENS = sorted(

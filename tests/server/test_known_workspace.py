@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.fim_tokens import FimPromptText
-from calomel.prompts.parts import Excerpt, Hunk
+from calomel.prompts.parts import Excerpt, Hunk, PromptParts
 from calomel.server.errors import StartError
 from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.run import serve
@@ -223,14 +222,14 @@ async def test_holes_that_name_their_file_grow_too(known: KnownWorkspace) -> Non
     behind = suffix.split("\n")[0]
     suffix = suffix[len(behind) : 200]
     suffix = suffix[: suffix.rindex("\n") + 1]
-    hole = FimPromptText(prefix + "new_", suffix, "app/shape.py", (Excerpt("b.py", 0, "b = 1\n"),))
+    hole = PromptParts((Excerpt("b.py", 0, "b = 1\n"),), path="app/shape.py", prefix=prefix + "new_", suffix=suffix)
     found = await known.hole(hole)
 
     assert found.prefix == SHAPE[:at] + "new_"
     assert SHAPE.endswith(found.suffix)
     assert found.suffix.startswith(suffix)
     assert found.related[-1] == hole.related[0]
-    nameless = FimPromptText(hole.prefix, hole.suffix)
+    nameless = PromptParts(prefix=hole.prefix, suffix=hole.suffix)
     assert await known.hole(nameless) is nameless
 
 

@@ -137,9 +137,8 @@ def calls_form(functions: Sequence[Function], *, most: int | None = None) -> Ans
     Raises:
         GrammarError: a function's schema is too large, too deep, or refers to something outside of itself.
     """
-    if most == 1:
-        return AnswerForm("start: call\n" + _call_rule(functions))
-    return AnswerForm('start: call ("\\n" call)*\n' + _call_rule(functions))
+    more = "" if most == 1 else ' ("\\n" call)*'
+    return AnswerForm(f"start: call{more}\n{_call_rule(functions)}")
 
 
 def text_or_calls_form(functions: Sequence[Function]) -> AnswerForm:

@@ -64,6 +64,7 @@ class ChatTemplate:
         environment = _Environment(
             trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, "jinja2.ext.loopcontrols"]
         )
+        environment.filters["tojson"] = _to_json
         self._tokens = dict(tokens or {})
         self._now = now
         self._templates = {}
@@ -136,10 +137,6 @@ def _bounded(template: Template, data: Mapping[str, Any]) -> str:
 
 class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**"})
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.filters["tojson"] = _to_json
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         if operator == "**":
@@ -215,12 +212,8 @@ def _sources(found: Any) -> dict[str, str]:
 
 def _tokens(config: Mapping[str, Any]) -> dict[str, str]:
     """Texts of the control tokens; a token is a text or an object with a `content`."""
-    found = {}
-    for name, value in config.items():
-        text = value.get("content") if isinstance(value, dict) else value
-        if name.endswith("_token") and isinstance(text, str):
-            found[name] = text
-    return found
+    texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in config.items()}
+    return {name: text for name, text in texts.items() if name.endswith("_token") and isinstance(text, str)}
 
 
 class ChatPrompt:
@@ -265,16 +258,8 @@ class ChatPrompt:
 
 def _unused(value: Any) -> str:
     """A mark that stands nowhere in `value`."""
-    left = set(_MARKS)
-    waiting = [value]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, str):
-            left -= set(found) if not found.isascii() else set()
-        elif isinstance(found, Mapping):
-            waiting += [*found.keys(), *found.values()]
-        elif isinstance(found, list | tuple):
-            waiting += found
-    if not left:
+    text = json.dumps(value, ensure_ascii=False)
+    mark = next((mark for mark in _MARKS if mark not in text), None)
+    if mark is None:
         raise ChatTemplateError("the messages have code points that are no characters")
-    return min(left)
+    return mark

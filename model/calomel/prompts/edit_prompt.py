@@ -11,7 +11,6 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -261,7 +260,8 @@ def cut_cursor(text: str, mark: str) -> tuple[int | None, str]:
 
 def split_files(text: str, tokens: Sequence[str]) -> list[tuple[str | None, str]]:
     """Texts behind lines that begin with a token and name a path; the first text may have none."""
-    starts = [found.start() for found in _file_lines(tuple(tokens)).finditer(text)] if tokens else []
+    lines = f"^(?:{'|'.join(map(re.escape, tokens))})"
+    starts = [found.start() for found in re.finditer(lines, text, re.MULTILINE)] if tokens else []
     files: list[tuple[str | None, str]] = []
     front = text[: starts[0]] if starts else text
     if front or not starts:
@@ -271,8 +271,3 @@ def split_files(text: str, tokens: Sequence[str]) -> list[tuple[str | None, str]
         token = next(token for token in tokens if line.startswith(token))
         files.append((line[len(token) :].strip()[:LONGEST_PATH] or None, body))
     return files
-
-
-@cache
-def _file_lines(tokens: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(f"^(?:{'|'.join(map(re.escape, tokens))})", re.MULTILINE)

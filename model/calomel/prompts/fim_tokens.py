@@ -23,23 +23,6 @@ from calomel.prompts.tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class FimPromptText:
-    """A hole, and what is known around it.
-
-    Attributes:
-        prefix: the text before the hole.
-        suffix: the text behind it.
-        path: of the file; None when the prompt does not say.
-        related: excerpts of other files, in the prompt's order.
-    """
-
-    prefix: str
-    suffix: str
-    path: str | None = None
-    related: tuple[Excerpt, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Format:
     """The tokens of one family of models.
 
@@ -79,7 +62,7 @@ _FORMATS: Final = (
     _CODESTRAL,
 )
 # Names of repositories say nothing about code.
-_REPOSITORY: Final = re.compile(r"(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
+_REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^\n]*\n?")
 # Some clients put the token before the text that their server would put there.
 _BEGINNINGS: Final = ("<s>", "<bos>", "<｜begin▁of▁sentence｜>", "<|endoftext|>")  # noqa: RUF001
 # What a client sends for "nothing behind the cursor".
@@ -112,8 +95,10 @@ class FimTokensRenderer(PlainAnswer):
         return FimTokens((*front, middle), reuse=len(front), cut=cut)
 
 
-def parse_fim(prompt: str, suffix: str | None = None) -> FimPromptText:
-    """Read a prompt. One that has no known format is the text before the hole.
+def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:
+    """Read a prompt: a hole, its file's path if the prompt says it, and excerpts of other files in the prompt's order.
+
+    One that has no known format is the text before the hole.
 
     Args:
         prompt: of a client.
@@ -128,7 +113,7 @@ def parse_fim(prompt: str, suffix: str | None = None) -> FimPromptText:
     return _unmarked(prompt, apart or "")
 
 
-def _parsed(text: str, form: _Format) -> FimPromptText | None:
+def _parsed(text: str, form: _Format) -> PromptParts | None:
     """The prompt in one format; None when it has another."""
     begin = _begin(text, form)
     if begin is None:
@@ -146,8 +131,7 @@ def _parsed(text: str, form: _Format) -> FimPromptText | None:
         # The name of the file itself stands right before its text.
         path = files.pop()[0] if files and not files[-1][1].strip() else None
         files = [(name, content) for name, content in files if name is not None]
-    related = [Excerpt(name or "", 0, content) for name, content in files if content.strip()]
-    return FimPromptText(before, behind, path, tuple(related[-_FILES_KEPT:]))
+    return PromptParts(_related(files), path=path, prefix=before, suffix=behind)
 
 
 def _begin(text: str, form: _Format) -> int | None:
@@ -170,30 +154,23 @@ def _halves(body: str, form: _Format) -> tuple[str, str] | None:
     joined = form.prefix + " " * form.padded + form.suffix
     if body.startswith(joined) and form.middle:
         # Suffix first, as StarCoder and CodeLlama write it: the text before the hole comes last.
-        return _swapped(_divided(body[len(joined) :], " " * form.padded + form.middle + " " * form.padded))
+        behind, found, before = body[len(joined) :].partition(" " * form.padded + form.middle + " " * form.padded)
+        return (before, behind) if found else None
     if form.middle and not body.endswith(form.middle):
         return None
     body = body.removesuffix(form.middle)
     if body.startswith(form.suffix):
-        return _swapped(_divided(body[len(form.suffix) :], form.prefix))
-    if not form.middle:
+        behind, found, before = body[len(form.suffix) :].partition(form.prefix)
+    elif form.middle:
+        blank = " " * form.padded
+        before, found, behind = body[len(form.prefix) :].partition(blank + form.suffix)
+        before, behind = before.removeprefix(blank), behind.removesuffix(blank)
+    else:
         return None
-    halves = _divided(body[len(form.prefix) :], " " * form.padded + form.suffix)
-    if halves is None or not form.padded:
-        return halves
-    return halves[0].removeprefix(" "), halves[1].removesuffix(" ")
+    return (before, behind) if found else None
 
 
-def _divided(text: str, token: str) -> tuple[str, str] | None:
-    one, found, other = text.partition(token)
-    return (one, other) if found else None
-
-
-def _swapped(halves: tuple[str, str] | None) -> tuple[str, str] | None:
-    return None if halves is None else (halves[1], halves[0])
-
-
-def _unmarked(prompt: str, suffix: str) -> FimPromptText:
+def _unmarked(prompt: str, suffix: str) -> PromptParts:
     """A prompt that is the text before the hole; clients put other files before it, or the file's name alone."""
     for form in (_QWEN, _CODESTRAL):
         if prompt.startswith(form.files):
@@ -201,16 +178,15 @@ def _unmarked(prompt: str, suffix: str) -> FimPromptText:
             if token or form.within:
                 files = split_files(f"{head}\n" if token else head, form.files)
                 path, own = files.pop()
-                related = [Excerpt(name or "", 0, content) for name, content in files if content.strip()]
-                return FimPromptText(text if token else own, suffix, path, tuple(related[-_FILES_KEPT:]))
-    return FimPromptText(prompt.removeprefix(_QWEN.prefix), suffix)
+                return PromptParts(_related(files), path=path, prefix=text if token else own, suffix=suffix)
+    return PromptParts(prefix=prompt.removeprefix(_QWEN.prefix), suffix=suffix)
+
+
+def _related(files: Sequence[tuple[str | None, str]]) -> tuple[Excerpt, ...]:
+    return tuple(Excerpt(name or "", 0, text) for name, text in files if text.strip())[-_FILES_KEPT:]
 
 
 def _without_beginning(prompt: str) -> str:
     """The prompt without what stands before every text of a model, and without the repository's name."""
-    for token in _BEGINNINGS:
-        if prompt.startswith(token):
-            prompt = prompt[len(token) :]
-            break
-    repository = _REPOSITORY.match(prompt)
-    return prompt if repository is None else prompt[repository.end() :]
+    beginning = next((token for token in _BEGINNINGS if prompt.startswith(token)), "")
+    return _REPOSITORY.sub("", prompt.removeprefix(beginning))

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from calomel.prompts.tokenizer import TextTokenizer
@@ -149,6 +148,7 @@ def _check_part(part: Mapping[str, Any]) -> None:
             raise GrammarError(f"the schema's {bound} is beyond 2**53, up to which numbers are exact")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class GrammarConstraint:
     """A compiled form. Shared by requests; a `calomel.engine.Constraint`.
 
@@ -156,22 +156,21 @@ class GrammarConstraint:
         form: what was compiled.
     """
 
-    def __init__(self, form: AnswerForm, matcher: LLMatcher, size: int) -> None:
-        self.form = form
-        self._matcher = matcher
-        self._size = size
+    form: AnswerForm
+    _matcher: LLMatcher
+    _size: int
 
     def begin(self) -> GrammarWalk:
         """A walk at the beginning of an answer."""
         return GrammarWalk(self._matcher.deep_copy(), self._size)
 
 
+@dataclass(slots=True, eq=False)
 class GrammarWalk:
     """One way through a form. Where the budget of a token is exceeded there is no way on."""
 
-    def __init__(self, matcher: LLMatcher, size: int) -> None:
-        self._matcher = matcher
-        self._size = size
+    _matcher: LLMatcher
+    _size: int
 
     def advance(self, tokens: Sequence[int]) -> int:
         """Take in the longest beginning of `tokens` that is allowed, and return its length."""
@@ -196,8 +195,6 @@ class GrammarCompiler:
 
     def __init__(self, tokenizer: TextTokenizer) -> None:
         self._tokenizer = tokenizer
-        self._vocabulary: LLTokenizer | None = None
-        self._lock = threading.Lock()
         self._remembered = lru_cache(maxsize=_REMEMBERED)(self._compile)
 
     def compile(self, form: AnswerForm) -> GrammarConstraint:
@@ -221,7 +218,7 @@ class GrammarCompiler:
             precompute_large_lexemes=False,
             verbose_errors=False,
         )
-        matcher = LLMatcher(self._tokens(), form.grammar, log_level=0, limits=limits)
+        matcher = LLMatcher(self._tokens, form.grammar, log_level=0, limits=limits)
         if matcher.is_error():
             raise GrammarError(_reason(matcher.get_error()))
         first = matcher.deep_copy()
@@ -230,13 +227,11 @@ class GrammarCompiler:
             raise GrammarError(_reason(first.get_error()))
         return GrammarConstraint(form, matcher, self._tokenizer.size)
 
+    @cached_property
     def _tokens(self) -> LLTokenizer:
         from llguidance import LLTokenizer
 
-        with self._lock:
-            if self._vocabulary is None:
-                self._vocabulary = LLTokenizer(_Vocabulary(self._tokenizer), eos_token=self._tokenizer.end)  # type: ignore[arg-type]
-            return self._vocabulary
+        return LLTokenizer(_Vocabulary(self._tokenizer), eos_token=self._tokenizer.end)  # type: ignore[arg-type]
 
 
 class _Vocabulary:

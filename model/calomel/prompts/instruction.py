@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from calomel.prompts.chat import Message
@@ -108,14 +109,7 @@ class ChatRenderer:
             if room < 0:
                 break
             related.append(excerpt)
-        shown = PromptParts(
-            related=tuple(reversed(related)),
-            edits=tuple(reversed(edits)),
-            path=parts.path,
-            prefix=prefix,
-            suffix=suffix,
-            region=parts.region,
-        )
+        shown = replace(parts, related=tuple(related[::-1]), edits=tuple(edits[::-1]), prefix=prefix, suffix=suffix)
         return shown, cut
 
     def _ids(self, parts: PromptParts, region: str) -> list[int]:

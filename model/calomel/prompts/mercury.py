@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import islice
 from typing import Final
 
@@ -83,13 +82,8 @@ class _Part:
         return self.start <= other.outer_start and other.outer_end <= self.end
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """The file around the region, tags removed."""
-
-    path: str | None
-    prefix: str
-    suffix: str
+# Of the file around the region, tags removed: its path, and the texts before and behind.
+_Around = tuple[str | None, str, str]
 
 
 def parse_mercury(prompt: str) -> EditPrompt:
@@ -103,12 +97,12 @@ def parse_mercury(prompt: str) -> EditPrompt:
     text = _without_routing(prompt)
     sections, region = _sections(text)
     cursor, inside = cut_cursor(text[region.start : region.end], CURSOR)
-    file = _file(text, region, sections, inside, shows_cursor=cursor is not None)
+    path, prefix, suffix = _file(text, region, sections, inside, shows_cursor=cursor is not None)
     snippets = _text_of(text, sections, _SNIPPETS)
     shown = (_path(_SNIPPET_PATH, snippets[part.start : part.end]) for part in _snippets(snippets))
-    related, staged = sort_snippets(shown, file.path)
-    edits = (*staged, *parse_edits(_text_of(text, sections, _HISTORY), file.path or ""))
-    return EditPrompt(file.path, file.prefix, inside, file.suffix, cursor, edits, related)
+    related, staged = sort_snippets(shown, path)
+    edits = (*staged, *parse_edits(_text_of(text, sections, _HISTORY), path or ""))
+    return EditPrompt(path, prefix, inside, suffix, cursor, edits, related)
 
 
 def mercury_answer(region: str) -> str:
@@ -200,7 +194,7 @@ def _text_of(text: str, sections: list[_Part], name: str) -> str:
     return next((text[part.start : part.end] for part in sections if part.name == name), "")
 
 
-def _file(text: str, region: _Part, sections: list[_Part], inside: str, *, shows_cursor: bool) -> _File:
+def _file(text: str, region: _Part, sections: list[_Part], inside: str, *, shows_cursor: bool) -> _Around:
     """What stands around the region: in its file, or, where there is none around it, in the file that is shown."""
     part = next((part for part in sections if part.name == _FILE), None)
     others = [each for each in sections if each.name != _FILE]
@@ -214,16 +208,16 @@ def _file(text: str, region: _Part, sections: list[_Part], inside: str, *, shows
         before = after = ""
     if not shows_cursor and before.count(CURSOR) + after.count(CURSOR) == 1:
         before, after = before.replace(CURSOR, ""), after.replace(CURSOR, "")
-    return _File(path, before, after)
+    return path, before, after
 
 
-def _around(path: str | None, shown: str, inside: str) -> _File:
+def _around(path: str | None, shown: str, inside: str) -> _Around:
     """A file that repeats the region somewhere; one that does not is what stands before it."""
     for wanted in (inside, inside.removesuffix("\n")):
         at = shown.find(wanted) if wanted else -1
         if at >= 0:
-            return _File(path, shown[:at], shown[at + len(wanted) :].removeprefix("\n" if wanted != inside else ""))
-    return _File(path, shown, "")
+            return path, shown[:at], shown[at + len(wanted) :].removeprefix("\n" if wanted != inside else "")
+    return path, shown, ""
 
 
 def _without(text: str, start: int, end: int, parts: list[_Part]) -> str:
@@ -258,7 +252,9 @@ def _tags(text: str, names: Sequence[str], *, anywhere: bool = False) -> list[_T
     Raises:
         ForeignPromptError: there are more than any client sends.
     """
-    found = islice(_pattern(tuple(names), anywhere).finditer(text), _MOST + 1)
+    tag = rf"<\|(/?)({'|'.join(map(re.escape, names))})\|>"
+    line = rf"{tag}(?:[ \t]*\r?\n)?" if anywhere else rf"^{tag}[ \t]*(?:\r?\n|\Z)"
+    found = islice(re.finditer(line, text, re.MULTILINE), _MOST + 1)
     listed = [_Tag(each[2], bool(each[1]), each.start(), each.end()) for each in found]
     if len(listed) > _MOST:
         raise ForeignPromptError("The prompt has too many tags.")
@@ -294,9 +290,3 @@ def _outermost(found: Sequence[_Tag], length: int) -> list[_Part]:
             parts.append(_Part(opening.name, opening.start, opening.end, found[close].start, found[close].end))
         at = close + 1
     return parts
-
-
-@cache
-def _pattern(names: tuple[str, ...], anywhere: bool) -> re.Pattern[str]:  # noqa: FBT001
-    tag = rf"<\|(/?)({'|'.join(map(re.escape, names))})\|>"
-    return re.compile(rf"{tag}(?:[ \t]*\r?\n)?" if anywhere else rf"^{tag}[ \t]*(?:\r?\n|\Z)", re.MULTILINE)

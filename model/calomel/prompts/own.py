@@ -153,7 +153,7 @@ class ContextRenderer:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self._excerpt = lru_cache(maxsize=_REMEMBERED)(self._encode_excerpt)
-        self._hunk = lru_cache(maxsize=_REMEMBERED)(self._encode_hunk)
+        self._hunk = lru_cache(maxsize=_REMEMBERED)(lambda hunk: tuple(tokenizer.encode(diff_text(hunk))))
         self._heading = lru_cache(maxsize=_REMEMBERED)(self._encode_heading)
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
@@ -231,9 +231,6 @@ class ContextRenderer:
 
     def _encode_excerpt(self, excerpt: Excerpt) -> tuple[int, ...]:
         return (*self._heading(excerpt.path), *self._tokenizer.encode(excerpt.text))
-
-    def _encode_hunk(self, hunk: Hunk) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(diff_text(hunk)))
 
     def _encode_heading(self, path: str) -> tuple[int, ...]:
         return (self._tokenizer.file, *self._tokenizer.encode(path)[-NEAR_TOKENS:], self._tokenizer.prefix)

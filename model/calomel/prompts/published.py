@@ -36,23 +36,10 @@ _HTML: Final = re.compile(
 _BYTE_PIECE: Final = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-@dataclass(frozen=True, slots=True)
-class _Added:
-    """A token beside the vocabulary of text.
-
-    Attributes:
-        name: its text.
-        id: its number.
-        special: as the files say it; makers leave it out for many a control token.
-    """
-
-    name: str
-    id: int
-    special: bool
-
-
-def _read_files(folder: Path) -> tuple[dict[str, Any], list[_Added]]:
+def _read_files(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[int, bool]]]:
     """The tokenizer in `folder`, in the form of a `tokenizer.json`, and the added tokens of every file.
+
+    Of these the id, and whether it is special as the files say it; makers leave it out for many a control token.
 
     Raises:
         TokenizerError: files are missing or damaged, or of a kind that is not known.
@@ -64,21 +51,20 @@ def _read_files(folder: Path) -> tuple[dict[str, Any], list[_Added]]:
         description = _from_slow(folder, str(said.get("tokenizer_class", "")))
     else:
         raise TokenizerError(f"{folder} has no tokenizer.json, and no vocab.json with merges.txt")
-    found: dict[str, _Added] = {}
+    found: dict[str, tuple[int, bool]] = {}
     try:
         for entry in description.get("added_tokens") or ():
-            found[entry["content"]] = _Added(entry["content"], int(entry["id"]), bool(entry.get("special")))
+            found[entry["content"]] = int(entry["id"]), bool(entry.get("special"))
         for name, number in _object(folder / "added_tokens.json").items():
-            found.setdefault(name, _Added(name, int(number), special=False))
+            found.setdefault(name, (int(number), False))
         for number, entry in (said.get("added_tokens_decoder") or {}).items():
-            known = found.get(entry["content"])
-            special = bool(entry.get("special")) or (known is not None and known.special)
-            found[entry["content"]] = _Added(entry["content"], int(number), special)
+            _, special = found.get(entry["content"], (0, False))
+            found[entry["content"]] = int(number), special or bool(entry.get("special"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TokenizerError(
             f"the tokenizer files in {folder} have an added token of a wrong form: {error!r}"
         ) from error
-    return description, sorted(found.values(), key=lambda token: token.id)
+    return description, dict(sorted(found.items(), key=lambda token: token[1][0]))
 
 
 def _from_slow(folder: Path, kind: str) -> dict[str, Any]:
@@ -134,7 +120,11 @@ class PublishedTokenizer(TextTokenizer):
         described, published = _read_files(folder)
         wanted = set(names)
         vocabulary = _vocabulary(described)
-        control = {token.name: token.id for token in published if _controls(token, wanted)}
+        control = {
+            name: number
+            for name, (number, special) in published.items()
+            if special or name in wanted or _controls(name)
+        }
         control |= {name: vocabulary[name] for name in wanted if name in vocabulary}
         by_id = {number: name for name, number in vocabulary.items()} if vocabulary else {}
         for number in (end, mask):
@@ -187,10 +177,8 @@ class PublishedTokenizer(TextTokenizer):
         return [*front, *((middle + at, part) for at, part in self._encodings(text[middle:]))]
 
 
-def _controls(token: _Added, wanted: set[str]) -> bool:
-    if token.special or token.name in wanted:
-        return True
-    return bool(_NAMED.fullmatch(token.name)) and not _HTML.fullmatch(token.name.strip("</>"))
+def _controls(name: str) -> bool:
+    return bool(_NAMED.fullmatch(name)) and not _HTML.fullmatch(name.strip("</>"))
 
 
 def _vocabulary(described: dict[str, Any]) -> dict[str, int]:
@@ -241,12 +229,9 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
     """
     tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=style.all_names())
     fill = _renderer(style.fim, folder, style, tokenizer)
-    if style.edit == "chat" and style.fim != "chat" and _template(folder) is None:
-        # Base models have no template: they fill the hole that a region leaves.
-        return Published(tokenizer, fill, fill)
-    return Published(
-        tokenizer, fill, fill if style.edit == style.fim else _renderer(style.edit, folder, style, tokenizer)
-    )
+    # Base models have no template: they fill the hole that a region leaves.
+    alike = style.edit == style.fim or (style.edit == "chat" and _template(folder) is None)
+    return Published(tokenizer, fill, fill if alike else _renderer(style.edit, folder, style, tokenizer))
 
 
 def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedTokenizer) -> EndingRenderer:

@@ -53,25 +53,25 @@ def pieces_of(tokenizer: TextTokenizer) -> Pieces:
     return Pieces([b"" if token in control else tokenizer.decode_bytes([token]) for token in range(tokenizer.size)])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class HealingConstraint:
     """Answers that begin with `text`; a `calomel.engine.Constraint`.
 
-    Args:
+    Attributes:
         text: whatever tokens spell it.
         pieces: of the vocabulary.
         least: tokens that say more than `text`, before the answer may end.
         most: of those at most; None for any number.
     """
 
-    def __init__(self, text: str, pieces: Pieces, *, least: int = 0, most: int | None = None) -> None:
-        self.text = text
-        self.least = least
-        self.most = most
-        self._pieces = pieces
+    text: str
+    pieces: Pieces
+    least: int = 0
+    most: int | None = None
 
     def begin(self) -> HealingWalk:
         """A walk at the beginning of an answer."""
-        return HealingWalk(encodable(self.text).encode(), self._pieces, self.least, self.most)
+        return HealingWalk(encodable(self.text).encode(), self.pieces, self.least, self.most)
 
 
 class HealingWalk:

@@ -16,7 +16,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
 from calomel.prompts.edit_prompt import (
@@ -129,11 +129,9 @@ def _zeta21(path: str | None, text: str, suffix: str, files: Sequence[tuple[str 
     blocks = [text[one.end() : other.start()] for one, other in pairwise(marks)]
     cursor, _ = cut_cursor("".join(blocks), CURSOR)
     blocks = [block.replace(CURSOR, "") for block in blocks]
-    markers = [0]
-    for block in blocks:
-        markers.append(markers[-1] + len(block))
+    markers = tuple(accumulate(map(len, blocks), initial=0))
     edit = _edit(path, text[: marks[0].start()], "".join(blocks), suffix, cursor, files)
-    return ZetaPrompt(edit, tuple(markers))
+    return ZetaPrompt(edit, markers)
 
 
 def _edit(

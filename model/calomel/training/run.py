@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -109,18 +109,13 @@ class _Run:
         if self.average is not None and counters.step == 0:
             torch._foreach_copy_(self.average, list(self.model.parameters()))
         counters.sessions += 1
-        with self.interruption:
-            return self._show(counters)
-
-    def _show(self, counters: Counters) -> Counters:
-        with progress_bar(self.console) as progress:
+        with self.interruption, progress_bar(self.console) as progress:
             task = progress.add_task("training", total=self.config.rows)
-            for rows in self._steps(counters):
-                progress.update(task, completed=rows)
+            self._steps(counters, lambda rows: progress.update(task, completed=rows))
         return counters
 
-    def _steps(self, counters: Counters) -> Iterator[int]:
-        """Train to the end; yields the rows forwarded so far after each step."""
+    def _steps(self, counters: Counters, shown: Callable[[int], None]) -> None:
+        """Train to the end; `shown` is told the rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
         stream = BatchStream(self.config, counters.step, self.ranks)
@@ -138,7 +133,7 @@ class _Run:
             spent = time.monotonic() - began if batch.shape in self.compiled else 0.0
             self.compiled.add(batch.shape)
             self._agree(counters, batch.shape.documents * row_count(batch.shape), spent)
-            yield counters.rows
+            shown(counters.rows)
             if counters.step % _LOG_STEPS == 0:
                 sums = self.ranks.total(sums)
                 edits = {f"edit_{name}": loss for name, loss in _means(sums[1]).items()} if sums[1].any() else {}

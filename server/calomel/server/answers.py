@@ -12,7 +12,6 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
-from calomel.prompts.fim_tokens import FimPromptText
 from calomel.prompts.parts import Hunk, PromptParts, text_hunks
 from calomel.prompts.zeta import ZetaPrompt, parse_zeta, zeta_answer
 from calomel.server.deliveries import Delivered
@@ -56,7 +55,7 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
 
 async def fill_of(
     visiting: Visit,
-    shown: FimPromptText,
+    shown: PromptParts,
     *,
     max_tokens: int,
     stop: tuple[str, ...],

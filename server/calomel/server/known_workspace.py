@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from calomel.prompts.edit_prompt import EditPrompt
-from calomel.prompts.fim_tokens import FimPromptText
-from calomel.prompts.parts import Excerpt
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.suggest.stateless import language_of
 from calomel.workspace.documents import Document
 from calomel.workspace.index import Place
@@ -38,7 +37,7 @@ _UNSAVED: Final = ((1, 1), (8, 2))
 # Documents whose last answer about related code is kept, so that it stays the same from keystroke to keystroke.
 _DOCUMENTS: Final = 64
 
-Prompt = TypeVar("Prompt", EditPrompt, FimPromptText)
+Prompt = TypeVar("Prompt", EditPrompt, PromptParts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class KnownWorkspace:
         """The prompt with the rest of its file and with related code of others, if its excerpt is found."""
         return await self._run(self._edit, prompt) if prompt.path else prompt
 
-    async def hole(self, hole: FimPromptText) -> FimPromptText:
+    async def hole(self, hole: PromptParts) -> PromptParts:
         """The same for a hole. Such prompts name their file seldom."""
         return await self._run(self._hole, hole) if hole.path else hole
 
@@ -121,7 +120,7 @@ class KnownWorkspace:
             related=(*given, *self._others(match, prefix + prompt.region + suffix, cursor, given)),
         )
 
-    def _hole(self, hole: FimPromptText) -> FimPromptText:
+    def _hole(self, hole: PromptParts) -> PromptParts:
         for before, behind in _UNSAVED:
             first, last = _lines_back(hole.prefix, before), _lines_on(hole.suffix, behind)
             region = hole.prefix[first:] + hole.suffix[:last]
@@ -133,7 +132,9 @@ class KnownWorkspace:
             given = [replace(each, path=_within(each.path, outside)) for each in hole.related]
             others = self._others(match, prefix + suffix, len(prefix), given)
             # The best one stands last there.
-            return FimPromptText(prefix, suffix, match.place.file.name, (*reversed(others), *given))
+            return replace(
+                hole, prefix=prefix, suffix=suffix, path=match.place.file.name, related=(*reversed(others), *given)
+            )
         return hole
 
     def _match(self, path: str, prefix: str, region: str, suffix: str) -> _Match | None:

@@ -12,7 +12,7 @@ import pytest
 
 from calomel.training.corpus.build import CorpusConfig, build_corpus
 from calomel.training.corpus.packages import PackageListError
-from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, RepositoryCache, git, load_repositories
+from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, fetch_clone, git, load_repositories
 from calomel.training.corpus.shards import SourceFile, read_shard
 
 if TYPE_CHECKING:
@@ -119,10 +119,9 @@ def test_a_repository_is_cloned_once_with_its_history(forge: Forge, tmp_path: Pa
     first = forge.commit("o/tool", {"LICENSE": MIT})
     forge.entry("o/tool", forge.commit("o/tool", {"a.py": "a = 1\n"}))
     (repository,) = load_repositories(forge.list())
-    cache = RepositoryCache(tmp_path / "cache")
-    clone = cache.fetch(repository)
+    clone = fetch_clone(tmp_path / "cache", repository)
     shutil.rmtree(forge.folder / "o")
-    assert cache.fetch(repository) == clone
+    assert fetch_clone(tmp_path / "cache", repository) == clone
     assert first in git(clone, "rev-list", repository.commit).decode()
     assert not (clone / "hooks").exists()
 

@@ -46,7 +46,7 @@ from calomel.training.corpus.packages import (
 from calomel.training.corpus.repositories import (
     DEFAULT_REPOSITORIES,
     Repository,
-    RepositoryCache,
+    fetch_clone,
     load_repositories,
     read_repository,
 )
@@ -295,7 +295,6 @@ class _Build:
         self._config = config
         self._record = Record(config.data, config.seed, "this corpus is", report)
         self._archives = ArchiveCache(config.cache, config.lock)
-        self._clones = RepositoryCache(config.cache)
         self._heldout_seen = SeenText(config.heldout_share)
         self._seen = SeenText()
         self._heldout: list[SourceFile] = []
@@ -311,7 +310,7 @@ class _Build:
             archive = self._archives.fetch(source)
             extraction, credit = extract(archive, seed), partial(credit_package, archive)
         else:
-            extraction = extract_repository(self._clones.fetch(source), source, seed)
+            extraction = extract_repository(fetch_clone(self._config.cache, source), source, seed)
             credit = partial(credit_repository, source)
         held_out = isinstance(source, Repository) and source.held_out
         kept = self._keep(extraction, held_out=held_out)

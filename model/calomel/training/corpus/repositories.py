@@ -81,32 +81,26 @@ def load_repositories(path: Path = DEFAULT_REPOSITORIES) -> tuple[Repository, ..
     return tuple(sorted(listed, key=lambda repository: not repository.held_out))
 
 
-class RepositoryCache:
-    """Bare clones on disk, one for each repository."""
+def fetch_clone(cache: Path, repository: Repository) -> Path:
+    """Return the bare clone of a repository, with the history of its default branch, in `git/` under a folder.
 
-    def __init__(self, folder: Path) -> None:
-        """Keep clones in `git/` under `folder`."""
-        self._folder = folder.expanduser() / "git"
-
-    def fetch(self, repository: Repository) -> Path:
-        """Return the bare clone of a repository, with the history of its default branch.
-
-        It is cloned only when the cache has no clone with the pinned commit. Raises FetchError when git fails, the
-        clone is too large, or it lacks the commit.
-        """
-        clone = self._folder / (repository.name.replace("/", "+") + ".git")
-        if clone.is_dir() and _has(clone, repository.commit):
-            return clone
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._folder, prefix="clone-") as landing:
-            fresh = Path(landing) / "repository.git"
-            kind = ("clone", "--quiet", "--bare", "--template=", "--no-tags", "--single-branch")
-            _run((*kind, "--", repository.url, str(fresh)), CLONE_TIMEOUT)
-            if not _has(fresh, repository.commit):
-                raise FetchError(f"{repository.name}: the default branch does not have {repository.commit}")
-            shutil.rmtree(clone, ignore_errors=True)
-            fresh.rename(clone)
+    It is cloned only when there is no clone with the pinned commit. Raises FetchError when git fails, the clone is too
+    large, or it lacks the commit.
+    """
+    folder = cache.expanduser() / "git"
+    clone = folder / (repository.name.replace("/", "+") + ".git")
+    if clone.is_dir() and _has(clone, repository.commit):
         return clone
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="clone-") as landing:
+        fresh = Path(landing) / "repository.git"
+        kind = ("clone", "--quiet", "--bare", "--template=", "--no-tags", "--single-branch")
+        _run((*kind, "--", repository.url, str(fresh)), CLONE_TIMEOUT)
+        if not _has(fresh, repository.commit):
+            raise FetchError(f"{repository.name}: the default branch does not have {repository.commit}")
+        shutil.rmtree(clone, ignore_errors=True)
+        fresh.rename(clone)
+    return clone
 
 
 def git(clone: Path, *arguments: str) -> bytes:

@@ -20,7 +20,7 @@ from calomel.training.corpus.packages import DEFAULT_CACHE
 from calomel.training.corpus.repositories import (
     DEFAULT_REPOSITORIES,
     Repository,
-    RepositoryCache,
+    fetch_clone,
     load_repositories,
     read_repository,
 )
@@ -116,15 +116,14 @@ class _Build:
 
     def read_histories(self, repositories: Iterable[Repository]) -> None:
         """Add the stories of commits: of training, beside the others, of which there are as many without them."""
-        cache = RepositoryCache(self._config.cache)
         for repository in repositories:
             kept = self._heldout if repository.held_out else self._train
             before = len(kept)
-            self._record.attempt(repository.key, partial(self._add_history, repository, cache, kept))
+            self._record.attempt(repository.key, partial(self._add_history, repository, kept))
             self._record.report(f"{len(kept) - before:>5} stories  {repository.key}")
 
-    def _add_history(self, repository: Repository, cache: RepositoryCache, kept: Kept) -> None:
-        config, clone = self._config, cache.fetch(repository)
+    def _add_history(self, repository: Repository, kept: Kept) -> None:
+        config, clone = self._config, fetch_clone(self._config.cache, repository)
         license_of = folder_licenses(repository.license, read_repository(clone, repository.commit, is_license))
         wanted, share = Wanted(config.commits, TRAIN_SHARES), config.repository_share
         if repository.held_out:

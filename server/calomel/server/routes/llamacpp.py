@@ -11,8 +11,8 @@ from fastapi import Request
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response
 
-from calomel.prompts.fim_tokens import FimPromptText, parse_fim
-from calomel.prompts.parts import Excerpt
+from calomel.prompts.fim_tokens import parse_fim
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.access import protected_router
 from calomel.server.answers import Ended, answered, fill_of, filled
 from calomel.server.door import Visit, Wording, visit
@@ -149,7 +149,7 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     if body.input_prefix is None and body.input_suffix is None:
         hole = parse_fim(body.prompt or "", None)  # `/completion` has tokens in its prompt
     else:
-        hole = FimPromptText((body.input_prefix or "") + (body.prompt or ""), body.input_suffix or "")
+        hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
     return await fill_of(
