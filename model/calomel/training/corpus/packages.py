@@ -89,7 +89,7 @@ def load_list(path: Path, kind: str, most: int, entry: type[Entry]) -> tuple[Ent
     """
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8")).get(kind, [])
-        entries = TypeAdapter(list[entry]).validate_python(found)  # type: ignore[valid-type]
+        entries: list[Entry] = TypeAdapter(list[entry]).validate_python(found)  # type: ignore[valid-type]
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise PackageListError(f"{path.name}: {error}") from error
     if len(entries) > most:
@@ -187,7 +187,7 @@ def run(command: Sequence[str], what: str, timeout: int, **options: Any) -> byte
     `options` are those of `subprocess.run`.
     """
     try:
-        done = subprocess.run(  # noqa: S603 - a list, no shell; what comes from lists is checked as it is read
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603 - a list, no shell; what comes from lists is checked as it is read
             command, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=timeout, **options
         )
     except FileNotFoundError as error:
