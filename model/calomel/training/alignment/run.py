@@ -97,32 +97,25 @@ def evaluate(lessons: Sequence[Lesson], scores: Sequence[Tensor]) -> Evaluations
 
 
 def _evaluate(scored: Sequence[tuple[Lesson, list[float]]]) -> Evaluation:
-    said: list[float] = []
-    above: list[float] = []
-    good: list[bool] = []
+    suggested: list[tuple[bool, float, float]] = []  # whether it was taken, its score, and that above silence
     quiet: list[float] = []
     for lesson, scores in scored:
-        silent = lesson.silence
-        keep = math.nan if silent is None else scores[silent]
-        quiet.append(keep)
+        silent, answers = lesson.silence, lesson.question.answers
+        quiet.append(math.nan if silent is None else scores[silent])
         silence_wanted = silent is not None and lesson.weights[silent] > 0 and lesson.desirable[silent]
-        answers = lesson.question.answers
-        for number, (weight, desirable) in enumerate(zip(lesson.weights, lesson.desirable, strict=True)):
-            is_silence = silent is not None and answers[number] == answers[silent]
+        for answer, value, weight, desirable in zip(answers, scores, lesson.weights, lesson.desirable, strict=True):
+            is_silence = silent is not None and answer == answers[silent]
             # Where silence was right, a desirable text is what the person wrote: nobody suggested it.
-            if is_silence or not weight or (desirable and silence_wanted):
-                continue
-            said.append(scores[number])
-            above.append(scores[number] - keep)
-            good.append(desirable)
-    taken, values = np.array(good, dtype=np.bool_), np.array(said)
-    ranked = auroc(np.array(above), taken.astype(np.float64))
+            if weight and not is_silence and not (desirable and silence_wanted):
+                suggested.append((desirable, value, value - quiet[-1]))
+    good, said, above = np.array(suggested).reshape(-1, 3).T
+    ranked = auroc(above, good)
     return Evaluation(
-        taken=_mean(values[taken]),
-        rejected=_mean(values[~taken]),
+        taken=_mean(said[good > 0]),
+        rejected=_mean(said[good == 0]),
         silence=_mean(np.array(quiet)),
         auroc=math.nan if ranked is None else ranked,
-        count=len(said),
+        count=len(suggested),
     )
 
 

@@ -99,12 +99,8 @@ _CHECKED_IN = frozenset({"dist", "esm", "cjs", "_esm", "_cjs"})
 GIT = "git"
 
 
-@dataclass(frozen=True, slots=True)
-class Extraction:
-    """A source's usable files, in a seeded order, and why the others were dropped."""
-
-    files: tuple[SourceFile, ...]
-    dropped: Counter[str] = field(default_factory=Counter)
+# A source's usable files, in a seeded order, and why the others were dropped.
+Extraction = tuple[list[SourceFile], Counter[str]]
 
 
 def extract(archive: Archive, seed: int) -> Extraction:
@@ -169,7 +165,7 @@ def _cleaned(
             continue
         files.append(SourceFile(name, ecosystem, member.path, language, license_, text))
     files.sort(key=lambda file: _rank(file, seed))
-    return Extraction(tuple(files), dropped)
+    return files, dropped
 
 
 def _is_source(path: str) -> bool:
@@ -320,15 +316,16 @@ class _Build:
 
     def _keep(self, extraction: Extraction, *, held_out: bool) -> list[SourceFile]:
         """Keep what is new and within its shares; returns it."""
-        whole, dropped = sum(map(_size, extraction.files)), self._record.summary.dropped
-        dropped.update(extraction.dropped)
+        (files, faults), dropped = extraction, self._record.summary.dropped
+        whole = sum(map(_size, files))
+        dropped.update(faults)
         # Bytes that may still be tests, and declarations.
         left = {
             "over test share": int(whole * self._config.test_share),
             "over declaration share": int(whole * self._config.declaration_share),
         }
         kept: list[SourceFile] = []
-        for file in extraction.files:
+        for file in files:
             kinds = [kind for kind, is_kind in _LIMITED.items() if is_kind(file.path)]
             over = next((kind for kind in kinds if _size(file) > left[kind]), None)
             if fault := self._fault(file, held_out=held_out) or over:

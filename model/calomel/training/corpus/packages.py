@@ -187,7 +187,8 @@ def run(command: Sequence[str], what: str, timeout: int, **options: Any) -> byte
     `options` are those of `subprocess.run`.
     """
     try:
-        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603 - a list, no shell; what comes from lists is checked as it is read
+        # A list, no shell; what comes from lists of sources is checked as it is read.
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603
             command, stdin=subprocess.DEVNULL, check=True, capture_output=True, timeout=timeout, **options
         )
     except FileNotFoundError as error:
