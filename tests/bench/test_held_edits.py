@@ -9,7 +9,6 @@ from tests.bench.stories_made import BILL, line, rename, write_stories
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
 from calomel.bench.held_summary import Row, held_figures, held_tables, share
 from calomel.bench.suite import SuiteError
-from calomel.replay.watching import HideAll
 from calomel.report.result import CONVERTER
 from calomel.report.running import Journal, Progress
 from calomel.report.stories import Moment, Story, composed, moments, read_stories
@@ -98,7 +97,7 @@ async def test_samples_say_what_the_gate_saw_and_what_was_right(story: Story) ->
 
 
 async def test_where_nothing_is_shown_every_place_is_asked_about(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(), gate=HideAll()))
+    row = await ask_moment(middle(story), Contenders(Scripted(), audit=True))
     shown = await ask_moment(middle(story), Contenders(Scripted()))
     assert not row.said["calomel"].shown
     assert row.said["calomel"].probability == shown.said["calomel"].probability

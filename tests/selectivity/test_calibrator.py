@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ from calomel.selectivity.calibrator import (
 )
 from calomel.suggest.completer import Candidate
 from calomel.suggest.edit import Planned
-from calomel.suggest.judging import subject_of
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import line_of, record_of
-from calomel.suggest.question import Trigger
-from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, Signals, signals_of, surroundings
+from calomel.suggest.signals import CandidateAgreement, signals_of, surroundings
 
 FITTED = Calibrator(
     {
@@ -148,11 +145,9 @@ CANDIDATE = Candidate(
     log_prob=-2.0 / 3,
     keep_log_prob=-4.1,
 )
-KNOWN = Signals(
-    "edit",
-    Trigger.EDIT,
-    (),
-    language_id="python",
+SIGNALS = signals_of(
+    CANDIDATE,
+    EDITS,
     distance=2,
     since_edit=1.0 / 3,
     accepted=3,
@@ -163,14 +158,14 @@ KNOWN = Signals(
     place="code",
     around=surroundings(TEXT, 22, EDITS),
 )
+LIVE = Subject("edit", "seeded", "python", SIGNALS.known())
 
 
 def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> None:
-    live = subject_of("edit", CANDIDATE, EDITS, KNOWN)
     line = line_of(
         Outcome(
             "1", "shown", "", "edit", "file:///a.py", "python", "edit", "nano", 0.5, 1.0, 6, 0, "al + 1",
-            signals_of(CANDIDATE, EDITS, KNOWN), "seeded",
+            SIGNALS, "seeded",
         ),
         time=1.0,
         session="5e55",
@@ -178,8 +173,8 @@ def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> Non
     )  # fmt: skip
     kept = record_of(line)
     logged = Subject(kept.kind, kept.maker, kept.language, kept.signals)
-    assert features(logged) == features(live)
-    found = features(live)
+    assert features(logged) == features(LIVE)
+    found = features(LIVE)
     assert found["judged"] == 1.0
     assert found["place:code"] == found["maker:seeded"] == found["before:word"] == 1.0
     assert found["ratio"] == pytest.approx((-2 / 3 + 4.1) / 10, abs=1e-5)
@@ -190,7 +185,7 @@ def test_a_suggestion_has_the_same_features_live_and_in_the_outcome_log() -> Non
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, "much", [1], {}])
 def test_a_signal_that_is_not_known_is_left_out_and_never_breaks_anything(value: Any) -> None:
-    names = [name for name in asdict(OutcomeSignals()) if name not in {"before", "place", "finish_reason"}]
+    names = [name for name in SIGNALS.flat() if name not in {"before", "place", "finish_reason"}]
     found = features(Subject("edit", "rename", "go", dict.fromkeys(names, value)))
     assert all(math.isfinite(each) for each in found.values())
     assert found["maker:rename"] == 1.0
@@ -248,6 +243,6 @@ def test_of_what_was_decided_before_half_is_nothing_special() -> None:
 
 
 def test_features_are_plain_enough_for_a_file() -> None:
-    found = features(subject_of("fill", CANDIDATE, EDITS, KNOWN))
+    found = features(LIVE)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert all(abs(value) < 20 for value in found.values())

@@ -9,12 +9,11 @@ from typing import Any
 from tests.suggest.editor import ScriptedModel, WholeFile
 
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator
-from calomel.suggest.asker import CandidateSource
+from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Candidate
 from calomel.suggest.edit import TextEdit, plan
 from calomel.suggest.judging import Proposed, SuggestionFilter
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.signals import Gate, ThresholdGate
 from calomel.workspace.workspace import Situation
 
 
@@ -47,13 +46,13 @@ def flat(probability_log_odds: float, hopeless: frozenset[str] = frozenset()) ->
     return Calibrator({kind: KindCalibrator({}, probability_log_odds, hopeless) for kind in ("fill", "edit")})
 
 
-def asker(model: ScriptedModel, gate: Gate | None = None) -> CandidateSource:
+def source(model: ScriptedModel) -> CandidateSource:
     """One whose model always answers in time."""
 
     async def never(seconds: float) -> None:
         await asyncio.get_running_loop().create_future()
 
-    return CandidateSource(WholeFile(), model, SuggestionFilter(gate or ThresholdGate()), never)
+    return CandidateSource(WholeFile(), model, SuggestionFilter(), never)
 
 
 def counting(errors: tuple[int, int] | None) -> tuple[Callable[[int, int, str], tuple[int, int] | None], list[str]]:

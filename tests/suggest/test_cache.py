@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.suggest.cache import Cache, Entry
-from calomel.suggest.completer import Kind
+from calomel.suggest.completer import Candidate, Kind
 from calomel.suggest.edit import Planned, apply, edits_of
+from calomel.suggest.judging import Decision, Proposed
 from calomel.suggest.offering import may_replace
+from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import SilenceReason
 
 
@@ -29,7 +31,8 @@ class Text:
 
     def keep(self, at: int, answer: str, kind: Kind = "fill", window: tuple[int, int] = (0, 0)) -> None:
         edits = (Planned(at, at, answer, ""),)
-        self.cache.put(self.text, Entry("u", kind, at, len(self.text), edits, window=window))
+        decision = Decision(Proposed(Candidate(answer), edits), kind, OutcomeSignals(), 0.5)
+        self.cache.put(self.text, Entry("u", kind, at, decision, window))
 
     def change(self, start: int, end: int, inserted: str) -> None:
         change = Typed(start, end, inserted, self.text[start:end])
@@ -79,10 +82,10 @@ def test_an_edit_is_found_while_the_cursor_is_near() -> None:
 
 def test_silence_is_remembered_for_its_very_state() -> None:
     text = Text("x = \n")
-    text.cache.put(text.text, Entry("u", "fill", 4, 5, (), reason=SilenceReason.EMPTY))
+    text.cache.put(text.text, Entry("u", "fill", 4, SilenceReason.EMPTY))
     entry = text.cache.find("u", "fill", text.text, 4)
     assert entry is not None
-    assert entry.reason is SilenceReason.EMPTY
+    assert entry.decision is SilenceReason.EMPTY
     text.change(4, 4, "y")
     assert text.cache.find("u", "fill", text.text, 5) is None
 

@@ -3,20 +3,19 @@ from __future__ import annotations
 import itertools
 
 from calomel.suggest.completer import Candidate
-from calomel.suggest.judging import Answered, Found, Held, better
-from calomel.suggest.question import Trigger
-from calomel.suggest.signals import Signals
+from calomel.suggest.judging import Answered, Decision, Proposed, better
+from calomel.suggest.signals import OutcomeSignals
 from calomel.suggest.silence import SilenceReason
 
 
-def found(probability: float, maker: str = "canvas") -> Found:
-    return Found((), Candidate("x", maker=maker), probability, Signals("fill", Trigger.EDIT, ()))
+def found(probability: float, maker: str = "canvas", reason: SilenceReason | None = None) -> Decision:
+    return Decision(Proposed(Candidate("x", maker=maker), ()), "fill", OutcomeSignals(), probability, reason)
 
 
 def test_what_can_be_shown_goes_before_what_is_held_back_and_that_before_nothing() -> None:
     ordered: list[Answered] = [
         found(0.2),
-        Held(SilenceReason.LOW_CONFIDENCE, found(0.9)),
+        found(0.9, reason=SilenceReason.LOW_CONFIDENCE),
         SilenceReason.EMPTY,
     ]
     for one, other in itertools.combinations(ordered, 2):
@@ -26,7 +25,7 @@ def test_what_can_be_shown_goes_before_what_is_held_back_and_that_before_nothing
 def test_of_two_that_can_be_shown_the_likelier_one_counts() -> None:
     unlikely, likely = found(0.4), found(0.6)
     assert better(unlikely, likely) is better(likely, unlikely) is likely
-    first, second = Held(SilenceReason.UNBALANCED, unlikely), Held(SilenceReason.LOW_CONFIDENCE, likely)
+    first, second = found(0.4, reason=SilenceReason.UNBALANCED), found(0.6, reason=SilenceReason.LOW_CONFIDENCE)
     assert better(first, second) is better(second, first) is second
 
 

@@ -22,7 +22,6 @@ from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.edit import Suggestion, TextEdit, apply
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.question import Trigger
-from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.stateless import EditRoom
 from calomel.workspace.documents import FullChange
 from calomel.workspace.settings import SuggestSettings
@@ -220,7 +219,7 @@ async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:
     """Ask behind each deed, at both doors; how many answers there were."""
     said = 0
     model = ScriptedModel()
-    room = EditRoom(SuggestionFilter(ThresholdGate()))
+    room = EditRoom(SuggestionFilter())
     async with editing("|" + TEXT, settings=NOW, model=model) as editor:
         syntax = SyntaxTrees(editor.time.clock)
         editor.workspace.syntax = syntax

@@ -76,7 +76,7 @@ def test_typing_the_new_word_over_the_old_one_agrees() -> None:
 def test_a_short_word_that_stands_a_little_inside_agrees_where_that_is_asked_for() -> None:
     change, _ = typed("x = ", 4, 4, "nam")
     assert rebase(insertion(4, "self.name"), change) is None
-    assert rebase(insertion(4, "self.name"), change, max_offset=10) == (
+    assert rebase(insertion(4, "self.name"), change, kind="edit") == (
         Planned(4, 4, "self.", ""),
         Planned(7, 7, "e", ""),
     )
@@ -116,7 +116,7 @@ def test_applying_after_typing_equals_typing_after_applying(
     situation: tuple[str, tuple[Planned, ...], Typed], max_offset: int
 ) -> None:
     text, edits, change = situation
-    rebased = rebase(edits, change, max_offset=max_offset)
+    rebased = rebase(edits, change, kind="edit")
     if rebased is None:
         return
     now = apply(text, [TextEdit(change.start, change.end, change.inserted)])

@@ -4,6 +4,8 @@ import pytest
 
 from calomel.suggest.pace import FIRST_GAP, LONGEST_WAIT, Cooldown, Debounce, Latency
 from calomel.suggest.session import Switches
+from calomel.workspace.documents import Document
+from calomel.workspace.settings import SuggestSettings
 
 
 class Clock:
@@ -115,10 +117,13 @@ def test_latency_is_told_by_rank() -> None:
 
 def test_what_the_user_said_by_hand_comes_before_the_settings() -> None:
     switches = Switches(Clock())
-    assert switches.off("u", "python", enabled=False, language_enabled=True) == "off_globally"
-    switches.set("global", "", enabled=True)
-    switches.set("language", "python", enabled=False)
-    assert switches.off("u", "python", enabled=False, language_enabled=True) == "off_language"
-    assert switches.off("u", "go", enabled=False, language_enabled=True) is None
-    with pytest.raises(ValueError, match="scope"):
-        switches.set("galaxy", "", enabled=True)
+    settings = SuggestSettings(enabled=False)
+    python, go = (Document(f"file:///{name}", name, 1, "") for name in ("python", "go"))
+    assert switches.off(settings, python) == "off_globally"
+    assert switches.toggle("global", None, settings, enabled=None)
+    assert not switches.toggle("language", "python", settings, enabled=False)
+    assert switches.off(settings, python) == "off_language"
+    assert switches.off(settings, go) is None
+    for scope in ("galaxy", "language"):
+        with pytest.raises(ValueError, match="scope"):
+            switches.toggle(scope, None, settings, enabled=True)

@@ -184,15 +184,14 @@ async def test_a_held_back_edit_is_followed_in_every_form_of_the_text() -> None:
 async def test_the_status_counts_what_was_held_back_and_has_the_last_one() -> None:
     settings = SuggestSettings(debounce_seconds=0.0, aggressiveness_by_language={"python": 0.4})
     async with editing("x = |\n", "f(a)", settings=settings, model=unsure()) as editor:
-        assert editor.suggester.status().withheld.last is None
+        assert editor.suggester.status().withheld["last"] is None
         await held(editor)
         editor.type("f(a)")
         report = editor.suggester.status().withheld
-        assert (report.by_reason, report.by_maker) == ({"low_confidence": 1}, {"canvas": 1})
-        assert report.typed == {"low_confidence": 1}
-        assert report.last is not None
-        assert (report.last.reason, report.last.threshold) == ("low_confidence", 0.4)
-        assert report.last.probability == pytest.approx(0.1353, abs=1e-3)
+        assert (report["by_reason"], report["by_maker"]) == ({"low_confidence": 1}, {"canvas": 1})
+        assert report["typed"] == {"low_confidence": 1}
+        assert (report["last"]["reason"], report["last"]["threshold"]) == ("low_confidence", 0.4)
+        assert report["last"]["probability"] == pytest.approx(0.1353, abs=1e-3)
 
 
 async def test_a_language_has_its_own_threshold_at_once() -> None:

@@ -30,7 +30,6 @@ from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, silences
 from calomel.replay.events import Changed, Event, Opened, language_of
 from calomel.replay.stories import package_of
-from calomel.replay.watching import Decision, HideAll
 from calomel.report.result import CONVERTER, Report, weights_hash
 from calomel.report.running import Journal, Progress
 from calomel.report.stories import HELDOUT_EDITS, Moment, chosen, read_stories
@@ -38,9 +37,8 @@ from calomel.selectivity.sample import Sample
 from calomel.storage import write_whole
 from calomel.suggest.completer import Completer, ModelInfo
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import TextEdit, apply, plan
-from calomel.suggest.judging import known_signals
-from calomel.suggest.signals import Gate, signals_of
+from calomel.suggest.edit import TextEdit, apply, edits_of
+from calomel.suggest.judging import Decision
 from calomel.suggest.silence import Silence
 from calomel.workspace.settings import Aggressiveness, SuggestSettings
 
@@ -141,7 +139,7 @@ async def _asked(moments: Sequence[Moment], options: HeldOptions) -> tuple[list[
     }
     opening = with_rival(options.model, options.device, options.threads, rival=options.baselines)
     async with opening as (completer, rival):
-        contenders = Contenders(completer, rival, settings, HideAll() if options.samples else None)
+        contenders = Contenders(completer, rival, settings, audit=options.samples is not None)
         journal = Journal("edits", depends_on, resume=options.resume)
         return await ask_moments(moments, contenders, Progress(), journal), await completer.info()
 
@@ -160,17 +158,17 @@ class Contenders:
         completer: the model with all makers.
         rival: the same model left to right; None asks no baseline.
         settings: of the editor.
-        gate: decides for both; None for a bare threshold.
+        audit: nothing is shown, so that every place is asked about.
     """
 
     completer: Completer
     rival: Completer | None = None
     settings: SuggestSettings | None = None
-    gate: Gate | None = None
+    audit: bool = False
 
     def room(self, moment: Moment, completer: Completer) -> Room:
         """An editor at that moment."""
-        room = Room(completer, self.settings, self.gate)
+        room = Room(completer, self.settings, audit=self.audit)
         # The last change is not settled: the editor asks while its cursor stands behind it.
         room.play(events_of(moment))
         if room.document(moment.story.path).text != moment.text:
@@ -191,7 +189,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
     # Of drafts all are known, wherever they are; the model was asked about some of them.
     results = [(draft.maker, draft.apply(moment.text)) for draft in found]
     drafted = {maker for maker, _ in results}
-    judged = [(seen.candidate.maker, apply(moment.text, seen.signals.edits)) for seen in room.gate.decisions]
+    judged = [(seen.maker, apply(moment.text, edits_of(seen.edits))) for seen in room.decisions.all]
     results += [each for each in judged if each[0] not in drafted]
     proposed: dict[str, list[bool]] = defaultdict(list)
     for maker, result in results:
@@ -211,7 +209,7 @@ async def ask_moment(moment: Moment, contenders: Contenders) -> Row:
         half=moment.half,
         said=said,
         proposed={maker: tuple(right) for maker, right in proposed.items()},
-        samples=tuple(moment_sample(moment, decision) for decision in room.gate.decisions),
+        samples=tuple(moment_sample(moment, decision) for decision in room.decisions.all),
         offers=await followed(moment, contenders) if said[CALOMEL].shown else (),
     )
 
@@ -228,8 +226,8 @@ async def answer(moment: Moment, room: Room) -> Said:
     """What the room's model says. Raises SuiteError when the model was not there, or broke."""
     found, milliseconds = await room.ask(moment.id, moment.story.path, moment.cursor)
     await room.suggester.aclose()
-    surest = room.gate.surest()
-    probability = None if surest is None else surest.verdict.probability
+    surest = room.decisions.surest()
+    probability = None if surest is None else surest.probability
     if isinstance(found, Silence):
         said = Said(shown=False, right=moment.silent, reason=str(found.reason), probability=probability)
     else:
@@ -266,16 +264,14 @@ def _plain(moment: Moment, result: str | None, maker: str | None) -> Said:
 
 def moment_sample(moment: Moment, decision: Decision) -> Sample:
     """Accepted means right: nobody is there who could accept it."""
-    signals = decision.signals
     path = moment.story.path
     return Sample(
         question=moment.id,
-        kind=signals.kind,
-        outcome="accepted" if moment.right(apply(moment.text, signals.edits)) else "rejected",
-        maker=decision.candidate.maker,
+        kind=decision.kind,
+        outcome="accepted" if moment.right(apply(moment.text, edits_of(decision.edits))) else "rejected",
+        maker=decision.maker,
         language=language_of(path),
         group=package_of(path),
-        signals=known_signals(signals_of(decision.candidate, plan(moment.text, signals.edits), signals)),
-        filters=signals.filters,
+        signals=decision.signals.known(),
         shown=False,
     )

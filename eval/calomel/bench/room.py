@@ -14,11 +14,10 @@ from calomel.context.builder import ContextBuilder
 from calomel.prompts.parts import Hunk
 from calomel.replay.editor import Editor
 from calomel.replay.events import Event
-from calomel.replay.watching import WatchedGate
+from calomel.replay.watching import Decisions
 from calomel.suggest.completer import Completer
 from calomel.suggest.edit import Answer
 from calomel.suggest.question import Trigger
-from calomel.suggest.signals import Gate, ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
@@ -41,21 +40,23 @@ class Room:
         self,
         completer: Completer,
         settings: SuggestSettings | None = None,
-        gate: Gate | None = None,
+        *,
+        audit: bool = False,
     ) -> None:
         self._now, self._since = 0.0, time.monotonic()
         settings = settings or SuggestSettings(debounce_seconds=0.0)
         self._editor = Editor(self.clock)
-        self.gate = WatchedGate(gate or ThresholdGate(settings.aggressiveness), Trigger.EDIT)
+        self.decisions = Decisions()
         self.suggester = Suggester(
             self._editor.workspace,
             ContextBuilder(EstimateCounter()),
             completer,
             settings,
             clock=self.clock,
-            gate=self.gate,
             sleep=asyncio.sleep,
         )
+        self.suggester.filter.watch = self.decisions
+        self.suggester.filter.strict, self.suggester.filter.audit = True, audit
 
     def clock(self) -> float:
         """Seconds."""

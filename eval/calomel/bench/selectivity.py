@@ -15,7 +15,7 @@ from calomel.report.result import Report, Table, Value, interval_cell, percent_c
 from calomel.report.stats import Interval, Resampling, wilson
 from calomel.selectivity.calibrator import Calibrator
 from calomel.selectivity.sample import Sample, read_samples
-from calomel.suggest.signals import THRESHOLDS
+from calomel.suggest.judging import THRESHOLDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,11 @@ from calomel.replay.person import Moment, judge
 from calomel.replay.recorded import recorded_offers
 from calomel.replay.samples import SampleBook, by_alternatives, numbers, raw_confidence, shown
 from calomel.replay.text_metrics import parse_error_delta
-from calomel.replay.watching import Decision, HideAll, TimedCompleter, WatchedGate
+from calomel.replay.watching import Decisions, TimedCompleter
 from calomel.suggest.completer import Completer, Kind, ModelInfo
 from calomel.suggest.edit import Answer, Suggestion
+from calomel.suggest.judging import Decision
 from calomel.suggest.question import Trigger
-from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Document
@@ -76,7 +76,7 @@ class Player:
         self._events = _until(log.events, options.limit_minutes)
         self._kinds = options.kinds or info.kinds
         self._book = SampleBook(log, options.prompts) if options.samples else None
-        self._gate = WatchedGate(HideAll() if self._book else ThresholdGate(options.aggressiveness))
+        self._decisions = Decisions()
         clock = self.time.clock
         self.editor = Editor(clock)
         self.suggester = Suggester(
@@ -85,12 +85,11 @@ class Player:
             self.model,
             SuggestSettings(aggressiveness=options.aggressiveness, debounce_seconds=options.debounce_seconds),
             clock=clock,
-            gate=self._gate,
             sleep=self.time.sleep,
             rng=random.Random(options.seed),  # noqa: S311 (names of suggestions)
         )
-        if self._book is not None:
-            self.suggester.watch(self._book.see)
+        self.suggester.filter.watch = self._watch
+        self.suggester.filter.audit = self._book is not None
         self._position = 0
         self._shown: set[str] = set()
         # By document, up to which event the person writes what was accepted.
@@ -180,6 +179,11 @@ class Player:
             if superseded or isinstance(answer, Suggestion) or document.revision != question.revision:
                 return
 
+    def _watch(self, decision: Decision) -> None:
+        self._decisions(decision)
+        if self._book is not None:
+            self._book.see(decision)
+
     def _question(self, kind: Kind, entry: int, name: str, document: Document, offset: int) -> _Question:
         if document.text != self.editor.texts[name]:
             self.result.text_right = False
@@ -187,7 +191,7 @@ class Player:
             self._book.forget()
         return _Question(
             kind, document, name, offset, entry, self.time.now, document.revision, self.model.asked,
-            len(self.model.answered), len(self._gate.decisions),
+            len(self.model.answered), len(self._decisions.all),
         )  # fmt: skip
 
     async def _answer(self, question: _Question, trigger: Trigger) -> Answer:
@@ -205,7 +209,7 @@ class Player:
                 return  # the person types into it
             self._shown.add(answer.id)
             self.suggester.shown(answer.id)
-            decision = self._gate.about(answer.candidate)
+            decision = self._decisions.about(answer.candidate)
             candidate = self._judged(question, answer.edits, decision)
             if candidate.outcome in {"accepted", "partly"}:
                 self._given[question.name] = candidate.until
@@ -244,10 +248,10 @@ class Player:
 
     def _held_back(self, question: _Question) -> Shown | None:
         """The surest suggestion that the gate saw, if it is about the text as it is. The book has all of them."""
-        decision = None if self._book is not None else self._gate.surest(question.decided)
+        decision = None if self._book is not None else self._decisions.surest(question.decided)
         if decision is None or question.document.revision != question.revision:
             return None
-        return self._judged(question, decision.signals.edits, decision)
+        return self._judged(question, [edit.edit for edit in decision.edits], decision)
 
     def _goes_on(self, question: _Question) -> bool:
         """Whether the person changes the document before a silence could be noticed."""
@@ -271,7 +275,7 @@ class Player:
                 **numbers(moment.text, edits, decision),
                 **({} if errors is None else {"parse_error_delta": float(errors)}),
             },
-            maker="" if decision is None else decision.candidate.maker,
+            maker="" if decision is None else decision.maker,
         )
 
     def _add(self, question: _Question, silence: str | None, candidate: Shown | None) -> None:

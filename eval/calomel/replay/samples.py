@@ -15,11 +15,9 @@ from typing import Any, Final
 from calomel.replay.events import Changed, Edit, Event, Expected, ReplayLog, apply_edits
 from calomel.replay.opportunity import Opportunity, Shown, Verdict
 from calomel.replay.person import Moment, difference, judge
-from calomel.replay.watching import Decision
 from calomel.selectivity.sample import Sample
 from calomel.suggest.edit import plan
-from calomel.suggest.judging import Found, Held, known_signals
-from calomel.suggest.signals import signals_of
+from calomel.suggest.judging import Decision
 from calomel.suggest.wire import encode_request
 
 # What somebody does within half an hour is alike: samples of it stay together.
@@ -33,20 +31,15 @@ def shown(verdict: Verdict, edits: tuple[Edit, ...], source: str, **more: Any) -
 
 
 def raw_confidence(decision: Decision | None) -> float | None:
-    """How likely an edit is right, or `exp` of the mean log-probability of the revealed tokens; None if not known."""
-    if decision is None:
-        return None
-    likely = decision.signals.likely
-    found = math.exp(min(0.0, decision.candidate.mean_log_prob)) if likely is None else likely
-    return found if math.isfinite(found) else None
+    """How likely it is right; None if not known."""
+    return None if decision is None or not math.isfinite(decision.probability) else decision.probability
 
 
 def numbers(text: str, edits: Sequence[Edit], decision: Decision | None) -> dict[str, float]:
     """What was known before, by name; what is not known, or is no number, is left out."""
     if decision is None:
         return {}
-    known = signals_of(decision.candidate, plan(text, edits), decision.signals)
-    values = {each.name: getattr(known, each.name) for each in fields(known)}
+    values = decision.signals.about(plan(text, edits)).flat()
     return {
         name: float(value) for name, value in values.items() if isinstance(value, int | float) and math.isfinite(value)
     }
@@ -65,13 +58,13 @@ class SampleBook:
     log: ReplayLog
     prompts: bool = False
     samples: list[Sample] = field(default_factory=list)
-    _seen: list[Found | Held] = field(default_factory=list)
+    _seen: list[Decision] = field(default_factory=list)
     # Where the candidates of the last question led: whoever types along is offered the same again.
     _goals: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
-    def see(self, judged: Found | Held) -> None:
+    def see(self, decision: Decision) -> None:
         """Somebody judged a candidate."""
-        self._seen.append(judged)
+        self._seen.append(decision)
 
     def forget(self) -> None:
         """Another question begins."""
@@ -87,7 +80,7 @@ class SampleBook:
         """
         goals: set[int] = set()
         before = self._goals.get((moment.document, opportunity.kind), set())
-        for found in (each.found if isinstance(each, Held) else each for each in self._seen):
+        for found in self._seen:
             edits = tuple(each.edit for each in found.edits)
             goal = hash((apply_edits(moment.text, edits), found.maker))
             if goal not in goals | before:
@@ -97,8 +90,11 @@ class SampleBook:
         self._goals[moment.document, opportunity.kind] = goals
         self._seen.clear()
 
-    def _sample(self, moment: Moment, opportunity: Opportunity, cursor: int, found: Found, verdict: Verdict) -> Sample:
-        keep = self.prompts and found.request is not None
+    def _sample(
+        self, moment: Moment, opportunity: Opportunity, cursor: int, found: Decision, verdict: Verdict
+    ) -> Sample:
+        proposed = found.proposed
+        keep = self.prompts and proposed.request is not None
         return Sample(
             question=f"{opportunity.log}:{opportunity.entry}:{opportunity.kind}",
             kind=opportunity.kind,
@@ -107,14 +103,14 @@ class SampleBook:
             language=opportunity.language_id,
             group=self.log.metadata.get("group", f"{self.log.name}#{int(moment.time // _SITTING)}"),
             time=moment.time,
-            signals=known_signals(signals_of(found.candidate, found.edits, found.signals)),
-            filters=found.signals.filters,
+            signals=found.signals.known(),
+            filters=found.filters,
             saved_characters=verdict.saved_characters,
-            judged_ms=round(found.judged_seconds * 1e3, 4),
+            judged_ms=round(found.seconds * 1e3, 4),
             shown=False,
-            text=found.candidate.text if keep else None,
+            text=proposed.candidate.text if keep else None,
             wanted=_wanted(moment.text, cursor, verdict) if keep and opportunity.kind == "fill" else None,
-            request=json.loads(encode_request(found.request)) if keep and found.request is not None else None,
+            request=json.loads(encode_request(proposed.request)) if keep and proposed.request is not None else None,
         )
 
 

@@ -1,4 +1,4 @@
-"""What a replay puts between the suggester and the model, and before its gate: the log's clock, and open eyes."""
+"""What a replay puts between the suggester and the model, and behind its filter: the log's clock, and open eyes."""
 
 from __future__ import annotations
 
@@ -6,58 +6,26 @@ from dataclasses import dataclass, replace
 
 from calomel.replay.log_time import LogTime
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, ModelInfo
-from calomel.suggest.question import Trigger
-from calomel.suggest.signals import Gate, Hide, Signals, ThresholdGate, Verdict
-from calomel.suggest.silence import SilenceReason
+from calomel.suggest.judging import Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the gate was asked, and what it said."""
+class Decisions:
+    """Remembers what a suggestion filter decided, as its `watch`."""
 
-    candidate: Candidate
-    signals: Signals
-    verdict: Verdict
+    def __init__(self) -> None:
+        self.all: list[Decision] = []
 
-
-@dataclass(frozen=True, slots=True)
-class HideAll:
-    """Shows nothing, so that no place hides the next one: for those who want to know all that there is to decide."""
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """As sure as a threshold would be."""
-        verdict = ThresholdGate().decide(candidate, signals)
-        return Hide(SilenceReason.LOW_CONFIDENCE, verdict.probability)
-
-
-class WatchedGate:
-    """Decides as another gate does, and remembers what it was asked.
-
-    Args:
-        inner: decides.
-        trigger: what every question counts as; None for what it is.
-    """
-
-    def __init__(self, inner: Gate, trigger: Trigger | None = None) -> None:
-        self.decisions: list[Decision] = []
-        self._inner = inner
-        self._trigger = trigger
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """Show or hide."""
-        if self._trigger is not None:
-            signals = replace(signals, trigger=self._trigger)
-        verdict = self._inner.decide(candidate, signals)
-        self.decisions.append(Decision(candidate, signals, verdict))
-        return verdict
+    def __call__(self, decision: Decision) -> None:
+        """One more."""
+        self.all.append(decision)
 
     def surest(self, since: int = 0) -> Decision | None:
         """Of what was decided since so many decisions: one question may have several candidates."""
-        return max(self.decisions[since:], key=lambda each: each.verdict.probability, default=None)
+        return max(self.all[since:], key=lambda each: each.probability, default=None)
 
     def about(self, candidate: Candidate) -> Decision | None:
         """What was decided about a candidate."""
-        return next((each for each in reversed(self.decisions) if each.candidate is candidate), None)
+        return next((each for each in reversed(self.all) if each.proposed.candidate is candidate), None)
 
 
 @dataclass(frozen=True, slots=True)

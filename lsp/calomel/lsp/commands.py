@@ -130,7 +130,7 @@ class Commands:
         status = self._suggester.status()
         return {
             "state": "off" if status.off else self._model.state,
-            "model": self._model.known.id if self._model.known else status.model,
+            "model": self._model.known.id if self._model.known else None,
             "message": " ".join([self._model.message, *map(account_of, DEAD_THREADS.seen)]),
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
@@ -138,10 +138,10 @@ class Commands:
             "asked": status.asked,
             "cached": status.cached,
             "latency_ms": {"p50": _milliseconds(status.latency_p50), "p95": _milliseconds(status.latency_p95)},
-            "off": status.off,
+            "off": status.off and str(status.off),
             "last": None if status.last is None else dict(status.last),
             "last_request": self._model.last_request,
-            "withheld": asdict(status.withheld),
+            "withheld": status.withheld,
             "index": self.index(),
             "dead_threads": [asdict(dead) for dead in DEAD_THREADS.seen],
         }
@@ -179,7 +179,7 @@ class Commands:
         return {"path": str(self._log)}
 
     async def _reload(self, _: Arguments) -> dict[str, Any]:
-        self._suggester.recalibrate()
+        self._suggester.filter.forget()
         return {"problems": await self._configuration.reload()}
 
 

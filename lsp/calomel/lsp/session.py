@@ -266,7 +266,7 @@ class Session:
     def _tell_state(self) -> None:
         status = self._rooms.suggester.status()
         if status.off:
-            self._notices.status("off", status.message)
+            self._notices.status("off", status.off.message)
         else:
             self._notices.status(self._model.state, self._model.message)
 

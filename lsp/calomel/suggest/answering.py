@@ -2,369 +2,291 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
-from calomel.prompts.parts import RegionBounds, region_around
-from calomel.suggest.asker import context_tokens
+from calomel.prompts.parts import Hunk, RegionBounds, region_around
 from calomel.suggest.cache import Entry
-from calomel.suggest.completer import CompleterError, Kind, ModelInfo
-from calomel.suggest.drafts.propose import continuation
+from calomel.suggest.candidates import context_tokens
+from calomel.suggest.completer import CompleterError, ModelInfo
+from calomel.suggest.drafts.propose import continuation, drafts
 from calomel.suggest.edit import Answer, Suggestion
 from calomel.suggest.fitting import splits_word
-from calomel.suggest.judging import Answered, Found, Held
+from calomel.suggest.judging import Answered, Decision
+from calomel.suggest.locations import continuations
 from calomel.suggest.offering import hold_back, offered
-from calomel.suggest.pace import Run, Ticket
-from calomel.suggest.question import (
-    CommentTest,
-    Diagnostic,
-    ErrorTest,
-    PathRules,
-    PathVerdict,
-    Question,
-    Selected,
-    Trigger,
-)
-from calomel.suggest.recent import past_of, standing
-from calomel.suggest.search import last_edits, look_around
-from calomel.suggest.session import Session
+from calomel.suggest.pace import Run, ended, within
+from calomel.suggest.question import Question, Trigger
+from calomel.suggest.recent import standing
+from calomel.suggest.search import next_edits, renames
+from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.workspace.documents import Document
-from calomel.workspace.history import prompt_path
-
-
-def forbidden(session: Session, document: Document, offset: int, trigger: Trigger, kind: Kind) -> Silence | None:
-    """Why nothing may be suggested there; None when something may.
-
-    An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
-    """
-    settings = session.settings
-    off = session.switches.off(
-        document.uri,
-        document.language_id,
-        enabled=settings.enabled,
-        language_enabled=settings.language_enabled(document.language_id),
-    )
-    if off is not None:
-        return Silence.of(off)
-    if kind == "edit" and not settings.next_edit:
-        return Silence.of(SilenceReason.OFF_NEXT_EDIT)
-    ignored = _ignored(session, document)
-    if ignored is not None:
-        return ignored
-    if session.state(document.uri).cursors.several_at(offset):
-        return Silence.of(SilenceReason.MULTI_CURSOR)
-    return None if trigger is Trigger.EXPLICIT else _in_text(session, document, offset)
-
-
-def _ignored(session: Session, document: Document) -> Silence | None:
-    """Whether a rule keeps the file, or what is in it, from every model."""
-    rules: object = session.workspace.privacy
-    if not isinstance(rules, PathRules):
-        return None
-    verdict: PathVerdict = rules.allowed(session.workspace.file_of(document.uri), document.language_id)
-    if verdict.allowed:
-        verdict = session.state(document.uri).content_verdict(rules, document)
-    return None if verdict.allowed else Silence.kept(verdict.reason)
-
-
-def _in_text(session: Session, document: Document, offset: int) -> Silence | None:
-    """Whether the place is in a comment or a string, where the user wants nothing."""
-    settings = session.settings
-    syntax: object = session.workspace.syntax
-    if settings.in_comments and settings.in_strings:
-        return None
-    place = syntax.in_comment_or_string(document, offset) if isinstance(syntax, CommentTest) else None
-    if place == "comment" and not settings.in_comments:
-        return Silence.of(SilenceReason.IN_COMMENT)
-    if place == "string" and not settings.in_strings:
-        return Silence.of(SilenceReason.IN_STRING)
-    return None
-
+from calomel.workspace.history import Origin, prompt_path
+from calomel.workspace.workspace import Situation
 
 # A question waits so long for a model that is still loading.
 _LOADING_PATIENCE: Final = 10.0
 # A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
-
+# Lines of other documents, and other documents, that imports are looked for in.
+_HEAD: Final = 80
+_HEADS: Final = 8
 # Why a kept answer is none: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
 )
-
-Search = Callable[[Run, Question, ModelInfo], Coroutine[Any, Any, Answered]]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One question of the editor."""
-
-    ticket: Ticket
-    document: Document
-    offset: int
-    trigger: Trigger
-    selected: Selected | None = None
-
-    @property
-    def kind(self) -> Kind:
-        """`fill` or `edit`."""
-        return self.ticket.kind
-
-    @property
-    def before(self) -> str:
-        """The character before the cursor, or nothing."""
-        return self.document.text[max(0, self.offset - 1) : self.offset]
+_REASONS: Final = {
+    "unreachable": SilenceReason.NO_MODEL,
+    "loading": SilenceReason.LOADING,
+    "overloaded": SilenceReason.OVERLOADED,
+    "timeout": SilenceReason.TIMEOUT,
+}
 
 
-async def inline(session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None) -> Answer:
-    """Text for the cursor."""
-    asked = _checked(session, ticket, offset, trigger, selected)
-    if isinstance(asked, Silence):
-        return asked
-    document, offset = asked.document, asked.offset
-    if selected is not None and not 0 <= selected.start <= offset <= selected.end <= len(document):
-        return Silence.of(SilenceReason.DISAGREES_WITH_SELECTED)
-    visible = session.ledger.visible(ticket.uri, "fill")
-    if visible is not None and visible.edits[0].start != offset:
-        session.ledger.moved_away(ticket.uri, "fill")
-    known = _known(session, asked)
-    if known is not None:
-        return known
-    following = document.text[offset : offset + 1]
-    if trigger is not Trigger.EXPLICIT:
-        if selected is None and splits_word(asked.before, following):
-            return Silence.of(SilenceReason.MID_WORD)
-        age = session.state(ticket.uri).recent.age
-        if trigger is Trigger.CURSOR and (age is None or age > _AFTER_EDIT):
-            return Silence.of(SilenceReason.NO_RECENT_EDIT)
-
-    async def search(_: Run, question: Question, __: ModelInfo) -> Answered:
-        drafts = () if selected is not None else continuation(session.matches, document, offset, question.mask)
-        return await session.asker.fill(question, selected, drafts)
-
-    return await _found(session, asked, search)
-
-
-async def next_edit(
-    session: Session,
-    ticket: Ticket,
-    version: int | None,
-    offset: int,
-    diagnostics: Sequence[Diagnostic],
-    trigger: Trigger,
-) -> Answer:
-    """The next edit of the document, near the cursor or elsewhere in it."""
-    asked = _checked(session, ticket, offset, trigger, None)
-    if isinstance(asked, Silence):
-        return asked
-    document = asked.document
-    if version is not None and document.version is not None and version != document.version:
+async def answer(session: Session, asked: Asked) -> Answer:
+    """Text for the cursor, or the next edit; or why there is none."""
+    uri, document, selected = asked.document.uri, asked.document, asked.selected
+    forbidden = _forbidden(session, asked)
+    if forbidden is not None:
+        return forbidden
+    if asked.version is not None and document.version is not None and asked.version != document.version:
         return Silence.of(SilenceReason.STALE)
-    hunks = last_edits(session, ticket.uri)
+    if selected is not None and not 0 <= selected.start <= asked.offset <= selected.end <= len(document):
+        return Silence.of(SilenceReason.DISAGREES_WITH_SELECTED)
+    visible = session.ledger.visible(uri, "fill")
+    if asked.kind == "fill" and visible is not None and visible.edits[0].start != asked.offset:
+        session.ledger.moved_away(uri, "fill")
+    hunks = session.last_edits(document) if asked.kind == "edit" else ()
     if hunks and not standing(document.text, hunks, prompt_path(document)):
-        session.cache.closed(ticket.uri, "edit")
-    known = _known(session, asked)
+        session.cache.closed(uri, "edit")
+    known = _known(session, asked) or _unwelcome(session, asked)
     if known is not None:
         return known
-    age = session.state(ticket.uri).recent.age
-    if trigger is not Trigger.EXPLICIT and (age is None or (trigger is Trigger.CURSOR and age > _AFTER_EDIT)):
+    began = session.clock()
+    found = await _pause(session, asked)
+    waited = session.clock() - began
+    if found is None:
+        found = await _from_model(session, asked)
+        if isinstance(found, Silence) and found.asked and found.reason is SilenceReason.LOADING:
+            # The server ended under the question, which waits for the next one as it would have for the first.
+            found = await _from_model(session, asked)
+    return replace(found, waited=waited)
+
+
+def _forbidden(session: Session, asked: Asked) -> Silence | None:
+    """Why nothing may be suggested there; None when something may.
+
+    An explicit question is answered within comments and strings too, but nothing that is off or ignored is ever read.
+    """
+    document, settings, workspace = asked.document, session.settings, session.workspace
+    reason = session.switches.off(settings, document)
+    if reason is None and asked.kind == "edit" and not settings.next_edit:
+        reason = SilenceReason.OFF_NEXT_EDIT
+    if reason is None and workspace.privacy is not None:
+        verdict = workspace.privacy.allowed(workspace.file_of(document.uri), document.language_id)
+        if verdict.allowed:
+            verdict = session.state(document.uri).content_verdict(workspace.privacy, document)
+        if not verdict.allowed:
+            return Silence.kept(verdict.reason)
+    if reason is None and session.state(document.uri).cursors.several_at(asked.offset):
+        reason = SilenceReason.MULTI_CURSOR
+    if reason is None and not asked.explicit and not (settings.in_comments and settings.in_strings):
+        place = _place(session, asked)
+        if place == "comment" and not settings.in_comments:
+            reason = SilenceReason.IN_COMMENT
+        elif place == "string" and not settings.in_strings:
+            reason = SilenceReason.IN_STRING
+    return None if reason is None else Silence.of(reason)
+
+
+def _place(session: Session, asked: Asked) -> str:
+    """Where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell."""
+    syntax = session.workspace.syntax
+    return "" if syntax is None else syntax.in_comment_or_string(asked.document, asked.offset) or "code"
+
+
+def _unwelcome(session: Session, asked: Asked) -> Silence | None:
+    """Why the model is not asked now; None when it may be."""
+    if asked.explicit:
+        return None
+    if (
+        asked.kind == "fill"
+        and asked.selected is None
+        and splits_word(asked.before, asked.document.text[asked.offset :][:1])
+    ):
+        return Silence.of(SilenceReason.MID_WORD)
+    age, moved = session.state(asked.document.uri).recent.age, asked.trigger is Trigger.CURSOR
+    if (age is None and (moved or asked.kind == "edit")) or (age is not None and moved and age > _AFTER_EDIT):
         return Silence.of(SilenceReason.NO_RECENT_EDIT)
-
-    async def search(run: Run, question: Question, info: ModelInfo) -> Answered:
-        return await look_around(session, run, question, info, diagnostics)
-
-    return await _found(session, asked, search)
+    return Silence.of(SilenceReason.COOLDOWN) if session.cooldown.left else None
 
 
-def _checked(
-    session: Session, ticket: Ticket, offset: int, trigger: Trigger, selected: Selected | None
-) -> Asked | Silence:
-    document = session.workspace.documents.get(ticket.uri)
-    if document is None:
-        return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
-    offset = max(0, min(offset, len(document)))
-    return forbidden(session, document, offset, trigger, ticket.kind) or Asked(
-        ticket, document, offset, trigger, selected
-    )
-
-
-def _known(session: Session, asked: Asked, waited: float = 0.0) -> Answer | None:
+def _known(session: Session, asked: Asked) -> Answer | None:
     """The answer that needs no model; None when there is none."""
-    entry = session.cache.find(asked.ticket.uri, asked.kind, asked.document.text, asked.offset)
+    entry = session.cache.find(asked.document.uri, asked.kind, asked.document.text, asked.offset)
     if entry is None:
         return None
-    if entry.reason is not None:
-        silent = asked.trigger is not Trigger.EXPLICIT and asked.selected is None
-        return Silence.of(entry.reason, waited=waited) if silent else None
-    answer = offered(session, asked.document, asked.offset, entry, asked.trigger, asked.selected)
-    if isinstance(answer, SilenceReason):
-        return None if answer in _ASK_AGAIN else Silence.of(answer, waited=waited)
-    return replace(answer, cached=True, waited=waited)
+    if isinstance(entry.decision, SilenceReason):
+        return None if asked.explicit or asked.selected is not None else Silence.of(entry.decision)
+    found = offered(session, asked, entry.decision, entry.edits or ())
+    if isinstance(found, Suggestion):
+        return replace(found, cached=True)
+    return None if found in _ASK_AGAIN else Silence.of(found)
 
 
-@dataclass(slots=True)
-class _Attempt:
-    """What came of asking: something to keep, or a detail for people of why not."""
-
-    entry: Entry | None = None
-    detail: str = ""
-
-
-async def _found(session: Session, asked: Asked, search: Search) -> Answer:
-    """Wait for a pause in the typing, ask, and offer what is found."""
-    explicit = asked.trigger is Trigger.EXPLICIT
-    if not explicit and session.cooldown.left:
-        return Silence.of(SilenceReason.COOLDOWN)
-    began = session.clock()
-    early = await _pause(session, asked)
-    waited = session.clock() - began
-    if early is not None:
-        return replace(early, waited=waited)
-    answer = await _tried(session, asked, search, waited)
-    if isinstance(answer, Silence) and answer.asked and answer.reason is SilenceReason.LOADING:
-        # The server ended under the question, which waits for the next one as it would have for the first.
-        answer = await _tried(session, asked, search, waited)
-    return answer
+async def _pause(session: Session, asked: Asked) -> Answer | None:
+    """Wait as long as more typing is likely; an answer when the question before still found a fitting one."""
+    latency = session.latency.quantile(0.5) or 0.0
+    wait = 0.0 if asked.explicit else session.debounce.wait(asked.before, latency, session.cooldown.patience)
+    if wait <= 0.0:
+        return None
+    timer, revision = asyncio.ensure_future(session.sleep(wait)), asked.document.revision
+    try:
+        inherited = session.flight.inherited
+        if inherited is not None:
+            await asyncio.wait({timer, inherited}, return_when=asyncio.FIRST_COMPLETED)
+            if not timer.done() and asked.document.revision == revision:
+                known = _known(session, asked)
+                if known is not None:
+                    return known
+        await asyncio.wait({timer})
+        return None
+    finally:
+        await ended(timer)
 
 
-async def _tried(session: Session, asked: Asked, search: Search, waited: float) -> Answer:
+async def _from_model(session: Session, asked: Asked) -> Answer:
     """Ask once the model is there, and offer what is found."""
-    info = await session.model.info(_LOADING_PATIENCE)
-    if not isinstance(info, ModelInfo):
-        return Silence.of(*info, waited=waited)
-    session.asker.judging.know(info)
-    syntax: object = session.workspace.syntax
-    if isinstance(syntax, ErrorTest):
-        await syntax.parse(asked.document)
+    uri, document = asked.document.uri, asked.document
+    try:
+        info = await within(session.completer.info(), session.sleep(_LOADING_PATIENCE))
+    except TimeoutError:
+        return Silence.of(SilenceReason.LOADING)
+    except CompleterError as error:
+        return _failure(error)
+    session.source.filter.know(info)
+    if session.workspace.syntax is not None:
+        await session.workspace.syntax.parse(document)
     question = _question(session, asked, info)
     # Whatever changed the document meanwhile will be followed by a question of its own.
     if question is None:
-        return Silence.of(SilenceReason.STALE, waited=waited)
-    attempt = _Attempt()
+        return Silence.of(SilenceReason.STALE)
 
-    async def work(run: Run) -> SilenceReason | None:
-        return await _asked(session, asked, question, attempt, run, search(run, question, info))
+    async def work(run: Run) -> Entry | Silence:
+        return await _entry(session, asked, question, info, run)
 
-    reason = await session.flight.run(
-        asked.ticket, asked.document.revision, work, now=asked.trigger is Trigger.EXPLICIT
+    entry = await session.flight.run(asked.kind, uri, work, now=asked.explicit)
+    if isinstance(entry, Silence):
+        return replace(entry, asked=True)
+    found: Suggestion | SilenceReason = SilenceReason.STALE
+    if isinstance(entry.decision, SilenceReason):
+        found = entry.decision
+    elif entry.edits and all(edit.fits(document.text) for edit in entry.edits) and _is_open(session, document):
+        found = offered(session, asked, entry.decision, entry.edits)
+    return Silence.of(found, asked=True) if isinstance(found, SilenceReason) else found
+
+
+def _failure(error: CompleterError) -> Silence:
+    return Silence.of(_REASONS.get(error.code, SilenceReason.FAILED), str(error))
+
+
+def _is_open(session: Session, document: Document) -> bool:
+    return session.workspace.documents.get(document.uri) is document
+
+
+def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
+    """What the model is asked; None when the document is not the one any more."""
+    document, revision, workspace = asked.document, asked.document.revision, session.workspace
+    if not _is_open(session, document) or asked.offset > len(document):
+        return None
+    situation = workspace.situation(document.uri, asked.offset)
+    if situation is None:
+        return None
+
+    def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
+        if document.revision != revision or workspace.syntax is None:
+            return None
+        return workspace.syntax.errors_after(document, start, end, text)
+
+    recent, settings = session.state(document.uri).recent, session.settings
+    return Question(
+        text=document.text,
+        situation=situation,
+        trigger=asked.trigger,
+        recent=recent.recent(),
+        since_edit=recent.age,
+        decisions=session.cooldown.counts,
+        max_tokens=settings.max_tokens,
+        context_tokens=context_tokens(info, settings.context_tokens, settings.max_tokens),
+        mask=workspace.mask,
+        region=info.region,
+        making=_masked(session, workspace.history.open_edit()) if asked.kind == "edit" else (),
+        place=_place(session, asked),
+        errors=errors,
+        past=session.past(document),
     )
-    answer = _fresh(session, asked, attempt.entry) if reason is None else reason
-    if isinstance(answer, SilenceReason):
-        return Silence.of(answer, attempt.detail, waited=waited, asked=True)
-    return replace(answer, waited=waited)
 
 
-async def _asked(
-    session: Session,
-    asked: Asked,
-    question: Question,
-    attempt: _Attempt,
-    run: Run,
-    searching: Coroutine[Any, Any, Answered],
-) -> SilenceReason | None:
-    """Ask the model and keep what it says; the reason when that is nothing to offer."""
+def _masked(session: Session, hunks: Sequence[Hunk]) -> tuple[Hunk, ...]:
+    mask = session.workspace.mask
+    return tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in hunks)
+
+
+async def _entry(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Entry | Silence:
+    """Ask the model and keep what it says; a silence when it could not answer."""
     began = session.clock()
     session.tally.asked += 1
+    look = _text_for_cursor if asked.kind == "fill" else _next_edit
     try:
-        found = await searching
+        found = await look(session, asked, question, info, run)
     except CompleterError as error:
-        attempt.detail = str(error)
-        return session.model.failed(error)
+        return _failure(error)
     session.latency.add(session.clock() - began)
-    if isinstance(found, Held):
-        current = session.workspace.documents.get(asked.ticket.uri) is asked.document
+    if isinstance(found, Decision) and found.reason is not None:
         # With a change since, another question follows, which will have it in the text as it is then.
-        if current and not run.changes:
-            hold_back(session, asked.document, asked.offset, found, asked.trigger, asked.selected)
+        if _is_open(session, asked.document) and not run.changes:
+            hold_back(session, asked, found, found.reason)
         found = found.reason
-    attempt.entry = entry = _entry(session, asked, question, run, found)
+    # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
+    window = region_around(question.text, asked.offset, RegionBounds())
+    entry = Entry(asked.document.uri, asked.kind, asked.offset, found, window)
     if asked.selected is None:
         # With a selected item the text is one that the document does not have: nothing to keep.
         session.cache.put(question.text, entry)
     for change in run.changes:
         entry.changed(change)
-    return entry.reason
+    return entry
 
 
-async def _pause(session: Session, asked: Asked) -> Answer | None:
-    """Wait as long as more typing is likely; an answer when the question before still found a fitting one."""
-    if asked.trigger is Trigger.EXPLICIT:
-        return None
-    wait = session.debounce.wait(asked.before, session.latency.quantile(0.5) or 0.0, session.cooldown.patience)
-    if wait <= 0.0:
-        return None
-    revision = asked.document.revision
-
-    def known() -> Answer | None:
-        return _known(session, asked) if asked.document.revision == revision else None
-
-    return await session.flight.pause(asked.ticket, session.sleep(wait), known)
+async def _text_for_cursor(session: Session, asked: Asked, question: Question, _: ModelInfo, __: Run) -> Answered:
+    """From the model, and from the rest of what is open."""
+    proposed = () if asked.selected else continuation(session.matches, asked.document, asked.offset, question.mask)
+    return await session.source.fill(question, asked.selected, proposed)
 
 
-def _question(session: Session, asked: Asked, info: ModelInfo) -> Question | None:
-    """What the model is asked; None when the document is not the one any more."""
-    uri = asked.ticket.uri
-    if session.workspace.documents.get(uri) is not asked.document or asked.offset > len(asked.document):
-        return None
-    situation = session.workspace.situation(uri, asked.offset)
-    if situation is None:
-        return None
-    state = session.state(uri)
-    syntax: object = session.workspace.syntax
-    document, revision = asked.document, asked.document.revision
-    place = (syntax.in_comment_or_string(document, asked.offset) or "code") if isinstance(syntax, CommentTest) else ""
+async def _next_edit(session: Session, asked: Asked, question: Question, info: ModelInfo, run: Run) -> Answered:
+    """At the cursor, then where the last edits probably go on; nothing goes on where one was just taken back."""
+    document, situation, workspace = asked.document, question.situation, session.workspace
+    path, state = prompt_path(document), session.state(document.uri)
+    undone = workspace.history.latest(document.uri) is Origin.UNDO
+    hunks = () if undone else session.last_edits(document)
+    own = [hunk for hunk in hunks if hunk.path == path]
+    places = continuations(question.text, own, situation.offset, asked.diagnostics)
 
-    def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
-        if document.revision != revision or not isinstance(syntax, ErrorTest):
-            return None
-        return syntax.errors_after(document, start, end, text)
+    def there(place: int) -> Situation | None:
+        if place == situation.offset:
+            return situation
+        return None if run.changes else workspace.situation(document.uri, place)
 
-    return Question(
-        text=asked.document.text,
-        situation=situation,
-        trigger=asked.trigger,
-        recent=state.recent.recent(),
-        since_edit=state.recent.age,
-        decisions=session.cooldown.counts,
-        max_tokens=session.settings.max_tokens,
-        context_tokens=context_tokens(info, session.settings.context_tokens, session.settings.max_tokens),
-        mask=session.workspace.mask,
-        region=info.region,
-        place=place,
-        errors=errors,
-        past=past_of(document.text, last_edits(session, uri), prompt_path(document)),
-    )
-
-
-def _entry(session: Session, asked: Asked, question: Question, run: Run, found: Found | SilenceReason) -> Entry:
-    """What is kept of an answer."""
-    length = len(question.text)
-    if isinstance(found, SilenceReason):
-        return Entry(run.owner.uri, asked.kind, asked.offset, length, (), reason=found)
-    extended = session.state(run.owner.uri).extended
-    # As far as the cursor may go while the suggestion stays, which a model with a small region does not change.
-    window = RegionBounds()
-    return Entry(
-        uri=run.owner.uri,
-        kind=asked.kind,
-        offset=asked.offset,
-        length=length,
-        original=found.edits,
-        candidate=found.candidate,
-        probability=found.probability,
-        signals=found.signals,
-        truncated=found.truncated,
-        request=found.request,
-        window=region_around(question.text, asked.offset, window.extended() if extended else window),
-    )
-
-
-def _fresh(session: Session, asked: Asked, entry: Entry | None) -> Suggestion | SilenceReason:
-    """The suggestion that a new answer makes in the text as it is now."""
-    document = asked.document
-    if entry is None or not entry.edits or not all(edit.fits(document.text) for edit in entry.edits):
-        return SilenceReason.STALE
-    if session.workspace.documents.get(asked.ticket.uri) is not document:
-        return SilenceReason.STALE
-    return offered(session, document, asked.offset, entry, asked.trigger, asked.selected)
+    if "edit" not in info.kinds:
+        return (await renames(session.source, question, places, there))[0]
+    # The beginnings of the other open documents, where imports stand, and the excerpts that the prompt has anyway.
+    shown = [each for each in workspace.shown() if each is not document][:_HEADS]
+    others = [question.mask("".join(each.lines(0, _HEAD))) for each in shown]
+    others += [excerpt.text for excerpt in situation.related]
+    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path, others)
+    extended, state.extended = state.extended, False
+    return (await next_edits(session.source, question, proposed, places, there, extended=extended))[0]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from calomel.suggest.completer import Candidate, CompleteRequest, Kind
+from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of, trimmed
-from calomel.suggest.signals import Signals
+from calomel.suggest.judging import Decision
 from calomel.suggest.silence import SilenceReason
 
 # A word that the suggestion has a little further on also agrees, if it is short: whoever types "name" into "self.name".
@@ -18,13 +18,14 @@ MAX_AGREEMENT_OFFSET: Final = 10
 MAX_IMPERFECT_LENGTH: Final = 5
 
 
-def rebase(edits: Sequence[Planned], change: Change, *, max_offset: int = 0) -> tuple[Planned, ...] | None:
+def rebase(edits: Sequence[Planned], change: Change, *, kind: Kind = "fill") -> tuple[Planned, ...] | None:
     """`edits` after `change`; empty when the change did all of it, None when it disagrees.
 
     Args:
         edits: sorted, apart from each other, of the text before the change.
         change: one change of that text.
-        max_offset: how far inside an insertion short typed text may be found; 0 demands its beginning.
+        kind: short text that was typed may be found a little inside an insertion of an `edit`; a `fill` demands its
+            beginning.
     """
     # Some editors send whole lines of which a word is new.
     done = trimmed(Planned(change.start, change.end, change.inserted, change.removed))
@@ -37,7 +38,7 @@ def rebase(edits: Sequence[Planned], change: Change, *, max_offset: int = 0) -> 
     if not touched:
         return (*before, *after)
     for at, edit in enumerate(touched):
-        left = _progress(edit, done, max_offset)
+        left = _progress(edit, done, kind)
         if left is None:
             continue
         ahead, behind = touched[:at], touched[at + 1 :]
@@ -52,7 +53,7 @@ def touches(edits: Sequence[Planned], change: Change) -> bool:
     return any(edit.start <= change.end and edit.end >= change.start for edit in edits)
 
 
-def _progress(edit: Planned, done: Planned, max_offset: int) -> tuple[Planned, ...] | None:
+def _progress(edit: Planned, done: Planned, kind: Kind) -> tuple[Planned, ...] | None:
     """What is left of `edit` after a change within it; None when the change is not within it or leads away from it."""
     if done.start < edit.start or done.end > edit.end:
         return None
@@ -67,15 +68,15 @@ def _progress(edit: Planned, done: Planned, max_offset: int) -> tuple[Planned, .
         and len(left.removed) + len(left.text) < len(edit.removed) + len(edit.text)
     ):
         return (left,) if left.text or left.removed else ()
-    return _found_inside(edit, done, max_offset)
+    return _found_inside(edit, done) if kind == "edit" else None
 
 
-def _found_inside(edit: Planned, done: Planned, max_offset: int) -> tuple[Planned, ...] | None:
+def _found_inside(edit: Planned, done: Planned) -> tuple[Planned, ...] | None:
     """The two halves of an insertion around short text that was typed at its place and stands a little inside it."""
     typed = done.text
-    if not max_offset or edit.removed or not typed or len(typed) > MAX_IMPERFECT_LENGTH:
+    if edit.removed or not typed or len(typed) > MAX_IMPERFECT_LENGTH:
         return None
-    at = edit.text.find(typed, 0, max_offset + len(typed))
+    at = edit.text.find(typed, 0, MAX_AGREEMENT_OFFSET + len(typed))
     if at < 0:
         return None
     behind = edit.start + len(typed)
@@ -109,43 +110,33 @@ class Entry:
         uri: of the document.
         kind: `fill` or `edit`.
         offset: of the cursor when it was made.
-        length: of the text when it was made, in characters.
-        original: its edits, of that text.
-        candidate: the model's own account.
-        probability: what the gate said.
-        signals: what it knew.
-        truncated: the model had more to say.
-        request: what the model was asked.
-        reason: the model was asked and nothing is shown, for this reason; there are no edits then.
+        decision: what may be shown; or the model was asked and nothing is shown, for this reason.
         window: from where to where the cursor may be for an `edit` to be of interest.
-        edits: as they are now; None since the text disagrees.
+        edits: as they are now; None since the text disagrees, and without any to show.
         agreed: every change since then was part of the answer.
     """
 
     uri: str
     kind: Kind
     offset: int
-    length: int
-    original: tuple[Planned, ...]
-    candidate: Candidate = field(default_factory=lambda: Candidate(""))
-    probability: float = 0.0
-    signals: Signals | None = None
-    truncated: bool = False
-    request: CompleteRequest | None = field(default=None, repr=False)
-    reason: SilenceReason | None = None
+    decision: Decision | SilenceReason
     window: tuple[int, int] = (0, 0)
     edits: tuple[Planned, ...] | None = None
     agreed: bool = True
 
     def __post_init__(self) -> None:
-        if self.reason is None:
-            self.edits = self.original
+        self.edits = self.original or None
+
+    @property
+    def original(self) -> tuple[Planned, ...]:
+        """Its edits, of the text that it was made for."""
+        return self.decision.edits if isinstance(self.decision, Decision) else ()
 
     def changed(self, change: Change) -> None:
         """Rebase over one change of the document."""
         if self.edits:
             self.agreed = self.agreed and touches(self.edits, change)
-            self.edits = rebase(self.edits, change, max_offset=MAX_AGREEMENT_OFFSET if self.kind == "edit" else 0)
+            self.edits = rebase(self.edits, change, kind=self.kind)
             self.window = _moved(self.window, change)
 
 
@@ -180,8 +171,7 @@ class Cache:
         entry = self._entries.get(state)
         if entry is not None and all(edit.fits(text) for edit in entry.original):
             self._entries.move_to_end(state)
-            if entry.reason is None:
-                entry.edits, entry.agreed = entry.original, True
+            entry.edits, entry.agreed = entry.original or None, True
             return entry
         for known, other in reversed(self._entries.items()):
             if other.uri == uri and other.kind == kind and self._holds(known, other, text, cursor):

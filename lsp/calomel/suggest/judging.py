@@ -1,12 +1,11 @@
-"""From what a maker proposes to what may be offered: hard filters, then the calibrated probability, then the gate."""
+"""Whether a candidate is offered: hard filters, then the calibrated probability that it gets accepted."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -17,21 +16,17 @@ from calomel.selectivity.proposal import Proposal
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
 from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.signals import (
-    CandidateAgreement,
-    Gate,
-    Hide,
-    OutcomeSignals,
-    Show,
-    Signals,
-    lately,
-    signals_of,
-    surroundings,
-)
+from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, RecentActivity, signals_of, surroundings
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.languages import builtin_names
+from calomel.workspace.settings import Aggressiveness
 
 LOG: Final = logging.getLogger(__name__)
+
+# The probability of being accepted that a suggestion must reach, where no calibrator says what the names come to.
+THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
+# What nobody could ever have accepted, or may ever see: it is not followed any further.
+_NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
 
 
 def user_calibrator_path(weights: str) -> Path:
@@ -68,72 +63,6 @@ def _read(path: Path) -> Calibrator | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A suggestion, in offsets of the question's text.
-
-    Attributes:
-        edits: what it would change.
-        candidate: the model's own account.
-        probability: that it gets accepted.
-        signals: what the gate knew.
-        truncated: the model had more to say.
-        request: what the model was asked, secrets masked.
-        judged_seconds: that filters and calibrator took for it.
-    """
-
-    edits: tuple[Planned, ...]
-    candidate: Candidate
-    probability: float
-    signals: Signals
-    truncated: bool = False
-    request: CompleteRequest | None = field(default=None, repr=False)
-    judged_seconds: float = 0.0
-
-    @property
-    def maker(self) -> str:
-        """Who proposed it."""
-        return self.candidate.maker
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A suggestion that is not shown, and why."""
-
-    reason: SilenceReason
-    found: Found
-
-
-Answered = Found | Held | SilenceReason
-
-
-def better(one: Answered | None, other: Answered) -> Answered:
-    """Which of two answers counts: what can be shown before what is held back, then the likelier one."""
-    if one is None:
-        return other
-    if _rank(one) == _rank(other) and isinstance(one, Found | Held) and isinstance(other, Found | Held):
-        return other if _probability(other) > _probability(one) else one
-    return other if _rank(other) > _rank(one) else one
-
-
-def _rank(answer: Answered) -> int:
-    return 2 if isinstance(answer, Found) else 1 if isinstance(answer, Held) else 0
-
-
-def _probability(answer: Found | Held) -> float:
-    return answer.probability if isinstance(answer, Found) else answer.found.probability
-
-
-_SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
-
-# Told of everything that was judged, shown or not.
-Watch = Callable[[Found | Held], None]
-
-
-# What nobody could ever have accepted, or may ever see: it is not followed any further.
-_NOTHING: Final = frozenset({SilenceReason.NO_CHANGE, SilenceReason.WHITESPACE_ONLY, SilenceReason.SECRET})
-
-
-@dataclass(frozen=True, slots=True)
 class Proposed:
     """One candidate, read.
 
@@ -160,18 +89,80 @@ class Proposed:
     request: CompleteRequest | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A proposal, decided about.
+
+    Attributes:
+        proposed: what it is.
+        kind: `fill` or `edit`.
+        signals: what was known of it.
+        probability: that it gets accepted.
+        reason: why it is not shown; None when it may be.
+        filters: the hard filters that drop it; the first one alone, unless in an audit.
+        seconds: that filters and calibrator took.
+    """
+
+    proposed: Proposed
+    kind: Kind
+    signals: OutcomeSignals
+    probability: float
+    reason: SilenceReason | None = None
+    filters: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def edits(self) -> tuple[Planned, ...]:
+        """What it changes, in offsets of the question's text."""
+        return self.proposed.edits
+
+    @property
+    def maker(self) -> str:
+        """Who proposed it."""
+        return self.proposed.candidate.maker
+
+
+# What comes of a question: what may be shown, what is held back, or why there is nothing.
+Answered = Decision | SilenceReason
+
+
+def shows(answer: Answered | None) -> bool:
+    """Whether it may be shown."""
+    return isinstance(answer, Decision) and answer.reason is None
+
+
+def better(one: Answered | None, other: Answered) -> Answered:
+    """Which of two answers counts: what can be shown, then what is held back, then the likelier one, then the first."""
+    return other if one is None or _rank(other) > _rank(one) else one
+
+
+def _rank(answer: Answered) -> tuple[int, float]:
+    return (1 + shows(answer), answer.probability) if isinstance(answer, Decision) else (0, 0.0)
+
+
 class SuggestionFilter:
     """Decides about proposals.
 
     Args:
-        gate: has the last word about what passed every filter.
+        aggressiveness: a name of `THRESHOLDS`, or the probability itself.
+        by_language: the same for languages that want another one; `*` for all that are not named.
+
+    Attributes:
+        calibrator: tells the probability.
+        watch: told of every decision.
+        strict: the threshold counts for explicit questions, too.
+        audit: nothing is shown, and every filter is asked about everything.
     """
 
-    def __init__(self, gate: Gate) -> None:
-        self.gate = gate
+    def __init__(
+        self, aggressiveness: Aggressiveness = "balanced", by_language: Mapping[str, Aggressiveness] | None = None
+    ) -> None:
+        self.aggressiveness = aggressiveness
+        self.by_language = by_language or {}
         self.calibrator = Calibrator()
-        # With somebody who watches, every filter is asked about everything, and nothing goes by unseen.
-        self.watch: Watch | None = None
+        self.watch: Callable[[Decision], None] | None = None
+        self.strict = False
+        self.audit = False
         self._weights: str | None = None
 
     def know(self, info: ModelInfo) -> None:
@@ -181,81 +172,62 @@ class SuggestionFilter:
             self.calibrator = calibrator_for(info)
 
     def forget(self) -> None:
-        """Look for the calibrator anew: it may have been fitted again."""
+        """Look for the calibrator anew before the next question: it may have been fitted again."""
         self._weights = None
 
-    def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Found | Held | SilenceReason:
-        """What becomes of one proposal."""
+    def threshold(self, language_id: str = "") -> float:
+        """The probability that a language wants; an unknown name counts as `balanced`."""
+        wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
+        if not isinstance(wanted, str):
+            return wanted
+        names = {**THRESHOLDS, **self.calibrator.thresholds}
+        return names.get(wanted, names["balanced"])
+
+    def decide(self, kind: Kind, question: Question, proposed: Proposed) -> Answered:
+        """What becomes of one proposal. Whoever asked explicitly gets an answer, sure or not."""
         began = time.perf_counter()
-        edits = proposed.edits
+        candidate, edits = proposed.candidate, proposed.edits
         if not edits:
             return SilenceReason.NO_CHANGE
         if not all(edit.fits(question.text) for edit in edits):
             return SilenceReason.SECRET
-        signals = self._signals(kind, question, proposed)
-        likely = self.calibrator.probability(subject_of(kind, proposed.candidate, edits, signals))
+        language = question.situation.language_id
+        signals = _signals(question, proposed)
+        probability = self.calibrator.probability(Subject(kind, candidate.maker, language, signals.known()))
+        wanted = question.trigger is Trigger.EXPLICIT and not self.strict
+        sure = not self.audit and (wanted or probability >= self.threshold(language))
         proposal = proposal_of(kind, question, proposed)
-        refused = tuple(fired(proposal)) if self.watch is not None else tuple(islice(fired(proposal, QUICK), 1))
-        verdict = self.gate.decide(proposed.candidate, replace(signals, likely=likely))
-        if isinstance(verdict, Show) and not refused and self.watch is None:
+        refused = tuple(fired(proposal)) if self.audit else tuple(islice(fired(proposal, QUICK), 1))
+        if sure and not refused:
             # What takes a parse is asked only about what would be shown otherwise.
             refused = tuple(islice(fired(proposal, THOROUGH), 1))
-        reason = SilenceReason(refused[0]) if refused else verdict.reason if isinstance(verdict, Hide) else None
-        found = Found(
-            edits=edits,
-            candidate=proposed.candidate,
-            probability=verdict.probability,
-            signals=replace(signals, likely=likely, filters=refused),
-            truncated=proposed.truncated,
-            request=proposed.request,
-            judged_seconds=time.perf_counter() - began,
-        )
-        answer = found if reason is None else Held(reason, found)
+        reason = SilenceReason(refused[0]) if refused else None if sure else SilenceReason.LOW_CONFIDENCE
+        signals = replace(signals, likely=probability)
+        seconds = time.perf_counter() - began
+        decision = Decision(proposed, kind, signals, probability, reason, refused, seconds)
         if self.watch is not None:
-            self.watch(answer)
-        return reason if reason in _NOTHING else answer
-
-    def _signals(self, kind: Kind, question: Question, proposed: Proposed) -> Signals:
-        accepted, rejected = question.decisions
-        row = row_of(question.text, question.situation.offset)
-        return Signals(
-            kind=kind,
-            trigger=question.trigger,
-            edits=edits_of(proposed.edits),
-            language_id=question.situation.language_id,
-            distance=min(
-                rows_between((row_of(question.text, edit.start), row_of(question.text, edit.end)), row)
-                for edit in proposed.edits
-            ),
-            since_edit=question.since_edit,
-            accepted=accepted,
-            rejected=rejected,
-            cut=proposed.cut,
-            support=proposed.support,
-            agreement=proposed.agreement,
-            lately=lately(question.recent),
-            place=question.place,
-            thresholds=self.calibrator.thresholds,
-            around=surroundings(question.text, question.situation.offset, proposed.edits),
-        )
+            self.watch(decision)
+        return reason if reason in _NOTHING else decision
 
 
-def subject_of(kind: Kind, candidate: Candidate, edits: Sequence[Planned], signals: Signals) -> Subject:
-    """What a calibrator sees of it: the very numbers that the outcome log keeps."""
-    return Subject(kind, candidate.maker, signals.language_id, known_signals(signals_of(candidate, edits, signals)))
-
-
-def known_signals(signals: OutcomeSignals) -> dict[str, object]:
-    """Numbers and names, without what is not known, rounded as the log rounds: a fit and its use see the same."""
-    found: dict[str, object] = {}
-    for name in _SIGNALS:
-        value = getattr(signals, name)
-        if isinstance(value, float):
-            if math.isfinite(value):
-                found[name] = round(value, 6)
-        elif isinstance(value, int | str):
-            found[name] = value
-    return found
+def _signals(question: Question, proposed: Proposed) -> OutcomeSignals:
+    text, cursor, edits = question.text, question.situation.offset, proposed.edits
+    accepted, rejected = question.decisions
+    row = row_of(text, cursor)
+    return signals_of(
+        proposed.candidate,
+        edits,
+        distance=min(rows_between((row_of(text, edit.start), row_of(text, edit.end)), row) for edit in edits),
+        since_edit=question.since_edit,
+        accepted=accepted,
+        rejected=rejected,
+        cut=proposed.cut,
+        support=proposed.support,
+        agreement=proposed.agreement,
+        activity=RecentActivity.of(question.recent),
+        place=question.place or None,
+        around=surroundings(text, cursor, edits),
+    )
 
 
 def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from calomel.suggest.completer import Kind
-from calomel.suggest.edit import Change, utf16_length
-from calomel.suggest.offers import SEEN_SECONDS, Offer, Outcome, OutcomeKind, OutcomeSink, SuppressedTracker
+from calomel.suggest.edit import Change
+from calomel.suggest.offers import SEEN_SECONDS, Offer, OutcomeKind, OutcomeSink, SuppressedTracker
 from calomel.workspace.history import Origin
 
 # Continue's number, so that rates compare: whoever does nothing for longer gives no answer.
@@ -40,22 +41,18 @@ class Ledger:
         self.counts: Counter[str] = Counter()
         self.held_back = SuppressedTracker(clock, sink)
 
-    def get(self, suggestion_id: str) -> Offer | None:
-        """One of the last suggestions."""
-        return self._offers.get(suggestion_id)
-
     def visible(self, uri: str, kind: Kind) -> Offer | None:
         """The open suggestion of a document."""
-        return next((offer for offer in self._open(uri) if offer.kind == kind), None)
+        return next((offer for offer in self._open(uri) if offer.outcome.kind == kind), None)
 
     def give(self, offer: Offer) -> None:
         """A new suggestion goes to the editor and takes the place of the one that it has."""
         self.settle()
-        for other in list(self._open(offer.uri)):
-            if other.kind == offer.kind and other.id != offer.id:
+        for other in list(self._open(offer.outcome.uri)):
+            if other.outcome.kind == offer.outcome.kind and other.outcome.id != offer.outcome.id:
                 self._tell(other, "superseded", "")
                 other.edits = ()
-        self._offers[offer.id] = offer
+        self._offers[offer.outcome.id] = offer
         while len(self._offers) > _REMEMBERED:
             _, oldest = self._offers.popitem(last=False)
             self._finish(oldest)
@@ -65,14 +62,14 @@ class Ledger:
         self.held_back.changed(uri, change, origin)
         accepted: list[Offer] = []
         for offer in list(self._open(uri)):
-            accepting = offer.was_accepted_by(change)
-            progress = offer.changed(change)
-            if progress == "done" and accepting:
+            accepting, left = offer.was_accepted_by(change), offer.after(change)
+            offer.edits = offer.edits if left is None else left
+            if left == () and accepting:
                 self._tell(offer, "accepted", "by_text")
                 accepted.append(offer)
-            elif progress in {"done", "against"}:
+            elif not left:
                 offer.gone = self._clock()
-                offer.pending = "typed_out" if progress == "done" else "typed_against"
+                offer.pending = "typed_against" if left is None else "typed_out"
         self.settle()
         return tuple(accepted)
 
@@ -101,10 +98,10 @@ class Ledger:
         if offer is None:
             return None
         # Keys may be quicker than the answer that holds only the rest: then it is the text before that.
-        length -= max(0, (whole or 0) - offer.length)
+        length -= max(0, (whole or 0) - offer.outcome.length)
         if offer.decided in {"accepted", "rejected"} or length <= offer.taken:
             return None
-        if length >= offer.length:
+        if length >= offer.outcome.length:
             return self.accepted(suggestion_id)
         offer.taken = length
         offer.pending = offer.gone = None
@@ -130,14 +127,14 @@ class Ledger:
     def moved_away(self, uri: str, kind: Kind) -> None:
         """The cursor left the place of the visible suggestion."""
         for offer in list(self._open(uri)):
-            if offer.kind == kind:
+            if offer.outcome.kind == kind:
                 self._ignore(offer, "moved_away")
                 offer.edits = ()
 
     def closed(self, uri: str) -> None:
         """The document was closed."""
         self.held_back.closed(uri)
-        for offer in [offer for offer in self._offers.values() if offer.uri == uri]:
+        for offer in [offer for offer in self._offers.values() if offer.outcome.uri == uri]:
             self._finish(offer)
             offer.edits = ()
 
@@ -162,7 +159,7 @@ class Ledger:
         self._offers.clear()
 
     def _open(self, uri: str) -> Iterator[Offer]:
-        return (offer for offer in reversed(self._offers.values()) if offer.uri == uri and offer.is_open)
+        return (offer for offer in reversed(self._offers.values()) if offer.outcome.uri == uri and offer.is_open)
 
     def _finish(self, offer: Offer) -> None:
         if offer.pending is not None:
@@ -196,35 +193,13 @@ class Ledger:
     def _send(self, offer: Offer, kind: OutcomeKind, reason: str) -> None:
         self.counts[kind] += 1
         if self._sink is not None:
+            taken = {"accepted": offer.outcome.length, "partly_accepted": offer.taken}.get(kind, 0)
+            seconds = self._visible_seconds(offer)
             self._sink.record(
-                Outcome(
-                    id=offer.id,
-                    outcome=kind,
-                    reason=reason,
-                    kind=offer.kind,
-                    uri=offer.uri,
-                    language_id=offer.language_id,
-                    trigger=str(offer.trigger),
-                    model=offer.model,
-                    probability=offer.probability,
-                    visible_seconds=self._visible_seconds(offer),
-                    length=offer.length,
-                    accepted_length=_accepted(offer, kind),
-                    text=offer.answered,
-                    signals=offer.signals,
-                    maker=offer.maker,
-                    request=offer.request,
-                    proposed=offer.proposed,
-                )
+                replace(offer.outcome, outcome=kind, reason=reason, visible_seconds=seconds, accepted_length=taken)
             )
 
 
 def slug(reason: str) -> str:
     """A client's reason as a short name: what an editor sends may be anything."""
     return _SLUG.sub("_", reason.lower())[:32].strip("_")
-
-
-def _accepted(offer: Offer, kind: OutcomeKind) -> int:
-    if kind == "accepted":
-        return utf16_length(offer.answered)
-    return offer.taken if kind == "partly_accepted" else 0

@@ -1,13 +1,12 @@
-"""From a kept answer to the suggestion that the editor gets, without flicker and without what was rejected."""
+"""From what was found to the suggestion that the editor gets, without flicker and without what was rejected."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from calomel.selectivity.filters import OF_PAST, fired
 from calomel.selectivity.proposal import Proposal
-from calomel.suggest.cache import Entry
-from calomel.suggest.completer import Kind
 from calomel.suggest.edit import (
     JUMP_ROWS,
     Planned,
@@ -21,16 +20,11 @@ from calomel.suggest.edit import (
     rows_of,
     utf16_length,
 )
-from calomel.suggest.judging import Held
+from calomel.suggest.judging import Decision
 from calomel.suggest.offers import Offer, Outcome
-from calomel.suggest.question import Selected, Trigger
-from calomel.suggest.recent import past_of
-from calomel.suggest.search import last_edits
-from calomel.suggest.session import Session
-from calomel.suggest.signals import ThresholdGate, signals_of
+from calomel.suggest.question import Selected
+from calomel.suggest.session import Asked, Session
 from calomel.suggest.silence import SilenceReason
-from calomel.workspace.documents import Document
-from calomel.workspace.history import prompt_path
 
 
 def may_replace(shown: Sequence[Planned] | None, new: Sequence[Planned]) -> bool:
@@ -52,137 +46,118 @@ def may_replace(shown: Sequence[Planned] | None, new: Sequence[Planned]) -> bool
 
 
 def offered(
-    session: Session, document: Document, cursor: int, entry: Entry, trigger: Trigger, selected: Selected | None = None
+    session: Session, asked: Asked, decision: Decision, edits: tuple[Planned, ...]
 ) -> Suggestion | SilenceReason:
-    """Offer what fits the cursor of an entry whose edits are edits of the document's text; or say why not."""
-    text = document.text
-    explicit = trigger is Trigger.EXPLICIT
-    chosen = _fitting(text, cursor, entry.kind, entry.edits or (), selected)
+    """Offer what fits the cursor of `edits`, which are edits of the document's text; or say why not."""
+    document, text, ledger = asked.document, asked.document.text, session.ledger
+    chosen = _fitting(asked, edits)
     if not chosen:
         return SilenceReason.STALE
-    if not explicit and session.rejections.has(document.uri, text, chosen):
+    if not asked.explicit and session.rejections.has(document.uri, text, chosen):
         return SilenceReason.REJECTED_BEFORE
-    visible = session.ledger.visible(document.uri, entry.kind)
-    if (
-        visible is not None
-        and not explicit
-        and selected is None
-        and not _gives_way(visible, chosen, text, cursor)
-        and _against_past(session, document, cursor, entry.kind, visible.edits) is None
-    ):
-        chosen = visible.edits
-    against = _against_past(session, document, cursor, entry.kind, chosen)
+    visible = ledger.visible(document.uri, asked.kind)
+    stays = not asked.explicit and asked.selected is None and visible is not None
+    if stays and visible is not None and not _gives_way(asked, visible, chosen):
+        chosen = chosen if _against_past(session, asked, visible.edits) else visible.edits
+    against = _against_past(session, asked, chosen)
     if against is not None:
         return against
     delivered = edits_of(chosen)
-    if selected is not None:
-        around = _around(text, chosen, selected)
+    if asked.selected is not None:
+        around = _around(text, chosen, asked.selected)
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
-    answered = _joined(text, delivered)
+    given = _joined(text, delivered)
     if visible is not None and visible.edits == chosen:
         offer = visible
-        if offer.answered != answered:
-            offer.answered, offer.taken = answered, 0
+        if offer.outcome.text != given:
+            offer.outcome, offer.taken = replace(offer.outcome, text=given, length=utf16_length(given)), 0
     else:
-        offer = Offer(
-            id=session.ledger.held_back.taken_over(document.uri, entry.kind, chosen, text) or _new_id(session),
-            uri=document.uri,
-            kind=entry.kind,
-            language_id=document.language_id,
-            trigger=trigger,
-            probability=entry.probability,
-            model=session.asker.model_id,
-            edits=chosen,
-            answered=answered,
-            signals=signals_of(entry.candidate, chosen, entry.signals),
-            maker=entry.candidate.maker,
-            request=entry.request,
-            proposed=entry.candidate.text,
-        )
-        session.ledger.give(offer)
-    row = row_of(text, cursor)
-    distance = min(rows_between(rows_of(text, edit), row) for edit in chosen)
+        known = ledger.held_back.taken_over(document.uri, asked.kind, chosen, text)
+        offer = Offer(_outcome(session, asked, decision, chosen, given, known), chosen)
+        ledger.give(offer)
+    row = row_of(text, asked.offset)
     return Suggestion(
-        id=offer.id,
+        id=offer.outcome.id,
         uri=document.uri,
         version=document.version,
         revision=document.revision,
-        kind=entry.kind,
+        kind=asked.kind,
         edits=delivered,
-        probability=offer.probability,
+        probability=offer.outcome.probability,
         cursor_after=_cursor_after(delivered),
-        jump=distance > JUMP_ROWS,
-        candidate=entry.candidate,
-        truncated=entry.truncated,
+        jump=min(rows_between(rows_of(text, edit), row) for edit in chosen) > JUMP_ROWS,
+        candidate=decision.proposed.candidate,
+        truncated=decision.proposed.truncated,
     )
 
 
-def _against_past(
-    session: Session, document: Document, cursor: int, kind: Kind, edits: tuple[Planned, ...]
-) -> SilenceReason | None:
+def hold_back(session: Session, asked: Asked, decision: Decision, reason: SilenceReason) -> None:
+    """Follow what is not offered, so that it is known what became of it; its edits are edits of the document's text."""
+    document, text = asked.document, asked.document.text
+    chosen = _fitting(asked, decision.edits)
+    # What was rejected before would not be shown whatever the threshold, and what is visible is shown.
+    if not chosen or session.rejections.has(document.uri, text, chosen):
+        return
+    visible = session.ledger.visible(document.uri, asked.kind)
+    if visible is None or visible.edits != chosen:
+        outcome = _outcome(session, asked, decision, chosen, _joined(text, edits_of(chosen)))
+        outcome = replace(outcome, outcome="withheld", reason=str(reason))
+        threshold = session.source.filter.threshold(document.language_id)
+        session.ledger.held_back.hold(outcome, chosen, text, threshold)
+
+
+def _outcome(
+    session: Session,
+    asked: Asked,
+    decision: Decision,
+    chosen: tuple[Planned, ...],
+    given: str,
+    known: str | None = None,
+) -> Outcome:
+    """What is told of a suggestion that changes `chosen` and is inserted as `given`, under a known id or a new one."""
+    proposed = decision.proposed
+    return Outcome(
+        id=known or f"{session.rng.getrandbits(64):016x}",
+        outcome="shown",
+        reason="",
+        kind=asked.kind,
+        uri=asked.document.uri,
+        language_id=asked.document.language_id,
+        trigger=str(asked.trigger),
+        model=session.source.model_id,
+        probability=decision.probability,
+        visible_seconds=0.0,
+        length=utf16_length(given),
+        accepted_length=0,
+        text=given,
+        signals=decision.signals.about(chosen),
+        maker=proposed.candidate.maker,
+        request=proposed.request,
+        proposed=proposed.candidate.text,
+    )
+
+
+def _against_past(session: Session, asked: Asked, edits: tuple[Planned, ...]) -> SilenceReason | None:
     """Why an answer from before the last edits is none any more: it undoes one, or goes on with an undone one."""
-    if kind != "edit":
+    if asked.kind != "edit":
         return None
-    past = past_of(document.text, last_edits(session, document.uri), prompt_path(document))
+    past = session.past(asked.document)
     if not (past.edited or past.withdrawn):
         return None
-    proposal = Proposal(kind, document.text, edits_of(edits), cursor, edited=past.edited, withdrawn=past.withdrawn)
+    proposal = Proposal(
+        asked.kind, asked.document.text, edits_of(edits), asked.offset, edited=past.edited, withdrawn=past.withdrawn
+    )
     refused = next(fired(proposal, OF_PAST), None)
     return None if refused is None else SilenceReason(refused)
 
 
-def hold_back(
-    session: Session, document: Document, cursor: int, held: Held, trigger: Trigger, selected: Selected | None = None
-) -> None:
-    """Follow what is not offered, so that it is known what became of it; its edits are edits of the document's text."""
-    found, text, language = held.found, document.text, document.language_id
-    kind = found.signals.kind
-    chosen = _fitting(text, cursor, kind, found.edits, selected)
-    # What was rejected before would not be shown whatever the threshold, and what is visible is shown.
-    if not chosen or session.rejections.has(document.uri, text, chosen):
-        return
-    visible = session.ledger.visible(document.uri, kind)
-    if visible is not None and visible.edits == chosen:
-        return
-    answered = _joined(text, edits_of(chosen))
-    gate = session.asker.judging.gate
-    outcome = Outcome(
-        id=_new_id(session),
-        outcome="withheld",
-        reason=str(held.reason),
-        kind=kind,
-        uri=document.uri,
-        language_id=language,
-        trigger=str(trigger),
-        model=session.asker.model_id,
-        probability=found.probability,
-        visible_seconds=0.0,
-        length=utf16_length(answered),
-        accepted_length=0,
-        text=answered,
-        signals=signals_of(found.candidate, chosen, found.signals),
-        maker=found.maker,
-        request=found.request,
-        proposed=found.candidate.text,
-    )
-    named = found.signals.thresholds
-    threshold = gate.threshold(language, named) if isinstance(gate, ThresholdGate) else None
-    session.ledger.held_back.hold(outcome, chosen, text, threshold)
-
-
-def _fitting(
-    text: str, cursor: int, kind: Kind, edits: tuple[Planned, ...], selected: Selected | None
-) -> tuple[Planned, ...]:
+def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
     """Which of `edits` to offer at the cursor; none when they belong elsewhere by now."""
-    if kind == "edit":
-        return near_cursor(text, edits, cursor)[0]
-    return edits if edits and (selected is not None or edits[0].start == cursor) else ()
-
-
-def _new_id(session: Session) -> str:
-    return f"{session.rng.getrandbits(64):016x}"
+    if asked.kind == "edit":
+        return near_cursor(asked.document.text, edits, asked.offset)[0]
+    return edits if edits and (asked.selected is not None or edits[0].start == asked.offset) else ()
 
 
 def _joined(text: str, edits: Sequence[TextEdit]) -> str:
@@ -191,11 +166,11 @@ def _joined(text: str, edits: Sequence[TextEdit]) -> str:
     return apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in edits])
 
 
-def _gives_way(visible: Offer, chosen: tuple[Planned, ...], text: str, cursor: int) -> bool:
+def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> bool:
     """Whether the visible suggestion may be replaced."""
-    fits = all(edit.fits(text) for edit in visible.edits)
-    if visible.kind == "fill":
-        fits = fits and visible.edits[0].start == cursor
+    fits = all(edit.fits(asked.document.text) for edit in visible.edits)
+    if asked.kind == "fill":
+        fits = fits and visible.edits[0].start == asked.offset
     return visible.edits == chosen or may_replace(visible.edits if fits else None, chosen)
 
 

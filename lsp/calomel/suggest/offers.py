@@ -1,8 +1,9 @@
-"""Follows what was held back: had it been shown, would it have been accepted?
+"""A suggestion in the editor's hands, one that was kept from it, and what is told of either.
 
-So the log alone tells what another threshold would have done. The rules are those of what is shown, so that both
-compare: what would have been gone before anybody noticed it is not counted, typing along keeps it the same suggestion.
-Beyond that the user may take detours: what counts is that the text comes to hold all of it at its place.
+What was held back is followed as if it had been shown, so that the log alone tells what another threshold would have
+done. The rules are those of what is shown: what would have been gone before anybody noticed it is not counted, typing
+along keeps it the same suggestion. Beyond that the user may take detours: what counts is that the text comes to hold
+all of it at its place.
 """
 
 from __future__ import annotations
@@ -10,119 +11,14 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, Self
 
-from calomel.suggest.cache import MAX_AGREEMENT_OFFSET, rebase
+from calomel.suggest.cache import rebase
 from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of, utf16_length
-from calomel.suggest.question import Trigger
+from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of
 from calomel.suggest.signals import OutcomeSignals
-from calomel.suggest.silence import LastWithheld, WithheldReport
 from calomel.workspace.history import Origin
-
-Progress = Literal["apart", "shorter", "done", "against"]
-
-# Nobody types more in one keystroke; editors close brackets by themselves, which makes two.
-_MOST_BY_HAND = 2
-
-
-@dataclass(slots=True)
-class Offer:
-    """A suggestion in the editor's hands.
-
-    Attributes:
-        id: the same as long as the user types into it.
-        edits: what is left of it, of the text as it is now; empty when all is done.
-        signals: numbers about it, from before it was shown.
-        maker: who proposed it.
-        request: what the model was asked, secrets masked.
-        proposed: the maker's own text, of which `edits` are what is worth showing.
-        answered: the insert text that the editor was given last; lengths in partial acceptance refer to it.
-        since: when the editor displayed it; None while that is not known.
-        gone: when it was not there any more; None as long as it may be.
-        seen: it was visible long enough to be noticed, and that was told.
-        taken: UTF-16 units of `answered` that were accepted in parts.
-        decided: the last outcome that was told; None while it is open.
-        pending: why it will count as ignored in a moment, unless the user's decision comes before.
-    """
-
-    id: str
-    uri: str
-    kind: Kind
-    language_id: str
-    trigger: Trigger
-    probability: float
-    model: str
-    edits: tuple[Planned, ...]
-    answered: str
-    since: float | None = None
-    gone: float | None = None
-    signals: OutcomeSignals | None = field(default=None, repr=False)
-    maker: str = ""
-    request: CompleteRequest | None = field(default=None, repr=False)
-    proposed: str = field(default="", repr=False)
-    seen: bool = False
-    taken: int = 0
-    decided: str | None = None
-    pending: str | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the user may still be looking at it."""
-        return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
-
-    @property
-    def length(self) -> int:
-        """UTF-16 units of the insert text that the editor has."""
-        return utf16_length(self.answered)
-
-    def changed(self, change: Change) -> Progress:
-        """Go along with one change of its document."""
-        left = self.after(change)
-        if left is None:
-            return "against"
-        shorter = size(left) < size(self.edits)
-        self.edits = left
-        return "done" if not left else "shorter" if shorter else "apart"
-
-    def after(self, change: Change) -> tuple[Planned, ...] | None:
-        """What would be left of it after `change`; None when the change disagrees."""
-        return rebase(self.edits, change, max_offset=MAX_AGREEMENT_OFFSET if self.kind == "edit" else 0)
-
-    def was_accepted_by(self, change: Change) -> bool:
-        """Whether `change` must be an acceptance: it does the suggestion, or whole words of it, in one go."""
-        if not self.is_open or max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND:
-            return False
-        left = self.after(change)
-        if left is None or size(left) >= size(self.edits):
-            return False
-        return len(left) < len(self.edits) or (
-            len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text)
-        )
-
-    def is_nearer_by(self, change: Change) -> bool:
-        """Whether `change` leaves less of it to be done."""
-        left = self.after(change)
-        return left is not None and size(left) < size(self.edits)
-
-
-def size(edits: tuple[Planned, ...]) -> int:
-    """Characters that edits remove and insert."""
-    return sum(len(edit.text) + len(edit.removed) for edit in edits)
-
-
-def _ends_word(whole: str, left: str) -> bool:
-    """Whether what was taken from the beginning of `whole` ends with a word or a line."""
-    taken = whole[: len(whole) - len(left)]
-    if not taken.strip() or not left:
-        return False
-    return not (_is_letter(taken[-1]) and _is_letter(left[0]))
-
-
-def _is_letter(character: str) -> bool:
-    return character.isalnum() or character == "_"
-
 
 OutcomeKind = Literal["shown", "accepted", "partly_accepted", "rejected", "ignored", "superseded", "withheld", "typed"]
 
@@ -254,6 +150,78 @@ class Place:
         return text[low : self.start] + self.wanted + text[self.start + len(self.now) : high]
 
 
+# Nobody types more in one keystroke; editors close brackets by themselves, which makes two.
+_MOST_BY_HAND: Final = 2
+
+
+@dataclass(slots=True)
+class Offer:
+    """A suggestion in the editor's hands.
+
+    Attributes:
+        outcome: what is told of it; its text is the insert text that the editor was given last. Its id is the same as
+            long as the user types into it.
+        edits: what is left of it, of the text as it is now; empty when all is done.
+        since: when the editor displayed it; None while that is not known.
+        gone: when it was not there any more; None as long as it may be.
+        seen: it was visible long enough to be noticed, and that was told.
+        taken: UTF-16 units of its text that were accepted in parts.
+        decided: the last outcome that was told; None while it is open.
+        pending: why it will count as ignored in a moment, unless the user's decision comes before.
+    """
+
+    outcome: Outcome
+    edits: tuple[Planned, ...]
+    since: float | None = None
+    gone: float | None = None
+    seen: bool = False
+    taken: int = 0
+    decided: OutcomeKind | None = None
+    pending: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user may still be looking at it."""
+        return bool(self.edits) and self.pending is None and self.decided in {None, "partly_accepted", "ignored"}
+
+    def after(self, change: Change) -> tuple[Planned, ...] | None:
+        """What would be left of it after `change`; None when the change disagrees."""
+        return rebase(self.edits, change, kind=self.outcome.kind)
+
+    def is_nearer_by(self, change: Change) -> bool:
+        """Whether `change` leaves less of it to be done."""
+        left = self.after(change)
+        return left is not None and size(left) < size(self.edits)
+
+    def was_accepted_by(self, change: Change) -> bool:
+        """Whether `change` must be an acceptance: it does the suggestion, or whole words of it, in one go."""
+        if not self.is_open or max(len(change.inserted), len(change.removed)) <= _MOST_BY_HAND:
+            return False
+        left = self.after(change)
+        if left is None or size(left) >= size(self.edits):
+            return False
+        return len(left) < len(self.edits) or (
+            len(left) == len(self.edits) and _ends_word(self.edits[0].text, left[0].text)
+        )
+
+
+def size(edits: tuple[Planned, ...]) -> int:
+    """Characters that edits remove and insert."""
+    return sum(len(edit.text) + len(edit.removed) for edit in edits)
+
+
+def _ends_word(whole: str, left: str) -> bool:
+    """Whether what was taken from the beginning of `whole` ends with a word or a line."""
+    taken = whole[: len(whole) - len(left)]
+    if not taken.strip() or not left:
+        return False
+    return not (_is_letter(taken[-1]) and _is_letter(left[0]))
+
+
+def _is_letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
 @dataclass(slots=True)
 class Withheld:
     """What is known of it.
@@ -292,7 +260,7 @@ _OWN: Final = frozenset({Origin.TYPED, Origin.UNDO, Origin.REDO})
 
 
 class SuppressedTracker:
-    """The withheld suggestions of one editor."""
+    """The withheld suggestions of one editor, each counted once however often it came back."""
 
     def __init__(self, clock: Callable[[], float], sink: OutcomeSink | None) -> None:
         self._clock = clock
@@ -301,42 +269,44 @@ class SuppressedTracker:
         self._by_reason: Counter[str] = Counter()
         self._by_maker: Counter[str] = Counter()
         self._typed: Counter[str] = Counter()
-        self._last: LastWithheld | None = None
+        self._last: dict[str, Any] | None = None
 
-    def report(self) -> WithheldReport:
-        """How many there were, and the latest one."""
-        return WithheldReport(dict(self._by_reason), dict(self._by_maker), dict(self._typed), self._last)
+    def report(self) -> dict[str, Any]:
+        """How many by reason, by maker, and by reason those that the user then `typed` by hand; and the `last` one."""
+        self.settle()
+        counts = {"by_reason": self._by_reason, "by_maker": self._by_maker, "typed": self._typed}
+        return {**{name: dict(count) for name, count in counts.items()}, "last": self._last}
 
-    def hold(self, outcome: Outcome, edits: Sequence[Planned], text: str, threshold: float | None) -> bool:
-        """Follow one from now on; False when it is one that is followed already.
+    def hold(self, outcome: Outcome, edits: Sequence[Planned], text: str, threshold: float) -> None:
+        """Follow one from now on, unless it is followed already.
 
         Args:
             outcome: what to tell of it.
             edits: of `text`, at least one.
             text: of the document, as it is now.
-            threshold: that it did not reach, where there is one.
+            threshold: of its language.
         """
         self.settle()
         place = Place.of(text, edits)
         if self._find(outcome.uri, outcome.kind, place, text) is not None:
-            return False
+            return
         self._followed.append(Withheld(outcome, place, tuple(edits), self._clock()))
         while len(self._followed) > _FOLLOWED:
             self._tell(self._followed.pop(0))
         self._by_reason[outcome.reason] += 1
         self._by_maker[outcome.maker or "unknown"] += 1
-        self._last = LastWithheld(outcome.reason, outcome.kind, outcome.maker, outcome.probability, threshold)
+        self._last = {name: getattr(outcome, name) for name in ("reason", "kind", "maker", "probability")}
+        self._last["threshold"] = threshold
         LOG.debug(
-            "withheld: %s, %s by %s, probability %.3f, threshold %s, %d characters in %d edits",
+            "withheld: %s, %s by %s, probability %.3f, threshold %.2f, %d characters in %d edits",
             outcome.reason,
             outcome.kind,
             outcome.maker or "unknown",
             outcome.probability,
-            "none" if threshold is None else f"{threshold:.2f}",
+            threshold,
             outcome.length,
             len(edits),
         )
-        return True
 
     def taken_over(self, uri: str, kind: Kind, edits: Sequence[Planned], text: str) -> str | None:
         """The id under which a suggestion that is to be shown was held back before, which is followed no longer."""
@@ -355,7 +325,7 @@ class SuppressedTracker:
                 continue
             item.keys += origin is Origin.TYPED
             if not self._notice(item):
-                item.left = rebase(item.left, change, max_offset=_offset(item)) or ()
+                item.left = rebase(item.left, change, kind=item.outcome.kind) or ()
                 item.is_over = not item.left
             if item.place.changed(change):
                 item.typed = origin is Origin.TYPED and item.place.holds and not item.is_over
@@ -404,7 +374,3 @@ class SuppressedTracker:
     def _send(self, outcome: Outcome) -> None:
         if self._sink is not None:
             self._sink.record(outcome)
-
-
-def _offset(item: Withheld) -> int:
-    return MAX_AGREEMENT_OFFSET if item.outcome.kind == "edit" else 0

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from calomel.selectivity.sample import Sample
+from calomel.suggest.judging import THRESHOLDS
 from calomel.suggest.offers import BY_PROMPT
 from calomel.suggest.outcome_log import OutcomeRecord, numbered, record_of
 from calomel.suggest.question import Trigger
-from calomel.suggest.signals import THRESHOLDS
 from calomel.suggest.silence import SilenceReason
 
 # More files than anybody keeps; the numbers have no gaps but after a crash in mid-rotation.

@@ -21,7 +21,6 @@ from urllib.parse import unquote, urlsplit
 
 from calomel.prompts.tokenizer import encodable
 from calomel.suggest.offers import Outcome
-from calomel.suggest.signals import OutcomeSignals
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -167,7 +166,6 @@ _LATEST: Final = 253_402_300_799
 # Up to here every whole number is a float, too.
 _LARGEST: Final = 2**53
 _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
-_SIGNALS: Final = tuple(each.name for each in fields(OutcomeSignals))
 _TAKES: Final = b'"accepted_length":'
 # It can not begin inside of a text, where quotation marks have a backslash, and no signal has braces.
 _NUMBERS: Final = re.compile(rb',"signals":\{[^{}]*\}')
@@ -257,8 +255,7 @@ def line_of(
     # What is empty or zero is so when it is read again, too.
     values = {name: value for name, value in values.items() if value or name in _ALWAYS}
     if outcome.signals is not None:
-        known = ((name, getattr(outcome.signals, name)) for name in _SIGNALS)
-        values["signals"] = {name: value for name, value in known if value is not None}
+        values["signals"] = outcome.signals.flat()
     if mask is not None:
         values["text"] = mask(outcome.text)[:_LONGEST_TEXT]
     # ASCII alone: half a surrogate pair, which an editor may send, is no UTF-8.

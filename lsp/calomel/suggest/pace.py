@@ -1,8 +1,4 @@
-"""At most one question to the model at a time for each editor, and at most one waiting of each kind.
-
-A newer question takes the place of the older one of its kind, whose asker is told so at once. The older one's work goes
-on only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it serves.
-"""
+"""When a question is asked: after a pause in the typing, not while suggestions are unwelcome, and one at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +8,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from calomel.suggest.cache import Entry
 from calomel.suggest.completer import Kind
 from calomel.suggest.edit import Answer, Change
 from calomel.suggest.silence import Silence, SilenceReason
+
+T = TypeVar("T")
 
 # A longer gap is a pause for thought, not a rhythm.
 LONGEST_GAP: Final = 1.5
@@ -154,112 +153,89 @@ class Latency:
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
-    """A question that waits for its answer; `superseded` is done when a newer one took its place."""
-
-    kind: Kind
-    uri: str
-    superseded: asyncio.Future[None]
-
-
-@dataclass(eq=False, slots=True)
 class Run:
     """Work for one question, which may outlive it.
 
     Attributes:
-        owner: the question that it is for now.
-        revision: of the document that it is about.
+        kind: of the question.
+        uri: of the document that it is about.
+        owner: the task of the question that it is for now.
         changes: of that document since it began.
-        task: ends with the reason why there is nothing to offer, or None.
+        task: ends with what is found.
     """
 
-    owner: Ticket
-    revision: int
+    kind: Kind
+    uri: str
+    owner: asyncio.Task[Answer] | None
     changes: list[Change] = field(default_factory=list)
-    task: asyncio.Task[SilenceReason | None] = field(init=False)
-
-
-Work = Callable[[Run], Coroutine[Any, Any, SilenceReason | None]]
+    task: asyncio.Task[Entry | Silence] = field(init=False)
 
 
 class SingleFlight:
-    """Keeps the order of questions."""
+    """At most one question to the model at a time for each editor, and at most one waiting of each kind.
+
+    A newer question takes the place of the older one of its kind, whose asker is told so at once. The older one's work
+    goes on only while the newer one waits for the typing to pause: if the answer comes in that time and still fits, it
+    serves.
+    """
 
     def __init__(self) -> None:
-        self.running: Run | None = None
-        self._tickets: dict[Kind, Ticket] = {}
+        self._run: Run | None = None
+        self._asking: dict[Kind, asyncio.Task[Answer]] = {}
 
-    async def answer(self, kind: Kind, uri: str, work: Callable[[Ticket], Coroutine[Any, Any, Answer]]) -> Answer:
+    @property
+    def running(self) -> Run | None:
+        """The work that goes on now."""
+        return None if self._run is None or self._run.task.done() else self._run
+
+    @property
+    def inherited(self) -> asyncio.Task[Entry | Silence] | None:
+        """The work that goes on for the question of this task."""
+        run = self.running
+        return run.task if run is not None and run.owner is asyncio.current_task() else None
+
+    async def answer(self, kind: Kind, uri: str, work: Coroutine[Any, Any, Answer]) -> Answer:
         """Do `work` unless a newer question of this kind comes; cancelling this cancels the work and what it runs."""
-        ticket = Ticket(kind, uri, asyncio.get_running_loop().create_future())
-        self._supersede(kind, ticket)
-        task = asyncio.ensure_future(work(ticket))
-        both: set[asyncio.Future[Any]] = {task, ticket.superseded}
+        task = asyncio.ensure_future(work)
+        previous, run = self._asking.get(kind), self.running
+        self._asking[kind] = task
+        if previous is not None:
+            if run is not None and run.owner is previous and run.uri == uri:
+                run.owner = task
+            previous.cancel()
         try:
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            return task.result() if task.done() else Silence.of(SilenceReason.SUPERSEDED)
+            await asyncio.wait({task})
+            return Silence.of(SilenceReason.SUPERSEDED) if task.cancelled() else task.result()
         finally:
             await ended(task)
-            if self._tickets.get(kind) is ticket:
-                del self._tickets[kind]
-            ticket.superseded.cancel()
-            if self.running is not None and self.running.owner is ticket:
+            if self._asking.get(kind) is task:
+                del self._asking[kind]
+            if self.running is not None and self.running.owner is task:
                 self.running.task.cancel()
 
-    async def run(self, ticket: Ticket, revision: int, work: Work, *, now: bool) -> SilenceReason | None:
-        """Run `work` as soon as nothing else runs; `now` does not wait for a question of another kind."""
+    async def run(
+        self, kind: Kind, uri: str, work: Callable[[Run], Coroutine[Any, Any, Entry | Silence]], *, now: bool
+    ) -> Entry | Silence:
+        """What `work` finds, as soon as nothing else runs.
+
+        `now` does not wait for a question of another kind.
+        """
+        owner: Any = asyncio.current_task()
         while (other := self.running) is not None:
-            if now or other.owner is ticket or other.owner.kind == ticket.kind or other.changes:
+            if now or other.owner is owner or other.kind == kind or other.changes:
                 other.task.cancel()
             await asyncio.wait({other.task})
-            self._landed(other)
-        run = Run(ticket, revision)
-        self.running = run
+        run = self._run = Run(kind, uri, owner)
         run.task = asyncio.ensure_future(work(run))
-        run.task.add_done_callback(lambda _: self._landed(run))
         await asyncio.wait({run.task})
-        return SilenceReason.SUPERSEDED if run.task.cancelled() else run.task.result()
-
-    async def pause(self, ticket: Ticket, timer: Awaitable[None], found: Callable[[], Answer | None]) -> Answer | None:
-        """Wait for `timer`, or until the work inherited from the question before has found something."""
-        waiting = asyncio.ensure_future(timer)
-        try:
-            run = self.running
-            if run is not None and run.owner is ticket:
-                await asyncio.wait({waiting, run.task}, return_when=asyncio.FIRST_COMPLETED)
-                answer = found() if run.task.done() and not waiting.done() else None
-                if answer is not None:
-                    return answer
-            await asyncio.wait({waiting})
-            return None
-        finally:
-            await ended(waiting)
+        return Silence.of(SilenceReason.SUPERSEDED) if run.task.cancelled() else run.task.result()
 
     async def aclose(self) -> None:
         """Supersede everything and wait until nothing runs."""
-        for ticket in list(self._tickets.values()):
-            if not ticket.superseded.done():
-                ticket.superseded.set_result(None)
-        run = self.running
-        if run is not None:
-            await ended(run.task)
-
-    def _supersede(self, kind: Kind, ticket: Ticket) -> None:
-        previous = self._tickets.get(kind)
-        self._tickets[kind] = ticket
-        if previous is None:
-            return
-        if self.running is not None and self.running.owner is previous:
-            if previous.uri == ticket.uri:
-                self.running.owner = ticket
-            else:
-                self.running.task.cancel()
-        if not previous.superseded.done():
-            previous.superseded.set_result(None)
-
-    def _landed(self, run: Run) -> None:
-        if self.running is run:
-            self.running = None
+        for task in list(self._asking.values()):
+            task.cancel()
+        if self.running is not None:
+            await ended(self.running.task)
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
@@ -269,3 +245,16 @@ async def ended(task: asyncio.Future[Any]) -> None:
         await asyncio.wait({task})
     if not task.cancelled():
         task.exception()  # asked for, so that nobody complains that it was not
+
+
+async def within(work: Coroutine[Any, Any, T], timer: Awaitable[None]) -> T:
+    """What `work` returns, unless `timer` ends before: TimeoutError then. Cancelling reaches both."""
+    task, until = asyncio.ensure_future(work), asyncio.ensure_future(timer)
+    try:
+        await asyncio.wait({task, until}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        await ended(task)
+        await ended(until)

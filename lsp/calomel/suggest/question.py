@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from calomel.prompts.parts import Hunk, PromptParts, RegionBounds
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import Past
-from calomel.workspace.documents import Document
 from calomel.workspace.workspace import Situation
 
 
@@ -64,7 +62,8 @@ class Question:
         region: how much the model may rewrite at once.
         making: the edit that is being made, masked. It has not settled, but it says most about the next one.
         place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
-        errors: syntax errors of the document, and of it with an edit made; None where nobody can tell.
+        errors: how many places of the document its grammar does not understand, and how many with `start:end` replaced
+            by a text; None where nobody can tell.
     """
 
     text: str
@@ -79,7 +78,7 @@ class Question:
     region: RegionBounds = field(default_factory=RegionBounds)
     making: tuple[Hunk, ...] = ()
     place: str = ""
-    errors: SyntaxErrors | None = None
+    errors: Callable[[int, int, str], tuple[int, int] | None] | None = None
     past: Past = field(default_factory=Past)
 
 
@@ -96,52 +95,3 @@ class Builder(Protocol):
 
     def build(self, situation: Situation, budget: int) -> Built:
         """The prompt's data within `budget` tokens."""
-
-
-class PathVerdict(Protocol):
-    """Whether a file may be read; `calomel.workspace.privacy.Verdict` is one."""
-
-    @property
-    def allowed(self) -> bool:
-        """It may."""
-
-    @property
-    def reason(self) -> str:
-        """By which rule not."""
-
-
-@runtime_checkable
-class PathRules(Protocol):
-    """Ignore rules; `calomel.workspace.privacy.Privacy` has them."""
-
-    def allowed(self, path: Path | None, language_id: str | None = None) -> PathVerdict:
-        """Whether a model may see the file."""
-
-    def allowed_text(self, text: str) -> PathVerdict:
-        """Whether the content is one that a person wrote."""
-
-
-class SyntaxErrors(Protocol):
-    """How many places of a document its grammar does not understand, and how many with an edit made."""
-
-    def __call__(self, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """With `start:end` replaced by `text`; None where nobody can tell, or when the document has changed."""
-
-
-@runtime_checkable
-class ErrorTest(Protocol):
-    """Syntax; `calomel.workspace.syntax.SyntaxTrees` has it."""
-
-    def errors_after(self, document: Document, start: int, end: int, text: str) -> tuple[int, int] | None:
-        """Errors of the document, and with its characters from `start` to `end` replaced by `text`."""
-
-    async def parse(self, document: Document) -> None:
-        """Get ready for that; others have their turn meanwhile."""
-
-
-@runtime_checkable
-class CommentTest(Protocol):
-    """Syntax; `calomel.workspace.syntax.SyntaxTrees` has it."""
-
-    def in_comment_or_string(self, document: Document, offset: int) -> str | None:
-        """`comment`, `string` or None."""

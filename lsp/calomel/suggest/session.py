@@ -3,77 +3,68 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from calomel.suggest.asker import CandidateSource
+from calomel.prompts.parts import Hunk
 from calomel.suggest.cache import Cache, rebase, touches
-from calomel.suggest.edit import Answer, Change, Planned, TextEdit, apply, edits_of, split_lines
+from calomel.suggest.candidates import CandidateSource
+from calomel.suggest.completer import Completer, Kind
+from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of, split_lines
 from calomel.suggest.ledger import Ledger
-from calomel.suggest.model import Model
 from calomel.suggest.pace import Cooldown, Debounce, Latency, SingleFlight
-from calomel.suggest.question import PathRules, PathVerdict
-from calomel.suggest.recent import RecentEdits
-from calomel.suggest.silence import Silence, SilenceReason
+from calomel.suggest.question import Diagnostic, Selected, Trigger
+from calomel.suggest.recent import Past, RecentEdits, past_of
+from calomel.suggest.silence import SilenceReason, Status
 from calomel.workspace.documents import Document
+from calomel.workspace.history import prompt_path
 from calomel.workspace.longest_match import LongestMatch
+from calomel.workspace.privacy import Privacy, Verdict
 from calomel.workspace.settings import SuggestSettings
 from calomel.workspace.workspace import Workspace
-
-SCOPES: Final = ("global", "language", "file")
 
 
 class Switches:
     """What the settings say, and what the user turned on or off since by a command, which comes first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
+        self.snoozed_until: float | None = None
         self._clock = clock
         self._by_hand: dict[tuple[str, str], bool] = {}
-        self._snoozed_until: float | None = None
 
-    def set(self, scope: str, name: str, *, enabled: bool) -> None:
-        """Turn suggestions on or off by hand; `name` is the language id or the URI, empty for `global`."""
-        if scope not in SCOPES:
-            raise ValueError(f"the scope is one of {', '.join(SCOPES)}, not {scope!r}")
-        self._by_hand[scope, name] = enabled
-
-    def by_hand(self, scope: str, name: str) -> bool | None:
-        """What the user said; None when nothing."""
-        return self._by_hand.get((scope, name))
-
-    def snooze(self, until: float | None) -> None:
-        """Be silent until the clock shows `until`; None ends it."""
-        self._snoozed_until = until
-
-    @property
-    def snoozed(self) -> float:
-        """Seconds of silence that are left."""
-        return 0.0 if self._snoozed_until is None else max(0.0, self._snoozed_until - self._clock())
-
-    def off(self, uri: str, language: str, *, enabled: bool, language_enabled: bool) -> SilenceReason | None:
-        """Why nothing may be suggested in a document; None when it may.
+    def toggle(self, scope: str, name: str | None, settings: SuggestSettings, *, enabled: bool | None) -> bool:
+        """Turn suggestions on or off by hand; None for the opposite. Returns what they are now.
 
         Args:
-            uri: of the document.
-            language: its id.
-            enabled: what the settings say of everything.
-            language_enabled: what they say of this language.
-        """
-        if not self._said("global", "", default=enabled):
-            return SilenceReason.OFF_GLOBALLY
-        if self.snoozed:
-            return SilenceReason.SNOOZED
-        if not self._said("file", uri, default=True):
-            return SilenceReason.OFF_FILE
-        if not self._said("language", language, default=language_enabled):
-            return SilenceReason.OFF_LANGUAGE
-        return None
+            scope: `global`, `language` or `file`.
+            name: the language id or the URI.
+            settings: what holds where nothing was said.
+            enabled: whether to turn them on.
 
-    def _said(self, scope: str, name: str, *, default: bool) -> bool:
-        said = self._by_hand.get((scope, name))
-        return default if said is None else said
+        Raises:
+            ValueError: another scope, or without the name that the scope needs.
+        """
+        defaults = {"global": settings.enabled, "language": settings.language_enabled(name or ""), "file": True}
+        if scope not in defaults or (name is None and scope != "global"):
+            raise ValueError(f"the scope {scope!r} is unknown, or what it is about is missing")
+        key = scope, "" if scope == "global" else str(name)
+        self._by_hand[key] = not self._by_hand.get(key, defaults[scope]) if enabled is None else enabled
+        return self._by_hand[key]
+
+    def off(self, settings: SuggestSettings, document: Document | None = None) -> SilenceReason | None:
+        """Why nothing may be suggested in a document, or in any; None when it may."""
+        if not self._by_hand.get(("global", ""), settings.enabled):
+            return SilenceReason.OFF_GLOBALLY
+        if self.snoozed_until is not None and self._clock() < self.snoozed_until:
+            return SilenceReason.SNOOZED
+        if document is None:
+            return None
+        if not self._by_hand.get(("file", document.uri), True):
+            return SilenceReason.OFF_FILE
+        language = document.language_id
+        by_language = self._by_hand.get(("language", language), settings.language_enabled(language))
+        return None if by_language else SilenceReason.OFF_LANGUAGE
 
 
 @dataclass(slots=True)
@@ -240,69 +231,57 @@ class DocumentState:
         recent: what the user did lately.
         cursors: whether there are several.
         extended: the last suggestion here was accepted: the next region is larger.
-        content: what the ignore rules said of the text, and when.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.recent = RecentEdits(clock)
         self.cursors = Cursors()
         self.extended = False
-        self.content: tuple[PathVerdict, float] | None = None
         self._clock = clock
+        self._content: tuple[Verdict, float] | None = None
 
-    def changed(self, version: int | None, change: Change, *, by_keys: bool = True) -> None:
-        """Take in one change, which only the user's keys make at several cursors."""
-        self.recent.changed(change)
-        self.cursors.changed(version, change, by_keys=by_keys)
-
-    def content_verdict(self, rules: PathRules, document: Document) -> PathVerdict:
+    def content_verdict(self, rules: Privacy, document: Document) -> Verdict:
         """Whether the text is one that a person wrote; looked at anew every few seconds, not at each key."""
         now = self._clock()
-        if self.content is None or now - self.content[1] > _LOOK_AGAIN_SECONDS:
-            self.content = rules.allowed_text(document.text), now
-        return self.content[0]
+        if self._content is None or now - self._content[1] > _LOOK_AGAIN_SECONDS:
+            self._content = rules.allowed_text(document.text), now
+        return self._content[0]
 
 
-@dataclass(slots=True)
-class Tally:
-    """Counts of what was answered.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question of the editor; `version` is that of the document that it asks about, None for the newest."""
 
-    Attributes:
-        requests: questions of the editor.
-        asked: those that reached the model.
-        cached: suggestions that needed no model.
-        silences: how often each reason was the answer.
-        last: how the last question was answered.
-    """
+    kind: Kind
+    document: Document
+    offset: int
+    trigger: Trigger
+    selected: Selected | None = None
+    version: int | None = None
+    diagnostics: Sequence[Diagnostic] = ()
 
-    requests: int = 0
-    asked: int = 0
-    cached: int = 0
-    silences: Counter[str] = field(default_factory=Counter)
-    last: dict[str, str] | None = None
+    @property
+    def explicit(self) -> bool:
+        """The user pressed a key for it."""
+        return self.trigger is Trigger.EXPLICIT
 
-    def add(self, answer: Answer) -> None:
-        """Count one answer."""
-        if isinstance(answer, Silence):
-            self.silences[str(answer.reason)] += 1
-            if answer.reason is not SilenceReason.SUPERSEDED:
-                self.last = {"reason": str(answer.reason), "message": answer.message}
-        else:
-            self.cached += answer.cached
-            self.last = {"shown": answer.id}
+    @property
+    def before(self) -> str:
+        """The character before the cursor, or nothing."""
+        return self.document.text[max(0, self.offset - 1) : self.offset]
 
 
 @dataclass(slots=True)
 class Session:
-    """One editor: what is open, what was asked, offered and decided, and the ways to ask."""
+    """One editor: what is open, what was asked, offered and decided, and the way to ask."""
 
     workspace: Workspace
     settings: SuggestSettings
     clock: Callable[[], float]
     sleep: Callable[[float], Awaitable[None]]
     rng: random.Random
-    model: Model
-    asker: CandidateSource
+    completer: Completer
+    source: CandidateSource
     ledger: Ledger
     cooldown: Cooldown
     debounce: Debounce
@@ -312,9 +291,18 @@ class Session:
     cache: Cache = field(default_factory=Cache)
     rejections: Rejections = field(default_factory=Rejections)
     latency: Latency = field(default_factory=Latency)
-    tally: Tally = field(default_factory=Tally)
+    tally: Status = field(default_factory=Status)
     states: dict[str, DocumentState] = field(default_factory=dict)
 
     def state(self, uri: str) -> DocumentState:
         """What is kept of a document."""
         return self.states.setdefault(uri, DocumentState(self.clock))
+
+    def last_edits(self, document: Document) -> tuple[Hunk, ...]:
+        """The last edits of all documents, newest last, the one that is being made in this one included."""
+        history, path = self.workspace.history, prompt_path(document)
+        return (*history.settled(), *(hunk for hunk in history.open_edit() if hunk.path == path))
+
+    def past(self, document: Document) -> Past:
+        """What the last edits of a document did."""
+        return past_of(document.text, self.last_edits(document), prompt_path(document))

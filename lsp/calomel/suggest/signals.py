@@ -1,19 +1,16 @@
-"""What was known about a suggestion when it was decided to show it: numbers alone, for fitting the filter later."""
+"""What is known about a suggestion when it is decided to show it: numbers and names alone, for calibrators and logs."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Final
 
 from calomel.selectivity.proposal import Recent
-from calomel.suggest.completer import Candidate, CompleteAnswer, Kind
-from calomel.suggest.edit import Planned, TextEdit
-from calomel.suggest.question import Trigger
-from calomel.suggest.silence import SilenceReason
-from calomel.workspace.settings import Aggressiveness
+from calomel.suggest.completer import Candidate, CompleteAnswer
+from calomel.suggest.edit import Planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,33 +42,33 @@ class RecentActivity:
     """The edits of the last minute, keystrokes in a row being one.
 
     Attributes:
-        edits: how many.
-        replacements: of them, those that removed and inserted.
-        inserted: characters in all.
-        removed: characters in all.
+        recent_edits: how many.
+        recent_replacements: of them, those that removed and inserted.
+        recent_inserted: characters in all.
+        recent_removed: characters in all.
         last_inserted: characters, of the last one.
         last_removed: characters, of the last one.
     """
 
-    edits: int = 0
-    replacements: int = 0
-    inserted: int = 0
-    removed: int = 0
+    recent_edits: int = 0
+    recent_replacements: int = 0
+    recent_inserted: int = 0
+    recent_removed: int = 0
     last_inserted: int = 0
     last_removed: int = 0
 
-
-def lately(recent: Sequence[Recent]) -> RecentActivity:
-    """Of edits, oldest first."""
-    last = recent[-1] if recent else Recent(0, 0, "", "")
-    return RecentActivity(
-        edits=len(recent),
-        replacements=sum(bool(done.removed and done.inserted) for done in recent),
-        inserted=sum(len(done.inserted) for done in recent),
-        removed=sum(len(done.removed) for done in recent),
-        last_inserted=len(last.inserted),
-        last_removed=len(last.removed),
-    )
+    @classmethod
+    def of(cls, recent: Sequence[Recent]) -> RecentActivity:
+        """Of edits, oldest first."""
+        last = recent[-1] if recent else Recent(0, 0, "", "")
+        return cls(
+            recent_edits=len(recent),
+            recent_replacements=sum(bool(done.removed and done.inserted) for done in recent),
+            recent_inserted=sum(len(done.inserted) for done in recent),
+            recent_removed=sum(len(done.removed) for done in recent),
+            last_inserted=len(last.inserted),
+            last_removed=len(last.removed),
+        )
 
 
 _WORD: Final = re.compile(r"[^\W\d]\w{2,}")
@@ -146,113 +143,9 @@ def _repeats(text: str, edits: Sequence[Planned]) -> int:
     return min(5, text.count(first)) if first else 0
 
 
-# The probability of being accepted that a suggestion must reach, where no calibrator says what the names come to.
-THRESHOLDS: Final[Mapping[str, float]] = {"quiet": 0.5, "balanced": 0.3, "eager": 0.15}
-
-
-@dataclass(frozen=True, slots=True)
-class Signals:
-    """What is known about a candidate besides the model's own numbers.
-
-    Attributes:
-        kind: `fill` or `edit`.
-        trigger: what made the editor ask.
-        edits: what it would change, trimmed and checked.
-        language_id: of the document.
-        distance: lines between the cursor and the first edit.
-        since_edit: seconds since the last change of the document; None when there was none.
-        accepted: of the last ten suggestions that were decided.
-        rejected: of them.
-        cut: characters that the checks took from the candidate's text.
-        support: how many of the last edits agree with a draft; 0 for the model's own words.
-        agreement: the other candidates of the same answer.
-        lately: what the user did in the last minute.
-        place: where the cursor stands: `code`, `comment` or `string`; empty where nobody can tell.
-        around: numbers about the place and the words.
-        likely: that it gets accepted, calibrated, 0 to 1; None where that is not known.
-        thresholds: what the names of thresholds come to for this model.
-        filters: the hard filters that drop it; the first one alone unless somebody watches.
-    """
-
-    kind: Kind
-    trigger: Trigger
-    edits: tuple[TextEdit, ...]
-    language_id: str = ""
-    distance: int = 0
-    since_edit: float | None = None
-    accepted: int = 0
-    rejected: int = 0
-    cut: int = 0
-    support: int = 0
-    agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
-    lately: RecentActivity = field(default_factory=RecentActivity)
-    place: str = ""
-    around: Surroundings | None = None
-    likely: float | None = None
-    thresholds: Mapping[str, float] = field(default_factory=dict)
-    filters: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Show:
-    """Show it; `probability` of being accepted, 0 to 1."""
-
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Hide:
-    """Do not show it."""
-
-    reason: SilenceReason
-    probability: float = 0.0
-
-
-Verdict = Show | Hide
-
-
-class Gate(Protocol):
-    """Decides about candidates that passed every check."""
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """Show or hide. Fast, pure, never raises."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdGate:
-    """Shows what is sure enough, against a threshold.
-
-    That is the calibrated probability, where it is known; else `exp(mean reveal log-probability)`.
-
-    Attributes:
-        aggressiveness: a name of `THRESHOLDS`, or the threshold itself, 0 to 1.
-        by_language: the same for languages that want another one; `*` for all that are not named.
-    """
-
-    aggressiveness: Aggressiveness = "balanced"
-    by_language: Mapping[str, Aggressiveness] = field(default_factory=dict)
-
-    def threshold(self, language_id: str = "", named: Mapping[str, float] = THRESHOLDS) -> float:
-        """The number behind the name that a language has; an unknown name counts as `balanced`."""
-        wanted = self.by_language.get(language_id, self.by_language.get("*", self.aggressiveness))
-        if not isinstance(wanted, str):
-            return wanted
-        names = {**THRESHOLDS, **named}
-        return names.get(wanted, names["balanced"])
-
-    def decide(self, candidate: Candidate, signals: Signals) -> Verdict:
-        """Whoever asked explicitly gets an answer, sure or not."""
-        probability = math.exp(min(0.0, candidate.mean_log_prob)) if signals.likely is None else signals.likely
-        if signals.trigger is Trigger.EXPLICIT or probability >= self.threshold(
-            signals.language_id, signals.thresholds
-        ):
-            return Show(probability)
-        return Hide(SilenceReason.LOW_CONFIDENCE, probability)
-
-
 @dataclass(frozen=True, slots=True)
 class OutcomeSignals:
-    """Numbers about one suggestion; None where a number is not known.
+    """Numbers about one suggestion; None where one is not known.
 
     Attributes:
         tokens: of the model's answer, the end token not counted.
@@ -269,31 +162,19 @@ class OutcomeSignals:
         characters_inserted: into the text.
         lines_removed: line ends among the removed characters.
         lines_inserted: line ends among the inserted characters.
-        distance: lines between the cursor and the first edit.
+        distance: lines between the cursor and the nearest edit.
         since_edit: seconds since the last change of the document.
         accepted: of the last ten suggestions that were decided before.
         rejected: of them.
-        cut: characters that the checks took from the model's answer.
+        cut: characters that were left out of the model's answer.
         log_prob: exact, of the text and the end behind it; where the model was asked for it.
         keep_log_prob: the same of leaving everything as it is.
-        support: how many of the last edits agree with a draft.
-        agreeing: other candidates of the same answer with the same text.
-        rivals: other candidates of the same answer with another text.
-        margin: nats by which it is likelier than the likeliest of them.
-        recent_edits: of the document in the last minute, keystrokes in a row being one.
-        recent_replacements: of them, those that removed and inserted.
-        recent_inserted: characters in all.
-        recent_removed: characters in all.
-        last_inserted: characters, of the last one.
-        last_removed: characters, of the last one.
-        place: `code`, `comment` or `string`; empty where nobody can tell.
-        line_before: characters before the cursor on its line, without indentation.
-        line_after: characters behind it on its line, without white space.
-        word_before: letters directly before it.
-        before: the kind of character before it, as in `Surroundings`.
-        known_words: share of its words that the document has already.
-        repeats: how often its first line stands in the document already, up to 5.
-        likely: that it gets accepted, calibrated.
+        support: how many of the last edits agree with a draft; 0 for the model's own words.
+        agreement: the other candidates of the same answer.
+        activity: what the user did in the last minute.
+        place: where the cursor stands: `code`, `comment` or `string`; None where nobody can tell.
+        around: the place and the words.
+        likely: that it gets accepted, calibrated, 0 to 1.
     """
 
     tokens: int = 0
@@ -318,36 +199,42 @@ class OutcomeSignals:
     log_prob: float | None = None
     keep_log_prob: float | None = None
     support: int | None = None
-    agreeing: int | None = None
-    rivals: int | None = None
-    margin: float | None = None
-    recent_edits: int | None = None
-    recent_replacements: int | None = None
-    recent_inserted: int | None = None
-    recent_removed: int | None = None
-    last_inserted: int | None = None
-    last_removed: int | None = None
+    agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
+    activity: RecentActivity = field(default_factory=RecentActivity)
     place: str | None = None
-    line_before: int | None = None
-    line_after: int | None = None
-    word_before: int | None = None
-    before: str | None = None
-    known_words: float | None = None
-    repeats: int | None = None
+    around: Surroundings | None = None
     likely: float | None = None
 
+    def about(self, edits: Sequence[Planned]) -> OutcomeSignals:
+        """The same of a suggestion that changes this."""
+        return replace(self, **_sizes(edits))
 
-def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | None = None) -> OutcomeSignals:
-    """The numbers of one suggestion.
+    def flat(self) -> dict[str, Any]:
+        """All that is known, by name, as the outcome log has it."""
+        found: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            found.update(asdict(value) if is_dataclass(value) else {each.name: value})  # type: ignore[arg-type]
+        return {name: value for name, value in found.items() if value is not None}
+
+    def known(self) -> dict[str, object]:
+        """What a calibrator sees of it: finite numbers, rounded as the log rounds, and names."""
+        return {
+            name: round(value, 6) if isinstance(value, float) else value
+            for name, value in self.flat().items()
+            if isinstance(value, int | str) or (isinstance(value, float) and math.isfinite(value))
+        }
+
+
+def signals_of(candidate: Candidate, edits: Sequence[Planned], **known: Any) -> OutcomeSignals:
+    """The signals of a suggestion.
 
     Args:
         candidate: the model's own account.
         edits: what it changes.
-        known: what the gate knew besides.
+        known: what is known besides, by the names of `OutcomeSignals`.
     """
     mean = candidate.mean_log_prob
-    around = None if known is None else known.around
-    agreement, lately = (None, None) if known is None else (known.agreement, known.lately)
     return OutcomeSignals(
         tokens=len(candidate.log_probs),
         mean_log_prob=mean if math.isfinite(mean) else None,
@@ -358,34 +245,18 @@ def signals_of(candidate: Candidate, edits: Sequence[Planned], known: Signals | 
         finish_reason=candidate.finish_reason,
         steps=candidate.steps,
         length_scores=candidate.length_scores,
-        edits=len(edits),
-        characters_removed=sum(len(edit.removed) for edit in edits),
-        characters_inserted=sum(len(edit.text) for edit in edits),
-        lines_removed=sum(edit.removed.count("\n") for edit in edits),
-        lines_inserted=sum(edit.text.count("\n") for edit in edits),
-        distance=None if known is None else known.distance,
-        since_edit=None if known is None else known.since_edit,
-        accepted=None if known is None else known.accepted,
-        rejected=None if known is None else known.rejected,
-        cut=None if known is None else known.cut,
         log_prob=candidate.log_prob,
         keep_log_prob=candidate.keep_log_prob,
-        support=None if known is None else known.support,
-        agreeing=None if agreement is None else agreement.agreeing,
-        rivals=None if agreement is None else agreement.rivals,
-        margin=None if agreement is None else agreement.margin,
-        recent_edits=None if lately is None else lately.edits,
-        recent_replacements=None if lately is None else lately.replacements,
-        recent_inserted=None if lately is None else lately.inserted,
-        recent_removed=None if lately is None else lately.removed,
-        last_inserted=None if lately is None else lately.last_inserted,
-        last_removed=None if lately is None else lately.last_removed,
-        place=None if known is None else known.place or None,
-        line_before=None if around is None else around.line_before,
-        line_after=None if around is None else around.line_after,
-        word_before=None if around is None else around.word_before,
-        before=None if around is None else around.before,
-        known_words=None if around is None else around.known_words,
-        repeats=None if around is None else around.repeats,
-        likely=None if known is None else known.likely,
+        **_sizes(edits),
+        **known,
     )
+
+
+def _sizes(edits: Sequence[Planned]) -> dict[str, Any]:
+    return {
+        "edits": len(edits),
+        "characters_removed": sum(len(edit.removed) for edit in edits),
+        "characters_inserted": sum(len(edit.text) for edit in edits),
+        "lines_removed": sum(edit.removed.count("\n") for edit in edits),
+        "lines_inserted": sum(edit.text.count("\n") for edit in edits),
+    }

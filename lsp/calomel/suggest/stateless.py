@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -16,18 +16,18 @@ from typing import Final
 from calomel.context.budget import EstimateCounter
 from calomel.context.builder import ContextBuilder
 from calomel.prompts.edit_prompt import EditPrompt, same_file
-from calomel.prompts.parts import Excerpt, Hunk, PromptParts, region_around
-from calomel.suggest.asker import CandidateSource, context_tokens
+from calomel.prompts.parts import Hunk, PromptParts
+from calomel.suggest.candidates import CandidateSource, context_tokens
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, ModelInfo
-from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.drafts.propose import drafts
-from calomel.suggest.edit import Planned, TextEdit, apply, edits_of
+from calomel.suggest.edit import TextEdit, apply, edits_of
 from calomel.suggest.fitting import splits_word
 from calomel.suggest.in_process import Fills, answer
-from calomel.suggest.judging import Answered, Found, Held, SuggestionFilter, better
+from calomel.suggest.judging import Answered, Decision, SuggestionFilter, better, shows
 from calomel.suggest.locations import continuations
 from calomel.suggest.question import Question, Trigger
-from calomel.suggest.recent import Past, past_of
+from calomel.suggest.recent import past_of
+from calomel.suggest.search import next_edits
 from calomel.suggest.silence import SilenceReason
 from calomel.workspace.documents import Document
 from calomel.workspace.languages import grammar_of
@@ -36,66 +36,31 @@ from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Situation
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One request, secrets masked but for `original`.
-
-    Attributes:
-        path: of the file, as prompts name it; None when nobody tells.
-        original: the file as the client shows it.
-        text: the same with every character of a secret replaced; the same length.
-        start: where the region begins in it.
-        end: where the region ends.
-        cursor: offset in the text; None when the client shows none.
-        hunks: the last edits, oldest first, under the file's own path where they are its own.
-        related: excerpts of other files, the most useful one last.
-        past: what the edits of this file did.
-    """
-
-    path: str | None
-    original: str
-    text: str
-    start: int
-    end: int
-    cursor: int | None
-    hunks: tuple[Hunk, ...]
-    related: tuple[Excerpt, ...]
-    past: Past
-
-    @property
-    def region(self) -> str:
-        """The region as the client sent it."""
-        return self.original[self.start : self.end]
-
-
-def frame(prompt: EditPrompt, mask: Callable[[str], str]) -> Frame:
-    """The frame of a prompt; `mask` hides secrets and keeps lengths."""
-    original = prompt.prefix + prompt.region + prompt.suffix
-    start = len(prompt.prefix)
-    hunks = tuple(_named(hunk, prompt.path) for hunk in prompt.edits)
-    return Frame(
-        path=prompt.path,
-        original=original,
-        text=mask(original),
-        start=start,
-        end=start + len(prompt.region),
-        cursor=None if prompt.cursor is None else start + prompt.cursor,
-        hunks=tuple(replace(hunk, before=mask(hunk.before), after=mask(hunk.after)) for hunk in hunks),
-        # A client's first snippet is its best one; ours stands last, next to the file.
-        related=tuple(replace(excerpt, text=mask(excerpt.text)) for excerpt in reversed(prompt.related)),
-        past=past_of(original, hunks, prompt.path),
+def named(prompt: EditPrompt) -> EditPrompt:
+    """The prompt with its own edits under the file's name: clients call it by its bare name and by its whole path."""
+    path = prompt.path
+    if path is None:
+        return prompt
+    return replace(
+        prompt, edits=tuple(replace(each, path=path) if same_file(each.path, path) else each for each in prompt.edits)
     )
 
 
-def _named(hunk: Hunk, path: str | None) -> Hunk:
-    """The hunk under the file's own name: clients call it by its bare name here and by its whole path there."""
-    if path is None or hunk.path == path:
-        return hunk
-    return replace(hunk, path=path) if same_file(hunk.path, path) else hunk
+def masked(prompt: EditPrompt, mask: Callable[[str], str]) -> EditPrompt:
+    """The prompt as a model may see it; `mask` hides secrets and keeps lengths."""
+    text = mask(prompt.prefix + prompt.region + prompt.suffix)
+    start, end = len(prompt.prefix), len(prompt.prefix) + len(prompt.region)
+    return replace(
+        prompt,
+        prefix=text[:start],
+        region=text[start:end],
+        suffix=text[end:],
+        edits=tuple(replace(each, before=mask(each.before), after=mask(each.after)) for each in prompt.edits),
+        # A client's first snippet is its best one; ours stands last, next to the file.
+        related=tuple(replace(each, text=mask(each.text)) for each in reversed(prompt.related)),
+    )
 
 
-# Places elsewhere in the region that one request looks at; an editor's question looks at as many.
-_PLACES: Final = 2
 # Characters on either side of a region that are looked at: all that a model reads, and more than most files have.
 _NEAR: Final = 131_072
 # Of the engine, and of an asker that waited long enough.
@@ -130,7 +95,7 @@ class RegionAnswer:
     """
 
     text: str
-    found: tuple[Found, ...] = ()
+    found: tuple[Decision, ...] = ()
     edits: tuple[TextEdit, ...] = ()
     reason: SilenceReason | None = None
     work: Work = field(default_factory=Work)
@@ -140,12 +105,17 @@ class EditRoom:
     """Answers requests for next edits with one model. Used from one event loop.
 
     Args:
-        judging: decides about what is proposed; shared by all requests.
+        filter: decides about what is proposed; shared by all requests.
         context: tokens of a prompt at most; None for what the model is quick with.
     """
 
-    def __init__(self, judging: SuggestionFilter, *, context: int | None = None) -> None:
-        self.judging = judging
+    def __init__(
+        self,
+        filter: SuggestionFilter,  # noqa: A002 (what it is)
+        *,
+        context: int | None = None,
+    ) -> None:
+        self.filter = filter
         self.secrets = SecretFinder(partial(time.sleep, _PAUSE))
         self._context = context
         self._builder = ContextBuilder(EstimateCounter())
@@ -166,110 +136,97 @@ class EditRoom:
         Raises:
             EngineError: the engine refused or failed.
         """
-        self.judging.know(info)
+        self.filter.know(info)
+        shown = named(_near(prompt))
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
-        shown = await asyncio.to_thread(frame, _near(prompt), self.secrets.mask)
+        hidden = await asyncio.to_thread(masked, shown, self.secrets.mask)
         model = _Counted(filler, info)
-        asker = CandidateSource(self._builder, model, self.judging, asyncio.sleep, alone=True)
-        question = await self._question(shown, info, client, max_tokens)
+        source = CandidateSource(self._builder, model, self.filter, asyncio.sleep, alone=True)
+        question = await self._question(shown, hidden, info, client, max_tokens)
         try:
-            answered = await self._look(asker, question, shown, info)
+            answered = await _look(source, question, hidden, info)
         except Exception as error:
             # An edit that comes too late is none; whoever asked goes on typing.
             if getattr(error, "code", "") not in _LATE:
                 raise
-            return RegionAnswer(shown.region, reason=SilenceReason.TIMEOUT, work=model.work)
-        found = tuple(each for each in answered if isinstance(each, Found))
+            answered = [SilenceReason.TIMEOUT]
+        found = tuple(each for each in answered if isinstance(each, Decision) and each.reason is None)
         if not found:
-            silent = next(each for each in answered if not isinstance(each, Found))
-            reason = silent.reason if isinstance(silent, Held) else silent
+            silent = answered[0]
+            reason = silent.reason if isinstance(silent, Decision) else silent
             return RegionAnswer(shown.region, reason=reason, work=model.work)
         edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
-        moved = [TextEdit(a - shown.start, b - shown.start, new) for a, b, new in edits]
+        start = len(shown.prefix)
+        moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
         return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work)
 
     def around(self, situation: Situation, budget: int) -> PromptParts:
         """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""
         return self._builder.build(situation, budget).parts
 
-    async def _look(self, asker: CandidateSource, question: Question, shown: Frame, info: ModelInfo) -> list[Answered]:
-        """Everything worth offering, best first; if there is nothing, the best reason why."""
-        if "edit" not in info.kinds:
-            best: Answered = SilenceReason.NOT_TRAINED_FOR_EDITS
-        else:
-            found, best = await self._edits(asker, question, shown)
-            if found:
-                return [*found]
-        if shown.cursor is None or splits_word(*_around(shown.original, shown.cursor)):
-            return [best]
-        filled = await asker.fill(question)
-        if isinstance(filled, Found) and not _within(filled.edits, shown):
-            filled = SilenceReason.WRONG_REGION
-        return [better(filled, best)]
-
-    async def _edits(self, asker: CandidateSource, question: Question, shown: Frame) -> tuple[list[Found], Answered]:
-        offset = question.situation.offset
-        related = [excerpt.text for excerpt in shown.related]
-        proposed = await asyncio.to_thread(drafts, shown.text, shown.hunks, offset, shown.path, related)
-        found: list[Found] = []
-        best: Answered | None = None
-        asked: list[tuple[int, int]] = []
-        places = await asyncio.to_thread(lambda: [*_places(question, shown, proposed)])
-        for place in places:
-            if any(start <= place < end for start, end in asked):
-                continue
-            start, end = region_around(shown.text, place, question.region)
-            within = max(start, shown.start), min(end, shown.end)
-            asked.append(within)
-            situation = replace(question.situation, offset=place)
-            answered = await asker.rewrite(question, situation, extended=False, drafts=proposed, within=within)
-            best = better(best, answered)
-            if isinstance(answered, Found) and _apart(answered.edits, found):
-                found.append(answered)
-            if len(asked) > _PLACES:
-                break
-        return found, best or SilenceReason.NO_CHANGE
-
-    async def _question(self, shown: Frame, info: ModelInfo, client: str, max_tokens: int) -> Question:
-        key = f"{client}\0{shown.path or ''}"
-        stream = self._streams.follow(key, shown.hunks)
-        offset = shown.start if shown.cursor is None else shown.cursor
-        document = Document(key, "", None, shown.text, shown.path)
+    async def _question(
+        self, shown: EditPrompt, hidden: EditPrompt, info: ModelInfo, client: str, max_tokens: int
+    ) -> Question:
+        path, key = shown.path, f"{client}\0{shown.path or ''}"
+        text, seen = (each.prefix + each.region + each.suffix for each in (shown, hidden))
+        offset = len(shown.prefix) + (shown.cursor or 0)
+        stream = self._streams.follow(key, hidden.edits)
+        past = await asyncio.to_thread(past_of, text, shown.edits, path)
+        document = Document(key, "", None, seen, path)
         syntax = SyntaxTrees()
         syntax.opened(document)
         # Others have their turn before and behind the parse: nobody else changes this document.
         await asyncio.sleep(0)
         await syntax.parse(document)
         await asyncio.sleep(0)
-
-        def errors(start: int, end: int, text: str) -> tuple[int, int] | None:
-            return syntax.errors_after(document, start, end, text)
-
         return Question(
-            text=shown.original,
+            text=text,
             situation=Situation(
                 uri=key,
-                path=shown.path,
-                language_id=language_of(shown.path),
-                text=shown.text,
+                path=path,
+                language_id=language_of(path),
+                text=seen,
                 offset=offset,
                 revision=0,
                 hunks=stream.hunks,
                 hops=stream.hops,
-                related=shown.related,
+                related=hidden.related,
             ),
             trigger=Trigger.EDIT,
-            recent=shown.past.edited,
-            past=shown.past,
-            since_edit=_SINCE_EDIT if shown.hunks else None,
+            recent=past.edited,
+            past=past,
+            since_edit=_SINCE_EDIT if shown.edits else None,
             decisions=(0, 0),
             max_tokens=max_tokens,
             context_tokens=context_tokens(info, self._context, max_tokens),
             mask=self.secrets.mask,
             region=info.region,
             place=syntax.in_comment_or_string(document, offset) or "code",
-            errors=errors,
+            errors=partial(syntax.errors_after, document),
         )
+
+
+async def _look(source: CandidateSource, question: Question, hidden: EditPrompt, info: ModelInfo) -> list[Answered]:
+    """Everything worth offering, best first; if there is nothing, the best reason why."""
+    text, situation = question.text, question.situation
+    start, end = len(hidden.prefix), len(hidden.prefix) + len(hidden.region)
+    found: list[Answered] = [SilenceReason.NOT_TRAINED_FOR_EDITS]
+    if "edit" in info.kinds:
+        path, offset = situation.path, situation.offset
+        own = [hunk for hunk in hidden.edits if hunk.path == path]
+        others = [excerpt.text for excerpt in hidden.related]
+        proposed = await asyncio.to_thread(drafts, situation.text, hidden.edits, offset, path, others)
+        places = await asyncio.to_thread(continuations, situation.text, own, offset)
+        found = await next_edits(
+            source, question, proposed, places, lambda place: replace(situation, offset=place), within=(start, end)
+        )
+    cursor = situation.offset
+    if shows(found[0]) or hidden.cursor is None or splits_word(text[:cursor][-1:], text[cursor : cursor + 1]):
+        return found
+    filled = await source.fill(question)
+    if isinstance(filled, Decision) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
+        filled = SilenceReason.WRONG_REGION
+    return [better(filled, found[0])]
 
 
 class _Counted:
@@ -318,34 +275,6 @@ def language_of(path: str | None) -> str:
     """The language id that editors give a file of this name; empty where its grammar is not known."""
     grammar = None if path is None else grammar_of(None, path)
     return "" if grammar is None else grammar.ids[0]
-
-
-def _places(question: Question, shown: Frame, proposed: Sequence[EditDraft]) -> Iterator[int]:
-    """Where to look, likeliest first, inside the region."""
-
-    def inside(place: int) -> bool:
-        return shown.start <= place <= shown.end
-
-    if inside(question.situation.offset):
-        yield question.situation.offset
-    yield from (draft.start for draft in proposed if inside(draft.start) and inside(draft.end))
-    own = [hunk for hunk in shown.hunks if hunk.path == shown.path]
-    places = continuations(shown.text, own, question.situation.offset)
-    yield from (place.start for place in places if inside(place.start))
-
-
-def _apart(edits: Sequence[Planned], found: Sequence[Found]) -> bool:
-    """Whether `edits` touch none of those that are offered already."""
-    others = [edit for each in found for edit in each.edits]
-    return all(edit.end < other.start or other.end < edit.start for edit in edits for other in others)
-
-
-def _within(edits: Sequence[Planned], shown: Frame) -> bool:
-    return all(shown.start <= edit.start and edit.end <= shown.end for edit in edits)
-
-
-def _around(text: str, offset: int) -> tuple[str, str]:
-    return text[max(0, offset - 1) : offset], text[offset : offset + 1]
 
 
 _KEPT: Final = 256

@@ -6,22 +6,21 @@ import asyncio
 import logging
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.suggest import answering
-from calomel.suggest.asker import CandidateSource
+from calomel.suggest.answering import answer
+from calomel.suggest.candidates import CandidateSource
 from calomel.suggest.completer import Completer, Kind
-from calomel.suggest.edit import Answer, apply, edits_of
-from calomel.suggest.judging import SuggestionFilter, Watch
+from calomel.suggest.edit import Answer, Suggestion, apply, edits_of
+from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.ledger import Ledger
-from calomel.suggest.model import Model
 from calomel.suggest.offers import Offer, OutcomeSink
-from calomel.suggest.pace import Cooldown, Debounce, Ticket
+from calomel.suggest.pace import Cooldown, Debounce
 from calomel.suggest.question import Builder, Diagnostic, Selected, Trigger
-from calomel.suggest.session import Session, Switches
-from calomel.suggest.signals import Gate, ThresholdGate
+from calomel.suggest.session import Asked, Session, Switches
 from calomel.suggest.silence import Silence, SilenceReason, Status
 from calomel.workspace.documents import Document, TextChange
 from calomel.workspace.history import Listener, Origin
@@ -34,7 +33,7 @@ LOG: Final = logging.getLogger(__name__)
 class Suggester(Listener):
     """One per editor client; asyncio, single-threaded. Registers itself as a listener of the workspace."""
 
-    def __init__(  # noqa: PLR0913 (what one session needs of the house, and what tests put in their place)
+    def __init__(
         self,
         workspace: Workspace,
         builder: Builder,
@@ -42,21 +41,20 @@ class Suggester(Listener):
         settings: SuggestSettings,
         *,
         clock: Callable[[], float],
-        gate: Gate | None = None,
         outcomes: OutcomeSink | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        self._own_gate = gate is None
         self._is_closed = False
+        self.filter = SuggestionFilter(settings.aggressiveness, settings.aggressiveness_by_language)
         self._session = Session(
             workspace=workspace,
             settings=settings,
             clock=clock,
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
-            model=Model(completer, clock, sleep),
-            asker=CandidateSource(builder, completer, SuggestionFilter(gate or _gate(settings)), sleep),
+            completer=completer,
+            source=CandidateSource(builder, completer, self.filter, sleep),
             ledger=Ledger(clock, outcomes),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),
@@ -71,9 +69,7 @@ class Suggester(Listener):
 
     async def inline(self, uri: str, offset: int, trigger: Trigger, *, selected: Selected | None = None) -> Answer:
         """Text for the cursor at `offset`. Never raises but CancelledError; cancelling reaches the model."""
-        return await self._answer(
-            "fill", uri, lambda ticket: answering.inline(self._session, ticket, offset, trigger, selected)
-        )
+        return await self._answer("fill", uri, offset, trigger, selected=selected)
 
     async def next_edit(
         self,
@@ -93,19 +89,7 @@ class Suggester(Listener):
             diagnostics: problems that the editor shows, as hints.
             trigger: what made the editor ask.
         """
-        return await self._answer(
-            "edit",
-            uri,
-            lambda ticket: answering.next_edit(self._session, ticket, version, offset, diagnostics, trigger),
-        )
-
-    def recalibrate(self) -> None:
-        """Read the calibrator anew before the next question: it may have been fitted again."""
-        self._session.asker.judging.forget()
-
-    def watch(self, watch: Watch | None) -> None:
-        """Tell somebody of every candidate that is judged, shown or not; filters then say all that they have to say."""
-        self._session.asker.judging.watch = watch
+        return await self._answer("edit", uri, offset, trigger, version=version, diagnostics=diagnostics)
 
     # What the user did with a suggestion. Unknown ids are tolerated everywhere.
 
@@ -118,11 +102,12 @@ class Suggester(Listener):
         offer = self._session.ledger.accepted(suggestion_id)
         if offer is None:
             return
-        document = self._session.workspace.documents.get(offer.uri)
+        uri = offer.outcome.uri
+        document = self._session.workspace.documents.get(uri)
         if document is not None and offer.edits and all(edit.fits(document.text) for edit in offer.edits):
             # The command came before the text; with most editors it comes behind it.
             after = apply(document.text, edits_of(offer.edits))
-            self._session.workspace.expect_prediction(offer.uri, after)
+            self._session.workspace.expect_prediction(uri, after)
         self._was_accepted(offer)
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> None:
@@ -140,9 +125,9 @@ class Suggester(Listener):
         if offer is None:
             return
         self._session.cooldown.rejected()
-        document = self._session.workspace.documents.get(offer.uri)
+        document = self._session.workspace.documents.get(offer.outcome.uri)
         if document is not None:
-            self._session.rejections.add(offer.uri, document.text, offer.edits)
+            self._session.rejections.add(document.uri, document.text, offer.edits)
         offer.edits = ()
 
     def ignored(self, suggestion_id: str, reason: str) -> None:
@@ -161,8 +146,8 @@ class Suggester(Listener):
         session = self._session
         session.settings = settings
         session.debounce.fixed = settings.debounce_seconds
-        if self._own_gate:
-            session.asker.judging.gate = _gate(settings)
+        self.filter.aggressiveness = settings.aggressiveness
+        self.filter.by_language = settings.aggressiveness_by_language
         session.cache.clear()
 
     def toggle(
@@ -172,43 +157,25 @@ class Suggester(Listener):
 
         Raises ValueError for another scope, or without the name that the scope needs.
         """
-        name = {"global": "", "language": language, "file": uri}.get(scope)
-        if name is None:
-            raise ValueError(f"the scope {scope!r} is unknown, or what it is about is missing")
-        switches, settings = self._session.switches, self.settings
-        if enabled is None:
-            default = {"global": settings.enabled, "language": settings.language_enabled(name), "file": True}
-            known = switches.by_hand(scope, name)
-            enabled = not (default[scope] if known is None else known)
-        switches.set(scope, name, enabled=enabled)
-        return enabled
+        name = uri if scope == "file" else language
+        return self._session.switches.toggle(scope, name, self.settings, enabled=enabled)
 
     def snooze(self, until: float | None) -> None:
         """Be silent until the clock shows `until`; None ends it."""
-        self._session.switches.snooze(until)
+        self._session.switches.snoozed_until = until
 
     def status(self) -> Status:
         """How it is."""
         session = self._session
         session.ledger.settle()
-        held_back = session.ledger.held_back
-        held_back.settle()
-        off = session.switches.off("", "", enabled=self.settings.enabled, language_enabled=True)
-        known, tally = session.model.known, session.tally
-        return Status(
-            state=session.model.state,
-            model=None if known is None else known.id,
-            message=session.model.message if off is None else off.message,
-            silences=dict(tally.silences),
+        return replace(
+            session.tally,
+            silences=session.tally.silences.copy(),
             outcomes=dict(session.ledger.counts),
-            requests=tally.requests,
-            asked=tally.asked,
-            cached=tally.cached,
+            withheld=session.ledger.held_back.report(),
             latency_p50=session.latency.quantile(0.5),
             latency_p95=session.latency.quantile(0.95),
-            off=None if off is None else str(off),
-            last=None if tally.last is None else dict(tally.last),
-            withheld=held_back.report(),
+            off=session.switches.off(self.settings),
         )
 
     async def aclose(self) -> None:
@@ -219,7 +186,6 @@ class Suggester(Listener):
             self._session.workspace.listeners.remove(self._session.matches)
             self._session.workspace.is_acceptance = None
         await self._session.flight.aclose()
-        await self._session.model.aclose()
         self._session.ledger.close()
 
     # The workspace tells.
@@ -234,10 +200,11 @@ class Suggester(Listener):
         if origin is Origin.TYPED:
             session.debounce.key()
         run = session.flight.running
-        if run is not None and run.owner.uri == uri:
+        if run is not None and run.uri == uri:
             run.changes.append(change)
-        by_keys = origin is Origin.TYPED and not session.ledger.wants(uri, change)
-        session.state(uri).changed(document.version, change, by_keys=by_keys)
+        state, by_keys = session.state(uri), origin is Origin.TYPED and not session.ledger.wants(uri, change)
+        state.recent.changed(change)
+        state.cursors.changed(document.version, change, by_keys=by_keys)
         session.cache.changed(uri, change)
         if origin in {Origin.UNDO, Origin.EXTERNAL}:
             session.cache.closed(uri, "edit")  # what followed from an edit that is gone
@@ -264,32 +231,37 @@ class Suggester(Listener):
 
     def _was_accepted(self, offer: Offer) -> None:
         self._session.cooldown.accepted()
-        self._session.state(offer.uri).extended = True
+        self._session.state(offer.outcome.uri).extended = True
 
-    async def _answer(self, kind: Kind, uri: str, work: Callable[[Ticket], Coroutine[Any, Any, Answer]]) -> Answer:
+    async def _answer(self, kind: Kind, uri: str, offset: int, trigger: Trigger, **known: Any) -> Answer:
         session = self._session
         session.tally.requests += 1
         session.ledger.settle()
         session.ledger.held_back.settle()
         # Before anything that is kept is looked at.
         session.workspace.look_again()
-        answer: Answer
+        document = session.workspace.documents.get(uri)
+        found: Answer
         if self._is_closed:
-            answer = Silence.of(SilenceReason.CLOSED)
+            found = Silence.of(SilenceReason.CLOSED)
+        elif document is None:
+            found = Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
         else:
+            asked = Asked(kind, document, max(0, min(offset, len(document))), trigger, **known)
             try:
-                answer = await session.flight.answer(kind, uri, work)
+                found = await session.flight.answer(kind, uri, answer(session, asked))
             except Exception as error:  # noqa: BLE001 (a mistake of ours must not end the session)
-                answer = Silence.of(SilenceReason.FAILED, _where(error))
-                LOG.error("a question ended with %s", answer.message)  # noqa: TRY400 (an error may quote the user's text)
-        session.tally.add(answer)
-        if isinstance(answer, Silence):
-            LOG.debug("silent: %s, %s", kind, answer.reason)
-        return answer
-
-
-def _gate(settings: SuggestSettings) -> ThresholdGate:
-    return ThresholdGate(settings.aggressiveness, settings.aggressiveness_by_language)
+                found = Silence.of(SilenceReason.FAILED, _where(error))
+                LOG.error("a question ended with %s", found.message)  # noqa: TRY400 (an error may quote the user's text)
+        session.tally.cached += isinstance(found, Suggestion) and found.cached
+        if isinstance(found, Suggestion):
+            session.tally.last = {"shown": found.id}
+        else:
+            session.tally.silences[str(found.reason)] += 1
+            if found.reason is not SilenceReason.SUPERSEDED:
+                session.tally.last = {"reason": str(found.reason), "message": found.message}
+            LOG.debug("silent: %s, %s", kind, found.reason)
+        return found
 
 
 def _where(error: Exception) -> str:

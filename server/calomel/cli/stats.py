@@ -68,10 +68,9 @@ def _nothing(path: Path, since: float | None, bad: int) -> str:
 
 def _document(found: Sequence[Story]) -> dict[str, Any]:
     """Every figure, for JSON and for the tables."""
-    from calomel.suggest.judging import calibrator_for
+    from calomel.suggest.judging import THRESHOLDS, calibrator_for
     from calomel.suggest.launch import describe
     from calomel.suggest.outcome_history import day_of, grouped, total, what_if
-    from calomel.suggest.signals import THRESHOLDS
 
     groups: dict[str, Callable[[Story], str]] = {
         "days": day_of,

@@ -19,9 +19,8 @@ from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import Chunk, Completion, FinishReason, Usage
-from calomel.suggest.asker import context_tokens
+from calomel.suggest.candidates import context_tokens
 from calomel.suggest.completer import CanvasText
-from calomel.suggest.signals import signals_of
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of
 from calomel.workspace.workspace import Situation
@@ -257,13 +256,13 @@ def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
     if answer.found:
         best = answer.found[0]
         delivered = Delivered(
-            kind=best.signals.kind,
+            kind=best.kind,
             model=visiting.info.id,
             probability=best.probability,
             text="".join(edit.text for edit in answer.edits),
             language_id=language_of(path),
             maker=best.maker,
-            signals=signals_of(best.candidate, best.edits, best.signals),
+            signals=best.signals,
         )
         visiting.door.deliveries.remember(visiting.id, delivered)
     return Usage.count(work.context_tokens, work.answer_tokens, work.cached_tokens)

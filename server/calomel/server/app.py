@@ -30,7 +30,6 @@ from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.launch import describe, version
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
-from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.stateless import EditRoom
 
 # Clients join a base and a path as they see fit: a base without its last slash loses its last part, or grows together
@@ -155,7 +154,7 @@ def create_app(
         metrics=metrics,
         deliveries=deliveries,
         model=models.describe(settings.model),
-        edits=EditRoom(SuggestionFilter(ThresholdGate(settings.aggressiveness)), context=settings.context_tokens),
+        edits=EditRoom(SuggestionFilter(settings.aggressiveness), context=settings.context_tokens),
         acceptances=Acceptances(deliveries),
         workspace=workspace,
     )

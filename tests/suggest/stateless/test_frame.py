@@ -4,25 +4,14 @@ from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.recent import past_of
-from calomel.suggest.stateless import frame
+from calomel.suggest.stateless import masked, named
 
 
 def recent(text: str, hunks: list[Hunk]) -> tuple[Recent, ...]:
     return past_of(text, tuple(hunks), None).edited
 
 
-def as_it_is(text: str) -> str:
-    return text
-
-
-def test_the_cursor_is_counted_from_the_beginning_of_the_file() -> None:
-    shown = frame(EditPrompt("a.py", "one\n", "two\n", "three\n", cursor=3), as_it_is)
-
-    assert (shown.original, shown.start, shown.end, shown.cursor) == ("one\ntwo\nthree\n", 4, 8, 7)
-    assert shown.region == "two\n"
-
-
-def test_secrets_are_masked_everywhere_but_in_what_goes_back() -> None:
+def test_secrets_are_masked_everywhere() -> None:
     def mask(text: str) -> str:
         return text.replace("KEY", "***")
 
@@ -30,26 +19,26 @@ def test_secrets_are_masked_everywhere_but_in_what_goes_back() -> None:
         "a.py", "KEY\n", "x\n", "", None, (Hunk("a.py", 0, "KEY\n", "x\n"),), (Excerpt("b.py", 0, "KEY\n"),)
     )
 
-    shown = frame(prompt, mask)
+    shown = masked(prompt, mask)
 
-    assert shown.original == "KEY\nx\n"
-    assert "KEY" not in shown.text + shown.hunks[0].before + shown.related[0].text
+    assert (shown.prefix, shown.region, shown.suffix) == ("***\n", "x\n", "")
+    assert "KEY" not in shown.edits[0].before + shown.related[0].text
 
 
 def test_an_edit_of_the_file_under_its_longer_or_shorter_name_is_its_own() -> None:
     hunks = (Hunk("src/a.py", 0, "x\n", "y\n"), Hunk("other_a.py", 0, "x\n", "y\n"), Hunk("a.py", 0, "x\n", "y\n"))
 
-    named = frame(EditPrompt("a.py", "", "y\n", "", None, hunks), as_it_is).hunks
-    absolute = frame(EditPrompt("/home/me/src/a.py", "", "y\n", "", None, hunks), as_it_is).hunks
+    bare = named(EditPrompt("a.py", "", "y\n", "", None, hunks)).edits
+    absolute = named(EditPrompt("/home/me/src/a.py", "", "y\n", "", None, hunks)).edits
 
-    assert [hunk.path for hunk in named] == ["a.py", "other_a.py", "a.py"]
+    assert [hunk.path for hunk in bare] == ["a.py", "other_a.py", "a.py"]
     assert [hunk.path for hunk in absolute] == ["/home/me/src/a.py", "other_a.py", "/home/me/src/a.py"]
 
 
 def test_the_clients_best_snippet_stands_next_to_the_file() -> None:
     prompt = EditPrompt("a.py", "", "x\n", "", None, (), (Excerpt("best.py", 0, "1\n"), Excerpt("other.py", 0, "2\n")))
 
-    assert [excerpt.path for excerpt in frame(prompt, as_it_is).related] == ["other.py", "best.py"]
+    assert [excerpt.path for excerpt in masked(prompt, str).related] == ["other.py", "best.py"]
 
 
 def test_what_an_edit_did_is_found_where_it_stands_now() -> None:

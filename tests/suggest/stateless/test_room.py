@@ -10,7 +10,6 @@ from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
 from calomel.suggest.judging import SuggestionFilter
-from calomel.suggest.signals import ThresholdGate
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import EditRoom, RegionAnswer
 
@@ -64,7 +63,7 @@ def prompt(text: str, *edits: Hunk, region: str, cursor: str = "", related: tupl
 
 
 async def rewritten(model: Model, asked: EditPrompt, room: EditRoom | None = None, **options: Any) -> RegionAnswer:
-    room = room or EditRoom(SuggestionFilter(ThresholdGate()))
+    room = room or EditRoom(SuggestionFilter())
     return await room.rewrite(model, INFO, asked, **options)
 
 
@@ -126,7 +125,7 @@ async def test_without_an_edit_to_go_on_with_text_for_the_cursor_is_tried() -> N
     answer = await rewritten(Model("width * height"), prompt(text, region="    return \n", cursor="return "))
 
     assert answer.text == "    return width * height\n"
-    assert answer.found[0].signals.kind == "fill"
+    assert answer.found[0].kind == "fill"
 
 
 async def test_without_a_cursor_no_text_is_put_anywhere() -> None:
@@ -148,7 +147,7 @@ async def test_nothing_is_put_into_a_word() -> None:
 
 async def test_a_model_that_only_fills_fills() -> None:
     info = ModelInfo("m", "w", ("fill",), 32768, 2048, None, "0")
-    room = EditRoom(SuggestionFilter(ThresholdGate()))
+    room = EditRoom(SuggestionFilter())
     asked = prompt(TEXT, RENAME, region="    return w * height\n", cursor="height")
 
     answer = await room.rewrite(Model(""), info, asked)
@@ -157,7 +156,7 @@ async def test_a_model_that_only_fills_fills() -> None:
 
 
 async def test_the_model_sees_edits_and_snippets_of_this_client_alone() -> None:
-    room = EditRoom(SuggestionFilter(ThresholdGate()))
+    room = EditRoom(SuggestionFilter())
     mine = prompt(TEXT, RENAME, region="    return w * height\n", cursor="return w")
     other = Hunk("shape.py", 4, "def half(w):\n", "def twice(w):\n")
     yours = prompt(TEXT, other, region="    return w * height\n", cursor="return w")

@@ -29,7 +29,7 @@ from calomel.server.wire import (
     Text,
     TopK,
 )
-from calomel.suggest.asker import context_tokens
+from calomel.suggest.candidates import context_tokens
 
 if TYPE_CHECKING:
     from calomel.suggest.completer import FillRequest

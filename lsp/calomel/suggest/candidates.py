@@ -1,4 +1,4 @@
-"""Asking the model: the prompt, the bounds, the deadline, and what is kept of the answer."""
+"""Asking the model: the prompt, the bounds, the deadline, and what is read from each candidate of its answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from calomel.prompts.parts import EditRegion, PromptParts, region_around
+from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.filters import fired
 from calomel.suggest.completer import (
     OWN_MAKERS,
@@ -37,7 +37,7 @@ from calomel.suggest.fitting import (
 )
 from calomel.suggest.judging import Answered, Proposed, SuggestionFilter, better, proposal_of
 from calomel.suggest.locations import Location
-from calomel.suggest.pace import ended
+from calomel.suggest.pace import within
 from calomel.suggest.question import Builder, Question, Selected, Trigger
 from calomel.suggest.signals import agreement_of
 from calomel.suggest.silence import SilenceReason
@@ -155,109 +155,97 @@ _CUTTING: Final = ("repeats_below", "unbalanced")
 
 
 class CandidateSource:
-    """Puts questions to one model. Raises CompleterError where the model does.
+    """Puts questions to one model, and decides about all that it proposes. Raises CompleterError where the model does.
 
     Args:
         builder: of prompts.
         completer: the model.
-        judging: decides about what is proposed.
+        filter: decides about what is proposed.
         sleep: waits.
         alone: nobody changes the document meanwhile, so that others may have their turn between two proposals. Where
             somebody types, syntax errors are counted in the text that was asked about, or not at all.
+
+    Attributes:
+        model_id: of the model that answered last.
     """
 
     def __init__(
         self,
         builder: Builder,
         completer: Completer,
-        judging: SuggestionFilter,
+        filter: SuggestionFilter,  # noqa: A002 (what it is)
         sleep: Callable[[float], Awaitable[None]],
         *,
         alone: bool = False,
     ) -> None:
-        self._alone = alone
-        self.judging = judging
+        self.filter = filter
         self.model_id = ""
         self._builder = builder
         self._completer = completer
         self._sleep = sleep
+        self._alone = alone
 
     async def fill(
         self, question: Question, selected: Selected | None = None, drafts: tuple[Draft, ...] = ()
     ) -> Answered:
         """Text for the cursor; with a selected completion item, as if it had been accepted already.
 
-        Of all that the makers propose, the best that passes every check.
+        Of all that is proposed, the best that passes every check.
         """
-        situation = question.situation
-        text, offset = situation.text, situation.offset
-        original = question.text
+        situation, text = question.situation, question.text
+        start = end = offset = situation.offset
+        item = ""
         if selected is not None:
-            item = question.mask(selected.text)
-            if item != selected.text:
+            start, end, item = selected.start, selected.end, selected.text
+            if question.mask(item) != item:
                 return SilenceReason.SECRET
-            text = text[: selected.start] + item + text[selected.end :]
-            original = original[: selected.start] + item + original[selected.end :]
-            offset = selected.start + len(item)
-            situation = replace(situation, text=text, offset=offset)
-        one_line = not is_inert(line_rest(original[offset : offset + 4096]))
-        stop = ("\n", "\r") if one_line else ()
+            text = text[:start] + item + text[end:]
+            offset = start + len(item)
+            masked = situation.text[:start] + item + situation.text[end:]
+            situation = replace(situation, text=masked, offset=offset)
+        stop = () if is_inert(line_rest(text[offset : offset + 4096])) else ("\n", "\r")
         request, answer = await self._ask("fill", question, situation, stop=stop, drafts=drafts)
         best: Answered | None = None
-
-        def edits(text: str) -> tuple[Planned, ...]:
-            if selected is None:
-                return plan(question.text, [TextEdit(offset, offset, text)])
-            return plan(question.text, [TextEdit(selected.start, selected.end, selected.text + text)])
-
         for candidate in answer.candidates:
 
-            def refuses(text: str, candidate: Candidate = candidate) -> str | None:
-                return next(fired(proposal_of("fill", question, Proposed(candidate, edits(text))), _CUTTING), None)
+            def edits(new: str) -> tuple[Planned, ...]:
+                return plan(question.text, [TextEdit(start, end, item + new)])
 
-            language_id = situation.language_id
-            filled = read_fill(candidate, original[:offset], original[offset:], language_id, refuses)
+            def refuses(new: str, candidate: Candidate = candidate) -> str | None:
+                return next(fired(proposal_of("fill", question, Proposed(candidate, edits(new))), _CUTTING), None)
+
+            filled = read_fill(candidate, text[:offset], text[offset:], situation.language_id, refuses)
             if isinstance(filled, SilenceReason):
                 best = better(best, filled)
-                continue
-            if selected is not None and not filled.text.strip():
-                continue  # the item alone is no suggestion
-            proposed = Proposed(
-                candidate,
-                edits(filled.text),
-                cut=filled.cut,
-                truncated=filled.truncated,
-                cut_off=filled.cut_off,
-                agreement=agreement_of(candidate, answer),
-                request=request,
-            )
-            best = better(best, self.judging.decide("fill", question, proposed))
+            elif filled.text.strip() or selected is None:  # the item alone is no suggestion
+                proposed = Proposed(
+                    candidate,
+                    edits(filled.text),
+                    cut=filled.cut,
+                    truncated=filled.truncated,
+                    cut_off=filled.cut_off,
+                    agreement=agreement_of(candidate, answer),
+                    request=request,
+                )
+                best = better(best, self.filter.decide("fill", question, proposed))
         return best or SilenceReason.EMPTY
 
     async def rewrite(
-        self,
-        question: Question,
-        situation: Situation,
-        *,
-        extended: bool,
-        drafts: Sequence[EditDraft] = (),
-        within: tuple[int, int] | None = None,
+        self, question: Question, situation: Situation, region: tuple[int, int], drafts: Sequence[EditDraft] = ()
     ) -> Answered:
         """Edits of the region around the cursor of `situation`, which may be elsewhere than the question's.
 
-        Of all that the makers propose, drafts among them, the likeliest one that passes every check. `within` is that
-        region where somebody else says what may be rewritten.
+        Of all that is proposed, drafts among them, the likeliest one that passes every check.
         """
-        bounds = question.region.extended() if extended else question.region
-        start, end = within or region_around(question.text, situation.offset, bounds)
+        start, end = region
+        old = situation.text[start:end]
         proposed = region_texts(situation.text, start, end, drafts)
-        explicit = question.trigger is Trigger.EXPLICIT
-        own = explicit or not self.judging.calibrator.hopeless("edit") >= OWN_MAKERS
+        hopeless = self.filter.calibrator.hopeless("edit") >= OWN_MAKERS
+        own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
             return SilenceReason.NO_CHANGE
-        request, answer = await self._ask(
-            "edit", question, situation, region=(start, end), drafts=tuple(each.draft for each in proposed), own=own
-        )
+        texts = tuple(each.draft for each in proposed)
+        request, answer = await self._ask("edit", question, situation, region=region, drafts=texts, own=own)
         support = {(each.draft.text, each.draft.maker): each.support for each in proposed}
         best: Answered | None = None
         for candidate in answer.candidates:
@@ -267,17 +255,18 @@ class CandidateSource:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
+            cut_off = candidate.finish_reason != "stop"
             found = Proposed(
                 candidate,
                 edits,
-                region=(start, end),
-                truncated=candidate.finish_reason != "stop",
-                cut_off=candidate.finish_reason != "stop",
+                region,
+                truncated=cut_off,
+                cut_off=cut_off,
                 support=support.get((candidate.text, candidate.maker), 0),
-                agreement=agreement_of(candidate, answer, situation.text[start:end]),
+                agreement=agreement_of(candidate, answer, old),
                 request=request,
             )
-            best = better(best, self.judging.decide("edit", question, found))
+            best = better(best, self.filter.decide("edit", question, found))
         return best or SilenceReason.NO_CHANGE
 
     async def continue_rename(self, question: Question, place: Location) -> Answered:
@@ -285,20 +274,17 @@ class CandidateSource:
 
         This is what a model that only fills in can do for a next edit.
         """
-        masked = question.situation.text
+        masked, new = question.situation.text, place.replacement or ""
         situation = replace(
             question.situation, text=masked[: place.start] + masked[place.end :], offset=place.start, blocks=()
         )
         request, answer = await self._ask("fill", question, situation, max_tokens=_NAME_TOKENS)
-        new = place.replacement or ""
-        candidate = answer.candidates[0] if answer.candidates else None
-        if candidate is None or not new or not candidate.text.startswith(new):
-            return SilenceReason.NO_CHANGE
+        candidate = answer.candidates[0] if answer.candidates else Candidate("")
         following = candidate.text[len(new) : len(new) + 1]
-        if following.isalnum() or following == "_":
+        if not new or not candidate.text.startswith(new) or following.isalnum() or following == "_":
             return SilenceReason.NO_CHANGE
         edits = plan(question.text, [TextEdit(place.start, place.end, new)])
-        return self.judging.decide("edit", question, Proposed(candidate, edits, request=request))
+        return self.filter.decide("edit", question, Proposed(candidate, edits, request=request))
 
     async def _ask(
         self,
@@ -336,16 +322,10 @@ class CandidateSource:
             drafts=drafts,
             own=own,
         )
-        answering = asyncio.ensure_future(self._completer.complete(request))
-        timer = asyncio.ensure_future(self._sleep(deadline + _GRACE))
         try:
-            await asyncio.wait({answering, timer}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done():
-                raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.")
-            answer = answering.result()
-        finally:
-            await ended(answering)
-            await ended(timer)
+            answer = await within(self._completer.complete(request), self._sleep(deadline + _GRACE))
+        except TimeoutError:
+            raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.") from None
         self.model_id = answer.model or self.model_id
         return request, answer
 
