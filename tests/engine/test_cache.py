@@ -238,39 +238,6 @@ def test_a_small_cache_is_right_whatever_is_evicted(requests: list[tuple[Tokens,
             assert reused == len(kept)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(sequences, st.integers(1, 5), st.integers(0, 1)), max_size=40))
-def test_pages_that_a_buffer_remembers_are_those_that_are_looked_for(requests: list[tuple[Tokens, int, int]]) -> None:
-    """Two buffers are used again and again, as the engine does, while pages are evicted behind their backs."""
-    cache, buffers, held = new_cache(pages=6), (new_buffer(), new_buffer()), [Tokens(), Tokens()]
-    for tokens, chunk, number in requests:
-        buffer = buffers[number]
-        buffer.length = _common(held[number], tokens)
-        reused, lease = serve(cache, tokens, chunk, buffer)
-        other = cache.acquire(tokens, new_buffer())
-        # Another request finds what this one remembered and what it stored.
-        assert other.nodes[: len(lease.nodes)] == lease.nodes
-        assert reused <= len(tokens) == lease.length
-        cache.release(other)
-        buffer.length, held[number] = len(tokens), tokens
-        cache.release(lease, buffer)
-        check(cache)
-
-
-def test_a_page_that_was_filled_up_by_another_is_not_remembered() -> None:
-    cache, buffer = new_cache(), new_buffer()
-    lease = serve(cache, (1, 2, 3, 4, 5, 6), buffer=buffer)[1]
-    cache.release(lease, buffer)
-    cache.release(serve(cache, (1, 2, 3, 4, 5, 6, 7, 8))[1])
-    buffer.length = 6
-
-    reused, lease = serve(cache, (1, 2, 3, 4, 5, 6, 0, 0, 0), buffer=buffer)
-
-    assert reused == 6
-    cache.release(lease)
-    check(cache)
-
-
 def test_a_path_goes_from_its_end_on_once_it_is_the_least_recently_used() -> None:
     cache = new_cache(pages=4)
     cache.release(serve(cache, (1,) * 8)[1])

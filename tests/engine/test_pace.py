@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -145,9 +145,9 @@ class Waiting:
     ],
 )
 def test_a_chunk_is_shared_by_who_needs_least_and_who_came_first(left: list[int], unit: int, rows: list[int]) -> None:
-    scheduler = Scheduler[Waiting](max_batch=8, pace=Pace(most=512, unit=unit, seconds=None), prefill_unit=unit)
+    scheduler = Scheduler(max_batch=8, pace=Pace(most=512, unit=unit, seconds=None))
     jobs = [Waiting(size) for size in left]
-    scheduler.submit(jobs)
+    scheduler.submit(cast("Any", jobs))
     while scheduler.admit():
         pass
 

@@ -9,7 +9,6 @@ from torch import Tensor
 from calomel.engine.errors import UnknownPolicyError
 from calomel.engine.policies import (
     EntropyBound,
-    Factor,
     Fixed,
     Joint,
     Paced,
@@ -48,13 +47,6 @@ def test_prefix_goes_on_behind_what_is_revealed() -> None:
     assert select(Prefix(0.9), [0.1, 0.2, 0.1, 0.95, 0.5], candidates) == [1, 3]
 
 
-def test_factor_reveals_while_the_bound_for_so_many_holds() -> None:
-    # 1 - 0.6 / (n + 1): 0.7, 0.8, 0.85, 0.88 for n = 1, 2, 3, 4
-    assert select(Factor(0.6), [0.84, 0.95, 0.2, 0.82]) == [0, 1]
-    assert select(Factor(0.6), [0.9, 0.95, 0.89, 0.88]) == [0, 1, 2, 3]
-    assert select(Factor(0.6), [0.1, 0.2, 0.3, 0.69]) == [3]
-
-
 def test_entropy_bound_sums_the_entropies_before_each() -> None:
     # in order: 0.02, 0.05, 0.06, 0.3; sums before them: 0, 0.02, 0.07, 0.13
     entropy = [0.06, 0.02, 0.3, 0.05]
@@ -68,7 +60,7 @@ def test_fixed_reveals_the_most_confident() -> None:
     assert select(Fixed(9), [0.1, 0.3, 0.2, 0.05]) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("policy", [Threshold(0.9), Factor(1.0), EntropyBound(0.1), Fixed(3), Prefix(0.9)], ids=repr)
+@pytest.mark.parametrize("policy", [Threshold(0.9), EntropyBound(0.1), Fixed(3), Prefix(0.9)], ids=repr)
 def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
     candidates = torch.tensor([[False, True, False, False]])
     assert select(policy, [0.99, 0.01, 0.99, 0.99], candidates, entropy=[0.0, 5.0, 0.0, 0.0]) == [1]
@@ -77,7 +69,7 @@ def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
 
 @settings(deadline=None)
 @given(
-    st.sampled_from(["threshold:0.7", "factor:0.5", "entropy_bound:0.2", "fixed:2", "prefix:0.6"]),
+    st.sampled_from(["threshold:0.7", "entropy_bound:0.2", "fixed:2", "prefix:0.6"]),
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 4), st.booleans()), min_size=6, max_size=6),
 )
 def test_every_canvas_makes_progress_and_is_decided_alone(
@@ -106,7 +98,6 @@ def test_every_canvas_makes_progress_and_is_decided_alone(
         ("threshold:0.5", Threshold(0.5)),
         ("threshold", Threshold(0.9)),
         ("prefix:0.8", Prefix(0.8)),
-        ("factor:2", Factor(2.0)),
         ("entropy_bound:0.3", EntropyBound(0.3)),
         ("fixed:4", Fixed(4)),
         ("left_to_right", None),
@@ -124,7 +115,7 @@ def test_policies_are_read_by_name(text: str, policy: RevealPolicy | None) -> No
         ("threshold:x", "'x' is not a number"),
         ("threshold:1.5", "between 0.0 and 1.0"),
         ("threshold:nan", "not a finite number"),
-        ("factor:-1", "between 0.0 and inf"),
+        ("entropy_bound:-1", "between 0.0 and inf"),
         ("fixed:0", "between 1.0 and inf"),
         ("fixed:1.5", "whole number"),
         ("verified", "unknown policy 'verified'"),

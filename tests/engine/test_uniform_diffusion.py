@@ -13,7 +13,6 @@ from torch import Tensor
 from calomel.engine import (
     DeadlineExceededError,
     Engine,
-    NoiseRules,
     NoiseShape,
     Request,
     SamplingParams,
@@ -59,7 +58,7 @@ class Opinionated:
     """
 
     def __init__(self, opinion: Opinion, doubt: float = 1.0) -> None:
-        self.shape = NoiseShape(VOCAB, 400, NoiseRules(CANVAS, (END, OTHER_END)))
+        self.shape = NoiseShape(VOCAB, 400, CANVAS, (END, OTHER_END))
         self.device, self.dtype = torch.device("cpu"), torch.float32
         self.weights: list[Tensor] = []
         self.encoded: list[int] = []
@@ -227,7 +226,7 @@ def test_penalties_count_the_canvases_before(serve: Serve) -> None:
     assert result.ids == (7,) * CANVAS + (8,) * CANVAS
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "fixed:2", "factor:1"])
+@pytest.mark.parametrize("policy", ["threshold:0.9", "fixed:2", "prefix:0.8"])
 def test_policies_of_masked_canvases_choose_what_is_accepted(serve: Serve, policy: str) -> None:
     handle = serve(Opinionated(counting)).submit(asked(policy=policy, record_canvases=True))
     accepted = [sum(state.revealed) for state in handle.states()]

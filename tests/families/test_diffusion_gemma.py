@@ -186,14 +186,14 @@ def test_tokens_and_steps_equal_those_of_generate_for_two_rows(
 def test_a_canvas_is_done_when_generate_says_so(
     reference: Any, network: Network, monkeypatch: pytest.MonkeyPatch, sampler: dict[str, Any]
 ) -> None:
-    rules = replace(
-        network.shape.rules,
+    shape = replace(
+        network.shape,
         stable=sampler["stability_threshold"],
         sure=sampler["confidence_threshold"],
         hottest=sampler["t_max"],
         coldest=sampler["t_min"],
     )
-    monkeypatch.setattr(network, "shape", replace(network.shape, rules=rules))
+    monkeypatch.setattr(network, "shape", shape)
     with Engine(UniformDiffusion(network, threads=1)) as serving:
         found = serving.submit(asked(seed=5, max_new_tokens=2 * CANVAS)).result()
     torch.manual_seed(5)
@@ -202,7 +202,7 @@ def test_a_canvas_is_done_when_generate_says_so(
     assert list(found.ids) == tokens[: len(found.ids)].tolist()
     counted = (tokens != published.PAD).sum()
     assert found.steps == round(float(counted / output.tokens_per_forward[0]))
-    assert 2 * rules.stable < found.steps < 2 * STEPS
+    assert 2 * shape.stable < found.steps < 2 * STEPS
 
 
 @pytest.mark.parametrize("seed", ENDING)

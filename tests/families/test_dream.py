@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -127,12 +127,11 @@ def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
     assert min(lengths) < 64 < max(lengths)
 
 
-@pytest.mark.parametrize("kind", ["int8", "fp8"])
-def test_weights_in_eight_bits_answer(tmp_path: Path, kind: Literal["int8", "fp8"]) -> None:
+def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
     folder = dream.write(tmp_path)
     request = Request(context=CONTEXT, suffix=SUFFIX, canvas_lengths=(8,), policy="entropy", min_new_tokens=8)
 
-    with find(folder).open(folder, OpenOptions(dtype="float32", threads=1, quantize=kind)) as engine:
+    with find(folder).open(folder, OpenOptions(dtype="float32", threads=1, quantize="int8")) as engine:
         result = engine.submit(request).result(60)
 
     assert len(result.ids) == 8

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final, Literal
 
 from calomel.bench.holes import KINDS, Measure, make_holes
 from calomel.bench.model import BASELINE, Attempt, Contender, in_turns, open_model
@@ -26,9 +26,6 @@ from calomel.report.running import Journal, LoadWatch, Progress
 from calomel.report.stats import Interval, percentile, ratio_of_sums, wilson
 from calomel.suggest.completer import GenerationConfig
 from calomel.suggest.filler import DEFAULT_MAX_STEPS, DEFAULT_POLICY
-
-if TYPE_CHECKING:
-    from calomel.engine.quantize import Quantization  # imports torch
 
 # A full run: 400 holes of each kind, 100 a language, keep a Wilson interval within five points.
 HOLES_PER_KIND: Final = 400
@@ -67,7 +64,7 @@ class InfillOptions:
         holes_per_kind: holes of each kind, all languages together; None: 400, quick 48.
         quick: a seeded subset within three minutes.
         heldout: held-out files; None is the committed ones.
-        quantize: weights in eight bits, `int8` or `fp8`.
+        quantize: weights in eight bits; None for what the device computes fastest.
     """
 
     model: Path | None = None
@@ -79,7 +76,7 @@ class InfillOptions:
     quick: bool = False
     heldout: Path | None = None
     resume: bool = True
-    quantize: Quantization | None = None
+    quantize: Literal["int8"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

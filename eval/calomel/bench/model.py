@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
@@ -18,7 +18,6 @@ from calomel.suggest.in_process import open_filler
 if TYPE_CHECKING:
     # At run time these load torch, which `calomel --help` must not.
     from calomel.engine import AnyEngine
-    from calomel.engine.quantize import Quantization
     from calomel.prompts.tokenizer import TextTokenizer
 
 LEFT_TO_RIGHT: Final = "left_to_right"
@@ -147,7 +146,7 @@ def open_model(
     device: str = "cpu",
     threads: int | None = None,
     dtype: str | None = None,
-    quantize: Quantization | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Iterator[OpenModel]:
     """Load a checkpoint of any family, `dtype` as in "bfloat16" or None for the engine's choice; closes it at the end.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from calomel.suggest.completer import (
     Candidate,
@@ -26,7 +26,6 @@ from calomel.suggest.wire import check_request
 if TYPE_CHECKING:
     from calomel.engine import Work
     from calomel.engine.config import Shape
-    from calomel.engine.quantize import Quantization
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
     from calomel.suggest.completer import Fill, FillRequest
@@ -40,7 +39,7 @@ def open_filler(
     cache_tokens: int | None = None,
     spare_tokens: int | None = None,
     dtype: str | None = None,
-    quantize: Quantization | None = None,
+    quantize: Literal["int8"] | None = None,
     exact: bool = False,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
@@ -52,7 +51,7 @@ def open_filler(
         cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
         spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights in eight bits, `int8` or `fp8`; None for `dtype`.
+        quantize: weights in eight bits; None for `dtype`.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
 
     Raises:

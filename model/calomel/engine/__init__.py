@@ -27,7 +27,7 @@ from calomel.engine.errors import CheckpointError, DeadlineExceededError, Engine
 from calomel.engine.handle import AnyEngine, Handle
 from calomel.engine.request import CanvasState, Constraint, Priority, Request, Result, SamplingParams
 from calomel.engine.transformer import Transformer
-from calomel.engine.uniform_diffusion import NoiseRules, NoiseShape, UniformDiffusion
+from calomel.engine.uniform_diffusion import NoiseShape, UniformDiffusion
 
 __all__ = [
     "AnyEngine",
@@ -44,7 +44,6 @@ __all__ = [
     "EngineStoppedError",
     "Handle",
     "ModelConfig",
-    "NoiseRules",
     "NoiseShape",
     "Priority",
     "Request",

@@ -1,8 +1,8 @@
 """The published ways to choose what a step reveals, as pure functions of the logits of one canvas.
 
 Each is written from its paper and the behaviour of its authors' code: `origin`, `maskgit_plus`, `topk_margin` and
-`entropy` of Dream (arXiv 2508.15487), `p2` of Open-dLLM (path planning, arXiv 2502.03540), `low_confidence` and
-`random` of LLaDA (arXiv 2502.09992). The mask token is never drawn; the published code leaves that to training.
+`entropy` of Dream (arXiv 2508.15487), `p2` of Open-dLLM (path planning, arXiv 2502.03540), `low_confidence` of LLaDA
+(arXiv 2502.09992). The mask token is never drawn; the published code leaves that to training.
 """
 
 from __future__ import annotations
@@ -52,12 +52,8 @@ class Moment:
         return self.step >= self.steps - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What a step does to N rows: `token` [N] int64 stands where `shown` [N] bool is True and nothing stood before."""
-
-    token: Tensor
-    shown: Tensor
+Move = tuple[Tensor, Tensor]
+"""What a step does to N rows: where the second [N] bool is True, and nothing stood, the first [N] int64 stands."""
 
 
 class Algorithm(ABC):
@@ -89,7 +85,7 @@ class Origin(Algorithm):
         token = torch.zeros_like(masked, dtype=torch.int64)
         if bool(shown.any()):
             token[shown] = draw(logits[shown], moment.sampling, moment.generator)[0]
-        return Move(token, shown)
+        return token, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +113,13 @@ class Confidence(Algorithm):
         confidence = _measured(self.measure, token, probabilities).masked_fill(~masked, -torch.inf)
         count = self.quota(moment) or 0
         if not count:
-            return Move(token, torch.zeros_like(masked))
+            return token, torch.zeros_like(masked)
         if self.alg_temp > 0:
             chances = (confidence / self.alg_temp).softmax(dim=-1)
             places = torch.multinomial(chances, count, generator=moment.generator)
         else:
             places = confidence.topk(count).indices
-        return Move(token, torch.zeros_like(masked).index_fill(0, places, value=True))
+        return token, torch.zeros_like(masked).index_fill(0, places, value=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +134,7 @@ class PathPlanning(Algorithm):
         confidence = _measured("maskgit_plus", token, probabilities)
         hidden = 0 if moment.last else int(masked.numel() * (1 - (moment.step + 1) / moment.steps))
         shown = torch.ones_like(masked).index_fill(0, confidence.argsort()[:hidden], value=False)
-        return Move(token, shown)
+        return token, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +142,7 @@ class LowConfidence(Algorithm):
     """The surest positions of a block are revealed, equally many in every step, tokens by Gumbel noise (LLaDA).
 
     The noise is float64: in float32 it makes the likeliest tokens too likely (arXiv 2409.02908).
-
-    Attributes:
-        by_chance: which positions are revealed is left to chance (`random`).
     """
-
-    by_chance: bool = False
 
     def quota(self, moment: Moment) -> int | None:
         """An equal share of what was masked at the block's first step; the remainder goes to the first steps."""
@@ -166,12 +157,9 @@ class LowConfidence(Algorithm):
         """See `Algorithm`."""
         params, precise = moment.sampling, _likely(logits, moment.sampling).double()
         token = gumbel(precise, params.temperature, moment.generator).argmax(dim=-1)
-        if self.by_chance:
-            confidence = torch.rand(masked.shape, generator=moment.generator, device=logits.device)
-        else:
-            confidence = precise.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
+        confidence = precise.softmax(dim=-1).gather(-1, token[:, None])[:, 0]
         places = confidence.masked_fill(~masked, -torch.inf).topk(self.quota(moment) or 0).indices
-        return Move(token, torch.zeros_like(masked).index_fill(0, places, value=True))
+        return token, torch.zeros_like(masked).index_fill(0, places, value=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +178,9 @@ class Revealing(Algorithm):
         confidence = probabilities.gather(-1, token[:, None])[:, 0]
         entropy = -(probabilities * log_probs.clamp(min=LOWEST)).sum(dim=-1)
         if moment.last:
-            return Move(token, masked)
+            return token, masked
         policy = self.policy.at(moment.step, moment.began, 1) if isinstance(self.policy, Paced) else self.policy
-        return Move(token, policy(confidence[None], entropy[None], masked[None])[0])
+        return token, policy(confidence[None], entropy[None], masked[None])[0]
 
 
 def draw(logits: Tensor, params: SamplingParams, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
@@ -242,7 +230,7 @@ def parse_algorithm(text: str) -> Algorithm:
     """Read `name:parameter`.
 
     `maskgit_plus:T`, `topk_margin:T` and `entropy:T` with the randomness T of the order (0 when absent),
-    `origin`, `p2`, `low_confidence`, `random`, or a reveal policy (`threshold:0.9`, `factor:1`, `entropy_bound:0.1`,
+    `origin`, `p2`, `low_confidence`, or a reveal policy (`threshold:0.9`, `entropy_bound:0.1`,
     `fixed:1`).
 
     Raises:
@@ -253,14 +241,14 @@ def parse_algorithm(text: str) -> Algorithm:
     match name:
         case "maskgit_plus" | "topk_margin" | "entropy":
             return Confidence(name, parse_number(text, parameter, 0.0))
-        case "origin" | "p2" | "low_confidence" | "random" if parameter:
+        case "origin" | "p2" | "low_confidence" if parameter:
             raise UnknownPolicyError(f"policy {text!r}: {name} has no parameter")
         case "origin":
             return Origin()
         case "p2":
             return PathPlanning()
-        case "low_confidence" | "random":
-            return LowConfidence(by_chance=name == "random")
+        case "low_confidence":
+            return LowConfidence()
         case _:
             policy = parse_policy(text)
     if policy is None:

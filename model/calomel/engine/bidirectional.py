@@ -256,9 +256,8 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         was_masked = [canvas.ids[column] == canvas.mask_token_id for column in columns]
         masked = torch.tensor(was_masked, device=logits.device)
         asked = torch.ones_like(masked) if job.policy.rereads else masked
-        move = job.policy(logits[asked], masked[asked], moment)
         token, shown = best.clone(), torch.zeros_like(masked)
-        token[asked], shown[asked] = move.token, move.shown
+        token[asked], shown[asked] = job.policy(logits[asked], masked[asked], moment)
         choice.log_prob[own] += (_at(logits, token) - _at(logits, best)).clamp(max=0.0)
         choice.token[own] = token
         told = (token, choice.log_prob[own], choice.entropy[own], shown)

@@ -96,7 +96,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         if cache_tokens < page_size:
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
-        super().__init__(model, block, **common)
+        super().__init__(model, **common)
         page_size += -page_size % block
         pages = max(1, cache_tokens // page_size)
         self.cache = PrefixCache(model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=self.device)
@@ -141,7 +141,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         """Take back what `begin` gave; safe for a job that has not begun."""
         self._begun.discard(job)
         if job.lease is not None:
-            self.cache.release(job.lease, job.buffer)
+            self.cache.release(job.lease)
             job.lease = None
         if job.buffer is not None:
             self._spares.put(job.tokens[: job.buffer.length], job.buffer)

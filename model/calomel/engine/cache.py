@@ -127,22 +127,19 @@ class KeyValueBuffer:
     Attributes:
         keys: [layers, capacity, Hkv, D]; `values` likewise.
         length: so many leading tokens are committed; what lies behind is room, or the scratch of a canvas.
-        pages: the whole pages of the prefix cache that its last request had of them, if they are still there.
     """
 
-    __slots__ = ("keys", "length", "pages", "values")
+    __slots__ = ("keys", "length", "values")
 
     keys: Tensor
     values: Tensor
     length: int
-    pages: Sequence[Node]
 
     def __init__(self, config: ModelConfig, capacity: int, *, dtype: torch.dtype, device: torch.device) -> None:
         shape = (config.num_hidden_layers, capacity, config.num_key_value_heads, config.head_dim)
         self.keys = torch.empty(shape, dtype=dtype, device=device)
         self.values = torch.empty_like(self.keys)
         self.length = 0
-        self.pages = ()
 
     @property
     def capacity(self) -> int:
@@ -228,11 +225,10 @@ class PrefixCache:
     def acquire(self, tokens: Sequence[int], buffer: KeyValueBuffer) -> Lease:
         """Pin what the cache has of the beginning of `tokens` and copy it, once, to the beginning of `buffer`.
 
-        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease. The pages
-        that the buffer's last request had of them are not looked for again.
+        The first `buffer.length` tokens are there already; behind it, `buffer.length` is that of the lease.
         """
-        size, nodes = self.page_size, _alive(buffer.pages, min(buffer.length, len(tokens)) // self.page_size)
-        node, start = nodes[-1] if nodes else self._root, len(nodes) * size
+        size, node, start = self.page_size, self._root, 0
+        nodes: list[Node] = []
         while (child := node.children.get(tuple(tokens[start : start + size]))) is not None:
             nodes.append(child)
             node, start = child, start + len(child.tokens)
@@ -287,16 +283,10 @@ class PrefixCache:
         finally:
             self._write_full(fresh, buffer)
 
-    def release(self, lease: Lease, buffer: KeyValueBuffer | None = None) -> None:
-        """Unpin the pages of a request that ended; their contents stay until the room is needed.
-
-        Its `buffer` remembers which whole pages they were, for the next request that begins with the same tokens.
-        """
+    def release(self, lease: Lease) -> None:
+        """Unpin the pages of a request that ended; their contents stay until the room is needed."""
         if lease.nodes:
             self._unpin(lease.nodes[-1])
-        if buffer is not None:
-            # A page that is not whole, or shared in part, may be another one's tomorrow.
-            buffer.pages = lease.nodes[: lease.length // self.page_size]
         lease.nodes = []
         lease.length = 0
 
@@ -385,14 +375,6 @@ class PrefixCache:
         pages = torch.tensor([page for page, _ in fresh], device=self.keys.device)
         self.keys[:, pages] = torch.unflatten(buffer.keys[:, start:stop], 1, (-1, size))
         self.values[:, pages] = torch.unflatten(buffer.values[:, start:stop], 1, (-1, size))
-
-
-def _alive(pages: Sequence[Node], most: int) -> list[Node]:
-    """The first `most` of `pages`, each behind the one before it, as far as they are still in the tree."""
-    nodes = list(pages[:most])
-    while nodes and nodes[-1].parent is None:
-        nodes.pop()
-    return nodes
 
 
 def _closest(parent: Node, wanted: Tokens) -> tuple[Node | None, int]:

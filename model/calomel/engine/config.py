@@ -7,11 +7,9 @@ What a diffusion checkpoint needs on top (its mask token, its end token, whether
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final, Literal, Protocol, get_args
 
 from calomel.engine.errors import CheckpointError
@@ -261,14 +259,3 @@ class ModelConfig:
             raise CheckpointError(f"config.json has no field {error}; is this a diffusion checkpoint?") from error
         except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
             raise CheckpointError(f"config.json has a field of the wrong type: {error}") from error
-
-    @classmethod
-    def from_file(cls, path: Path) -> ModelConfig:
-        """Read `config.json` at `path`; raises CheckpointError when it is absent or not JSON."""
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json") from error
-        except json.JSONDecodeError as error:
-            raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-        return cls.from_dict(raw)

@@ -95,37 +95,26 @@ class Decoder(ABC, Generic[P, C, B]):
         config: what is asked of the model before a request is queued.
         device: where it runs.
         parameters: tensors of the weights.
-        prefill_unit: chunks are multiples of it, and one is encoded per step at least.
-        prefill_chunk: see `Common`; `threads`, `clock` and `observe` likewise.
+        common: see `Common`.
 
     Attributes:
         work: what was done so far; may be read from any thread.
     """
 
     def __init__(
-        self,
-        config: Shape,
-        device: torch.device,
-        parameters: Sequence[torch.Tensor],
-        *,
-        prefill_unit: int = 1,
-        prefill_chunk: int = 512,
-        threads: int | None = None,
-        clock: Clock = time.monotonic,
-        observe: Callable[[StepReport], None] | None = None,
+        self, config: Shape, device: torch.device, parameters: Sequence[torch.Tensor], **common: Unpack[Common]
     ) -> None:
-        for name, value in (("prefill_chunk", prefill_chunk), ("threads", threads)):
-            if value is not None and value < 1:
-                raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
         self.config = config
         self.device = device
-        self.prefill_chunk = prefill_chunk
-        self.prefill_unit = prefill_unit
-        self.clock = clock
+        self.prefill_chunk, threads = common.get("prefill_chunk", 512), common.get("threads")
+        for name, value in (("prefill_chunk", self.prefill_chunk), ("threads", threads)):
+            if value is not None and value < 1:
+                raise InvalidRequestError(f"{name} is {value}; it must be at least 1")
+        self.clock = common.get("clock", time.monotonic)
         self.work = Work()
         self._weights = sum(parameter.numel() for parameter in parameters)
         self._threads = threads or torch.get_num_threads()
-        self._observe = observe
+        self._observe = common.get("observe")
 
     @property
     def diffusion(self) -> DiffusionConfig:
@@ -177,13 +166,12 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
 
     Args:
         model: the network, on its device.
-        prefill_unit: see `Decoder`.
         common: see `Common`.
     """
 
-    def __init__(self, model: Transformer, prefill_unit: int = 1, **common: Unpack[Common]) -> None:
+    def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
         weight = model.embed_tokens.weight
-        super().__init__(model.config, weight.device, list(model.parameters()), prefill_unit=prefill_unit, **common)
+        super().__init__(model.config, weight.device, list(model.parameters()), **common)
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()

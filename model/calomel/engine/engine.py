@@ -24,9 +24,6 @@ from calomel.engine.scheduler import Pace, Scheduler
 # Seconds. Beside a client with 32K tokens another one's answer took 0.55 s on one thread; with 0.1, 0.87 s.
 _PREFILL_SECONDS: Final = 0.06
 
-# Times `max_batch`: of each priority so many requests may have begun, where that many clients ask.
-_PLACES: Final = 2
-
 
 class Engine:
     """Serves requests with one decoder, from a thread of its own.
@@ -54,10 +51,8 @@ class Engine:
             raise InvalidRequestError(f"prefill_seconds is {prefill_seconds}; it must be above 0")
         self.config: Shape = decoder.config
         self.decoder = decoder
-        self._pace = Pace(most=decoder.prefill_chunk, unit=decoder.prefill_unit, seconds=prefill_seconds)
-        self._scheduler: Scheduler[Job[Any, Any, Any]] = Scheduler(
-            max_batch=max_batch, pace=self._pace, prefill_unit=decoder.prefill_unit, places=_PLACES * max_batch
-        )
+        self._pace = Pace(most=decoder.prefill_chunk, unit=decoder.diffusion.block, seconds=prefill_seconds)
+        self._scheduler = Scheduler(max_batch=max_batch, pace=self._pace)
         self._failure: BaseException | None = None
         # The context of the last request: the next one is mostly the same with a letter more.
         self._checked: tuple[int, ...] = ()

@@ -44,24 +44,6 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
-    """Reveal the n most confident positions, for the largest n whose least one is at least 1 - factor / (n + 1).
-
-    Fast-dLLM, arXiv 2505.22618, theorem 1: with such confidences parallel and sequential greedy decoding agree.
-    """
-
-    factor: float = 1.0
-
-    def __call__(self, confidence: Tensor, entropy: Tensor, candidates: Tensor) -> Tensor:  # noqa: ARG002
-        """[B, L] each to [B, L] bool."""
-        ordered, order = _masked(confidence, candidates).sort(dim=-1, descending=True, stable=True)
-        count = torch.arange(1, confidence.shape[-1] + 1, device=confidence.device)
-        holds = ordered >= 1.0 - self.factor / (count + 1)
-        ranked = holds.cumprod(dim=-1).bool()
-        return (torch.zeros_like(candidates).scatter(-1, order, ranked) & candidates) | _best(confidence, candidates)
-
-
-@dataclass(frozen=True, slots=True)
 class EntropyBound:
     """Reveal in order of rising entropy while the entropies of those before sum to at most `nats` (DiffusionGemma).
 
@@ -164,7 +146,7 @@ class Paced:
 def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
     """Read `name:parameter`; None for `left_to_right`, where the causal mode of the model decides every token.
 
-    `threshold:0.9`, `prefix:0.9`, `factor:1`, `entropy_bound:0.1`, `fixed:1`. Those of published block diffusion
+    `threshold:0.9`, `prefix:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of published block diffusion
     models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4` (probability and steps) and, of
     LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
 
@@ -180,8 +162,6 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
             return Threshold(_probability(text, parameter, 0.9))
         case "prefix":
             return Prefix(_probability(text, parameter, 0.9))
-        case "factor":
-            return Factor(parse_number(text, parameter, 1.0))
         case "entropy_bound":
             return EntropyBound(parse_number(text, parameter, 0.1))
         case "fixed":
@@ -196,7 +176,7 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
             return Joint(_probability(text, first, 0.95), _probability(text, edit, 0.9), most)
         case _:
             raise UnknownPolicyError(
-                f"unknown policy {text!r}; there are threshold:P, prefix:P, factor:F, entropy_bound:NATS, fixed:K, "
+                f"unknown policy {text!r}; there are threshold:P, prefix:P, entropy_bound:NATS, fixed:K, "
                 "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right"
             )
 

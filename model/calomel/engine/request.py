@@ -170,7 +170,7 @@ class Request:
         frozen: position in the answer to the token id that it has from the start. The end token is never
             predicted before the last of them.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `prefix:P`, `factor:F`, `entropy_bound:NATS`, `fixed:K` or
+        policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K` or
             `left_to_right`; with blocks also the others that `parse_policy` reads, and for models that read in both
             directions those that `parse_algorithm` names.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
@@ -227,8 +227,10 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
     _check_sampling(request.sampling)
     # A model that reads in both directions has policies of its own; who serves it checks them.
     causal = not config.diffusion.reads_suffix and parse_policy(request.policy) is None
-    if request.given is not None:
-        _check_given(request.given, config, constrained=request.constraint is not None)
+    if request.given is not None and request.constraint is not None:
+        raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
+    if {config.diffusion.mask_token_id, config.diffusion.end_token_id} & set(request.given or ()):
+        raise InvalidRequestError("given has the mask or the end token; leave them out")
     if (causal or request.given is not None) and not config.diffusion.verifiable:
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
         raise PolicyUnavailableError(
@@ -258,8 +260,8 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
         )
     frozen = tuple(request.frozen.values())
     fresh = request.context[common_beginning(checked, request.context) :]
-    named = (("context", fresh), ("suffix", request.suffix), ("frozen", frozen), ("guess", request.guess))
-    for name, ids in named:
+    named = {"context": fresh, "suffix": request.suffix, "frozen": frozen, "guess": request.guess}
+    for name, ids in {**named, "given": request.given or ()}.items():
         outer = (min(ids), max(ids)) if ids else ()
         for wrong in (token for token in outer if not 0 <= token < config.vocab_size):
             raise TokenOutOfRangeError(f"{name} has token id {wrong}; the vocabulary has {config.vocab_size} entries")
@@ -267,17 +269,6 @@ def _check_context(request: Request, config: Shape, checked: tuple[int, ...]) ->
         raise InvalidRequestError(f"reuse is {request.reuse}; it must be between 0 and the context's {size} tokens")
     if request.deadline is not None and math.isnan(request.deadline):
         raise InvalidRequestError("deadline is not a number")
-
-
-def _check_given(given: tuple[int, ...], config: Shape, *, constrained: bool) -> None:
-    diffusion = config.diffusion
-    if constrained:
-        raise InvalidRequestError("given and constraint are both set; what is given is not chosen")
-    for token in given:
-        if not 0 <= token < config.vocab_size:
-            raise TokenOutOfRangeError(f"given has token id {token}; the vocabulary has {config.vocab_size} entries")
-        if token in (diffusion.mask_token_id, diffusion.end_token_id):
-            raise InvalidRequestError("given has the mask or the end token; leave them out")
 
 
 def _check_canvas(request: Request, config: Shape) -> None:

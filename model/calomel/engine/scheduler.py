@@ -16,11 +16,11 @@ import itertools
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, TypeAlias
 
 from calomel.engine.errors import EngineError, RequestCancelledError
-from calomel.engine.handle import Handle
-from calomel.engine.request import Priority, Request
+from calomel.engine.job import Job
+from calomel.engine.request import Priority
 
 # A forward of fewer rows takes hardly less time: weights are read, kernels are launched.
 _LEAST: Final = 32
@@ -28,10 +28,10 @@ _LEAST: Final = 32
 _GROWTH: Final = 1.5
 # Before anything is measured.
 _FIRST: Final = 4
-
-
 # Of every chunk, one part in so many is the oldest request's.
 _OLDEST: Final = 4
+# Times the batch: of each priority so many requests may have begun, where that many clients ask.
+_PLACES: Final = 2
 
 
 class Pace:
@@ -45,7 +45,7 @@ class Pace:
 
     def __init__(self, *, most: int, unit: int = 1, seconds: float | None) -> None:
         self._most = max(most, unit)
-        self._unit = unit
+        self.unit = unit
         self._seconds = seconds
         self._rate: float | None = None
 
@@ -55,7 +55,7 @@ class Pace:
             return self._most
         fitting = self._most / _FIRST if self._rate is None else self._rate * self._seconds
         rows = int(min(self._most, max(fitting, _LEAST)))
-        return max(rows - rows % self._unit, self._unit)
+        return max(rows - rows % self.unit, self.unit)
 
     def took(self, rows: int, seconds: float) -> None:
         """A step that encoded `rows` tokens took `seconds`."""
@@ -70,46 +70,30 @@ class Pace:
             self._rate = min(rate, self._rate * _GROWTH)
 
 
-class Scheduled(Protocol):
-    """One request while it is served."""
-
-    request: Request
-    handle: Handle
-    prefill_rows: int
-
-    @property
-    def prefill_left(self) -> int:
-        """Context tokens still to be encoded, in chunks of `prefill_rows`; 0 where nothing is done in chunks."""
+Served: TypeAlias = Job[Any, Any, Any]
 
 
-W = TypeVar("W", bound=Scheduled)
-
-
-class Scheduler(Generic[W]):
+class Scheduler:
     """The queue between callers and the engine's thread. `submit`, `wake` and `close` may be called from anywhere.
 
     Args:
         max_batch: requests of a step at most, and places of each priority.
         pace: how much context a step encodes.
-        prefill_unit: of a chunk.
-        places: of each priority, with those that are kept for clients who have none; None for as many as `max_batch`.
     """
 
-    def __init__(self, *, max_batch: int, pace: Pace, prefill_unit: int = 1, places: int | None = None) -> None:
+    def __init__(self, *, max_batch: int, pace: Pace) -> None:
         self._max_batch = max_batch
-        self._places = places or max_batch
         self._pace = pace
-        self._prefill_unit = prefill_unit
         self._changed = threading.Condition()
-        self._waiting: list[tuple[Priority, int, W]] = []
-        self._running: list[W] = []
+        self._waiting: list[tuple[Priority, int, Served]] = []
+        self._running: list[Served] = []
         self._arrival = itertools.count()
         self._steps = itertools.count(1)
         # When each of the running jobs took part in a step last.
-        self._served: dict[W, int] = {}
+        self._served: dict[Served, int] = {}
         self._closed = False
 
-    def submit(self, jobs: Sequence[W]) -> bool:
+    def submit(self, jobs: Sequence[Served]) -> bool:
         """Queue `jobs`; False when the scheduler is closed."""
         with self._changed:
             if self._closed:
@@ -142,7 +126,7 @@ class Scheduler(Generic[W]):
             self._changed.wait_for(lambda: self._closed or self._running or self._waiting)
             return not self._closed
 
-    def expired(self, now: float) -> Iterator[W]:
+    def expired(self, now: float) -> Iterator[Served]:
         """Jobs that are not done and whose deadline is before `now` (`time.monotonic` seconds)."""
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]
@@ -151,7 +135,7 @@ class Scheduler(Generic[W]):
             if deadline is not None and now >= deadline and not job.handle.done and not job.handle.cancelled:
                 yield job
 
-    def leaving(self) -> list[W]:
+    def leaving(self) -> list[Served]:
         """Remove and return the jobs that are done or cancelled."""
         with self._changed:
             jobs = [*self._running, *(job for _, _, job in self._waiting)]
@@ -162,7 +146,7 @@ class Scheduler(Generic[W]):
             self._waiting = [entry for entry in self._waiting if not entry[2].handle.done]
         return [job for job in jobs if job.handle.done]
 
-    def admit(self, fits: Callable[[W], bool] = lambda _: True) -> W | None:
+    def admit(self, fits: Callable[[Served], bool] = lambda _: True) -> Served | None:
         """Move the next waiting job into a free place and return it; None where there is none for anybody.
 
         Args:
@@ -173,14 +157,14 @@ class Scheduler(Generic[W]):
             taken = Counter(job.request.priority for job in self._running)
             for entry in sorted(self._waiting, key=lambda entry: (entry[0], held[entry[0], entry[2].request.client])):
                 priority, _, job = entry
-                places = self._max_batch if held[priority, job.request.client] else self._places
+                places = self._max_batch * (1 if held[priority, job.request.client] else _PLACES)
                 if taken[priority] < places and (not taken[priority] or fits(job)):
                     self._waiting.remove(entry)
                     self._running.append(job)
                     return job
         return None
 
-    def pick(self) -> list[W]:
+    def pick(self) -> list[Served]:
         """The jobs of the next step, with the prefill rows of each."""
         jobs = [job for job in self._running if not job.handle.done]
         if not jobs:
@@ -196,9 +180,9 @@ class Scheduler(Generic[W]):
         self._served = {job: self._served.get(job, 0) for job in self._running} | dict.fromkeys(picked, step)
         return picked
 
-    def _turn(self, jobs: Sequence[W]) -> set[W]:
+    def _turn(self, jobs: Sequence[Served]) -> set[Served]:
         """Those whose turn it is: equally many of each client, the longest not served first."""
-        by_client: defaultdict[str, list[W]] = defaultdict(list)
+        by_client: defaultdict[str, list[Served]] = defaultdict(list)
         for job in sorted(jobs, key=lambda job: self._served.get(job, 0)):
             by_client[job.request.client].append(job)
         each = -(-self._max_batch // len(by_client))
@@ -206,31 +190,31 @@ class Scheduler(Generic[W]):
         rounds = itertools.zip_longest(*(mine[:each] for mine in by_client.values()))
         return set(itertools.islice((job for jobs in rounds for job in jobs if job is not None), self._max_batch))
 
-    def _share(self, jobs: Sequence[W], budget: int) -> None:
+    def _share(self, jobs: Sequence[Served], budget: int) -> None:
         """Give the jobs that encode their context their rows of a chunk of `budget`: first each client its part."""
-        by_client: defaultdict[str, list[W]] = defaultdict(list)
+        by_client: defaultdict[str, list[Served]] = defaultdict(list)
         for job in jobs:
             job.prefill_rows = 0
             if job.prefill_left:
                 by_client[job.request.client].append(job)
-        each = max(budget // max(len(by_client), 1), self._prefill_unit)
+        each = max(budget // max(len(by_client), 1), self._pace.unit)
         for mine in by_client.values():
             left = min(budget, each)
-            oldest = left if len(mine) == 1 else max(left // _OLDEST, self._prefill_unit)
+            oldest = left if len(mine) == 1 else max(left // _OLDEST, self._pace.unit)
             given = self._give(mine[0], oldest)
             budget -= given + self._give_shortest(mine, left - given)
         self._give_shortest([job for mine in by_client.values() for job in mine], budget)  # what others do not need
 
-    def _give_shortest(self, jobs: Sequence[W], rows: int) -> int:
+    def _give_shortest(self, jobs: Sequence[Served], rows: int) -> int:
         """Give `rows` to who needs least, and return how many were taken."""
         left = rows
         for job in sorted(jobs, key=lambda job: job.prefill_left):
             left -= self._give(job, left)
         return rows - left
 
-    def _give(self, job: W, rows: int) -> int:
+    def _give(self, job: Served, rows: int) -> int:
         """Add as many of `rows` to those of `job` as it needs, and return how many."""
-        given = min(job.prefill_left - job.prefill_rows, rows - rows % self._prefill_unit)
+        given = min(job.prefill_left - job.prefill_rows, rows - rows % self._pace.unit)
         job.prefill_rows += given
         return given
 

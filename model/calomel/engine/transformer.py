@@ -23,6 +23,10 @@ from calomel.engine.memory import Memory
 _GROUP_SCORES: Final = 2
 # Keeps a sum of zero from dividing, as the published routers do.
 _TINY: Final = 1e-20
+# Of int8, and of the scale of a row of zeros.
+_LARGEST: Final = 127.0
+_SMALLEST_SCALE: Final = 1e-12
+_ROWS: Final = 4096
 
 
 class Router(nn.Module):
@@ -296,3 +300,83 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     half = width // 2
     turned = torch.cat((x[..., half:], x[..., :half]), dim=-1)
     return torch.addcmul(x * cos, turned, sin)
+
+
+# Eight bits
+
+
+def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
+    """X [N, K] as int8, and the float32 scale [N, 1] of every row that makes them x again."""
+    x = x.float()
+    scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=_SMALLEST_SCALE).div_(_LARGEST)
+    return (x / scale).round_().to(torch.int8), scale
+
+
+def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    """X [..., K] times the rounded `weight` [N, K] with `scale` [N, 1]: [..., N] in the type of x.
+
+    On a CPU each token's activations are rounded too, and the product is one of integers, which is exact: a token's
+    result does not depend on those beside it (docs/decisions/009). On a GPU the weights are widened for the product.
+    """
+    flat = x.reshape(-1, x.shape[-1])
+    if x.device.type == "cpu":
+        small, by_row = rounded(flat)
+        product = torch._int_mm(small, weight.t())  # noqa: SLF001  (PyTorch's only product of int8 matrices)
+        out = (product * by_row).mul_(scale.t())
+    else:
+        out = F.linear(flat, weight.to(x.dtype)) * scale.t().to(x.dtype)
+    return out.to(x.dtype).view(*x.shape[:-1], weight.shape[0])
+
+
+class _Quantized(nn.Module):
+    """What has rounded weights [N, K] and their scale."""
+
+    def __init__(self, whole: nn.Linear | Stack) -> None:
+        super().__init__()
+        # Some rows at a time: an expert layer in float32 would be gigabytes.
+        parts = [rounded(part) for part in whole.weight.detach().split(_ROWS)]
+        self.weight = nn.Parameter(torch.cat([part for part, _ in parts]), requires_grad=False)
+        self.scale = nn.Parameter(torch.cat([scale for _, scale in parts]), requires_grad=False)
+
+
+class QuantizedLinear(_Quantized):
+    """A linear map with rounded weights [N, K], in the place of `whole`."""
+
+    def __init__(self, whole: nn.Linear) -> None:
+        super().__init__(whole)
+        self.bias = whole.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        """X [..., K] to [..., N]."""
+        out = multiply(x, self.weight, self.scale)
+        return out if self.bias is None else out + self.bias
+
+
+class QuantizedStack(_Quantized):
+    """One linear map of every expert with rounded weights, in the place of `whole`."""
+
+    def __init__(self, whole: Stack) -> None:
+        super().__init__(whole)
+        self.experts = whole.experts
+
+    def part(self, expert: int, x: Tensor) -> Tensor:
+        """X [N, in] through one expert: [N, out]."""
+        size = self.weight.shape[0] // self.experts
+        rows = slice(expert * size, (expert + 1) * size)
+        return multiply(x, self.weight[rows], self.scale[rows])
+
+
+def quantize_tensor(model: Transformer, name: str) -> None:
+    """Round the parameter called `name` to eight bits, where it is a matrix of a layer: half the memory of bfloat16.
+
+    Every row has a scale of its own. Embeddings, the head, norms and routers stay as they are.
+    """
+    place, _, leaf = name.rpartition(".")
+    if leaf != "weight" or not name.startswith("layers."):
+        return
+    module = model.get_submodule(place)
+    parent, _, own = place.rpartition(".")
+    if isinstance(module, nn.Linear):
+        setattr(model.get_submodule(parent), own, QuantizedLinear(module))
+    elif isinstance(module, Stack):
+        setattr(model.get_submodule(parent), own, QuantizedStack(module))

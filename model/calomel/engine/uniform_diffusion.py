@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeAlias, Unpack
 
 import torch
 from torch import Tensor
@@ -23,19 +23,19 @@ from calomel.engine.decoder import Common, Decoder, StepReport
 from calomel.engine.errors import CheckpointError, InvalidRequestError, PolicyUnavailableError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Job, alone, generator
-from calomel.engine.policies import EntropyBound, Paced, RevealPolicy, parse_policy
-from calomel.engine.request import Request, SamplingParams, Walk
+from calomel.engine.policies import Paced, RevealPolicy, parse_policy
+from calomel.engine.request import Request, Walk
 from calomel.engine.sampling import LOWEST, Prediction, narrow, penalise
-
-T = TypeVar("T")
 
 # There is no mask token; this is the id of none.
 _NO_MASK = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NoiseRules:
-    """How a canvas of uniform noise is denoised. The defaults are those of DiffusionGemma's generation code.
+class NoiseShape:
+    """What is asked of the model before a request is queued, and how its canvases are denoised.
+
+    The defaults are those of DiffusionGemma's generation code.
 
     Attributes:
         canvas: positions of every canvas; the one length that the model was trained on.
@@ -47,6 +47,8 @@ class NoiseRules:
         sure: mean entropy in nats, at the step's temperature, below which a stable canvas is done.
     """
 
+    vocab_size: int
+    max_position_embeddings: int
     canvas: int
     end_token_ids: tuple[int, ...]
     hottest: float = 0.8
@@ -56,38 +58,20 @@ class NoiseRules:
     sure: float = 0.005
 
     def __post_init__(self) -> None:
-        need_whole(self, 1, "canvas")
+        need_whole(self, 1, "vocab_size", "max_position_embeddings", "canvas")
         need_whole(self, 0, "stable")
         for name in ("hottest", "coldest", "sure"):
             if not 0 < getattr(self, name) < math.inf:
                 raise CheckpointError(f"{name} is {getattr(self, name)}; it must be a number above 0")
-        if not self.end_token_ids or min(self.end_token_ids) < 0:
-            raise CheckpointError(f"eos_token_id is {self.end_token_ids}; it must be token ids of at least 0")
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseShape:
-    """What is asked of the model before a request is queued, with the rules of its canvases."""
-
-    vocab_size: int
-    max_position_embeddings: int
-    rules: NoiseRules
-
-    def __post_init__(self) -> None:
-        need_whole(self, 1, "vocab_size", "max_position_embeddings")
-        for end in self.rules.end_token_ids:
-            if end >= self.vocab_size:
-                raise CheckpointError(f"eos_token_id is {end}; vocab_size is {self.vocab_size}")
+        ends = self.end_token_ids
+        if not ends or min(ends) < 0 or max(ends) >= self.vocab_size:
+            raise CheckpointError(f"eos_token_id is {ends}; it must be token ids below vocab_size ({self.vocab_size})")
 
     @property
     def diffusion(self) -> DiffusionConfig:
         """How the checkpoint denoises, as far as other decoders' requests ask."""
-        return DiffusionConfig(
-            mask_token_id=_NO_MASK,
-            end_token_id=self.rules.end_token_ids[0],
-            max_canvas=self.rules.canvas,
-            verifiable=False,
-        )
+        end = self.end_token_ids[0]
+        return DiffusionConfig(_NO_MASK, end_token_id=end, max_canvas=self.canvas, verifiable=False)
 
 
 class Backbone(Protocol[E]):
@@ -133,78 +117,16 @@ class Stepped:
     """What a step made of a canvas of L positions.
 
     Attributes:
-        canvas: [L] int64, accepted tokens and fresh noise: what the next step reads.
         best: [L] int64, the likeliest tokens: what the canvas says if it is done.
         accepted: [L] bool.
-        condition: [L, V], what the next step is told of this one: the logits at this step's temperature.
-        entropy: [L] float32, at this step's temperature, in nats.
+        warmth: the temperature of the step.
+        condition: [L, V], what the next step is told of this one: the logits at that temperature.
     """
 
-    canvas: Tensor
     best: Tensor
     accepted: Tensor
+    warmth: Tensor
     condition: Tensor
-    entropy: Tensor
-
-
-def denoising_step(
-    current: Tensor,
-    logits: Tensor,
-    warmth: Tensor,
-    sampling: SamplingParams,
-    reveal: RevealPolicy,
-    numbers: torch.Generator,
-) -> Stepped:
-    """Take a canvas one step on, as DiffusionGemma's code does.
-
-    The order of the random draws is that of the published code too (a token for every position, then noise for every
-    position), so that the same seed gives the same tokens.
-
-    Args:
-        current: [L] int64, the canvas that was read.
-        logits: [L, V] float32, what the model said of it.
-        warmth: the step's temperature, that of the request included.
-        sampling: a temperature of 0 takes the best token instead of a drawn one.
-        reveal: which positions are accepted.
-        numbers: random ones, of the canvas.
-    """
-    told = logits / warmth.to(logits.device)
-    best = told.argmax(dim=-1)
-    if sampling.temperature > 0:
-        chances = narrow(told, sampling).softmax(dim=-1)
-        drawn = torch.multinomial(chances, num_samples=1, generator=numbers).squeeze(-1)
-    else:
-        chances, drawn = None, best
-    entropy = _entropies(told)
-    if isinstance(reveal, EntropyBound):
-        accepted = _within_bound(entropy, reveal.nats)
-    else:
-        chances = told.softmax(dim=-1) if chances is None else chances
-        confidence = chances.gather(-1, drawn[:, None])[:, 0]
-        accepted = reveal(confidence[None], entropy[None], torch.ones_like(current, dtype=torch.bool)[None])[0]
-    fresh = _noise(current.shape[-1], logits.shape[-1], numbers)
-    return Stepped(torch.where(accepted, drawn, fresh), best, accepted, told, entropy)
-
-
-def _noise(length: int, vocab: int, numbers: torch.Generator) -> Tensor:
-    """Uniformly random tokens: [length] int64."""
-    return torch.randint(low=0, high=vocab, size=(length,), generator=numbers, device=numbers.device)
-
-
-def _entropies(logits: Tensor) -> Tensor:
-    """The entropy of every row's distribution in nats: [..., V] to [...]; a logit of -inf is no token."""
-    normal = logits - logits.logsumexp(dim=-1, keepdim=True)
-    return -(normal.clamp(min=LOWEST) * normal.softmax(dim=-1)).sum(dim=-1)
-
-
-def _within_bound(entropy: Tensor, nats: float) -> Tensor:
-    """Positions in order of rising entropy, while the entropies of those before sum to `nats`: [..., L] to [..., L].
-
-    Of so few dependent decisions the joint distribution is near the product of its parts (arXiv 2505.24857).
-    """
-    ordered, order = entropy.sort(dim=-1)
-    chosen = ordered.cumsum(dim=-1) - ordered <= nats
-    return torch.zeros_like(chosen).scatter(-1, order, chosen)
 
 
 @dataclass(slots=True)
@@ -212,28 +134,29 @@ class NoiseCanvas:
     """A canvas of noise.
 
     Attributes:
-        tokens: [L] int64, what the next step reads; None between two canvases.
-        last: what the last step made of it; its `condition` is what the next step is told.
-        raw: [L, V], what the model said in the last step, at temperature 1; None once that is no longer needed.
-        warmth: the temperature of the last step.
+        tokens: [L] int64, what the next step reads: accepted tokens and fresh noise.
+        held: the tokens that stay, by their positions: frozen ones, and those that a constraint has had its word on.
+        last: what the last step made of it.
         steps: so many have been made.
-        unchanged: scalar tensor, so many steps in a row left the best tokens as they were.
-        settled: the leading positions that the constraint has had its word on, with their tokens.
+        unchanged: so many steps in a row left the best tokens as they were; a scalar tensor behind the second one.
     """
 
-    tokens: Tensor | None = None
+    tokens: Tensor
+    held: dict[int, int]
     last: Stepped | None = None
-    raw: Tensor | None = None
-    warmth: Tensor | None = None
     steps: int = 0
-    unchanged: Tensor | None = None
-    settled: dict[int, int] = field(default_factory=dict)
+    unchanged: Tensor | int = 0
+
+    def hold(self) -> None:
+        """Put what stays on the canvas."""
+        for column, token in self.held.items():
+            self.tokens[column] = token
 
 
-NoiseJob: TypeAlias = Job[RevealPolicy, NoiseCanvas, E]
+NoiseJob: TypeAlias = Job[RevealPolicy, NoiseCanvas | None, E]
 
 
-class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
+class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas | None, E], Generic[E]):
     """Serves requests on a backbone whose canvases are of uniform noise: contexts are kept, requests share forwards.
 
     Of a request, `canvas_lengths` is not looked at: the model knows canvases of one length. `guess` changes nothing:
@@ -250,7 +173,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
     def __init__(self, backbone: Backbone[E], *, spare_tokens: int = 65_536, **common: Unpack[Common]) -> None:
         super().__init__(backbone.shape, backbone.device, backbone.weights, **common)
         self._backbone = backbone
-        self._rules = backbone.shape.rules
+        self._shape = backbone.shape
         self._spares: Spares[E] = Spares(spare_tokens)
 
     def job(self, request: Request, handle: Handle) -> NoiseJob[E]:
@@ -259,7 +182,7 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         Raises:
             InvalidRequestError: the policy needs masks, or the context has a picture.
         """
-        for token in self._rules.pictures:
+        for token in self._shape.pictures:
             if token in request.context:
                 raise InvalidRequestError(f"context has token id {token}, a picture; this engine reads text alone")
         reveal = parse_policy(request.policy)
@@ -268,8 +191,8 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
                 f"policy {request.policy!r} needs masked positions; this checkpoint's canvases have none: "
                 "choose entropy_bound:NATS"
             )
-        job: NoiseJob[E] = Job(request, handle, self.diffusion, reveal, NoiseCanvas(), self._rules.end_token_ids)
-        job.canvas_length = self._rules.canvas
+        job: NoiseJob[E] = Job(request, handle, self.diffusion, reveal, None, self._shape.end_token_ids)
+        job.canvas_length = self._shape.canvas
         return job
 
     def begin(self, job: NoiseJob[E]) -> None:
@@ -293,45 +216,46 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
             job.buffer.cut(kept)
             self._spares.put(job.tokens[:kept], job.buffer)
             self._spares.trim()
-        job.buffer, job.canvas = None, NoiseCanvas()
+        job.buffer = job.canvas = None
 
     def take_known(self, job: NoiseJob[E]) -> None:
         """What is accepted without a gap."""
-        if job.canvas.last is not None:
-            sure = job.canvas.last.accepted.tolist()
-            known = sure.index(False) if False in sure else len(sure)
-            self._take_canvas(job, known if job.walk is None else len(job.canvas.settled))
+        last = None if job.canvas is None else job.canvas.last
+        if last is not None:
+            sure = [*last.accepted.tolist(), False].index(False)
+            # Between two steps nothing of this size is kept but what the next one is told.
+            warm = last.condition.float() * last.warmth
+            self._take_canvas(job, last, warm, sure if job.walk is None else job.front)
 
     def step(self, jobs: Sequence[NoiseJob[E]]) -> None:
         """Encode a chunk of every job that has something to encode, and denoise one step of all others together."""
         encoded = sum(job.prefill_rows for job in jobs)
-        ready: list[NoiseJob[E]] = []
-        self.use_threads(encoded + len(jobs) * self._rules.canvas)
+        ready: list[tuple[NoiseJob[E], NoiseCanvas]] = []
+        self.use_threads(encoded + len(jobs) * self._shape.canvas)
         for job in jobs:
             with alone(job.handle):
                 self._encode(job)
                 if not job.prefill_left:
-                    self._open(job)
-                    ready.append(job)
+                    ready.append((job, job.canvas or self._open(job)))
         if ready:
             logits = self._backbone.denoise(
-                torch.stack([_there(job.canvas.tokens) for job in ready]),
-                [None if job.canvas.last is None else job.canvas.last.condition for job in ready],
-                [job.encoded for job in ready],
+                torch.stack([canvas.tokens for _, canvas in ready]),
+                [None if canvas.last is None else canvas.last.condition for _, canvas in ready],
+                [job.encoded for job, _ in ready],
             )
-        rows = encoded + len(ready) * self._rules.canvas
-        self.report(StepReport(len(jobs), rows, encoded))
+        self.report(StepReport(len(jobs), encoded + len(ready) * self._shape.canvas, encoded))
         if not ready:
             return
-        for job, told in zip(ready, logits, strict=True):
+        taken: list[tuple[NoiseJob[E], NoiseCanvas, Stepped, Tensor, Tensor]] = []
+        for (job, canvas), told in zip(ready, logits, strict=True):
             with alone(job.handle):
-                self._advance(job, told)
-        ready = [job for job in ready if not job.handle.done]
-        if ready:
+                taken.append((job, canvas, *self._advance(job, canvas, told)))
+        if taken:
             # The one thing that the host waits for.
-            for job, done in zip(ready, torch.stack([self._is_done(job) for job in ready]).tolist(), strict=True):
+            dones = torch.stack([done for *_, done in taken]).tolist()
+            for (job, canvas, last, raw, _), done in zip(taken, dones, strict=True):
                 with alone(job.handle):
-                    self._go_on(job, done=done)
+                    self._go_on(job, canvas, last, raw, done=done)
 
     def _encode(self, job: NoiseJob[E]) -> None:
         encoded = job.encoded
@@ -345,131 +269,139 @@ class UniformDiffusion(Decoder[RevealPolicy, NoiseCanvas, E], Generic[E]):
         if job.prefilled is None and not job.prefill_left:
             job.prefilled = self.clock()
 
-    def _open(self, job: NoiseJob[E]) -> None:
-        """Begin a canvas, where the last one is done."""
-        if job.canvas.tokens is None:
-            tokens = _noise(self._rules.canvas, self.config.vocab_size, _there(job.generator))
-            job.canvas = NoiseCanvas(_with(tokens, self._held(job)))
+    def _open(self, job: NoiseJob[E]) -> NoiseCanvas:
+        """Begin a canvas: the last one is done."""
+        length = self._shape.canvas
+        job.canvas = canvas = NoiseCanvas(self._noise(job), job.frozen(length))
+        job.front = 0
+        canvas.hold()
+        return canvas
 
-    def _held(self, job: NoiseJob[E]) -> dict[int, int]:
-        """The tokens of the current canvas that stay, by its positions."""
-        return job.frozen(self._rules.canvas) | job.canvas.settled
+    def _noise(self, job: NoiseJob[E]) -> Tensor:
+        """Uniformly random tokens: [L] int64."""
+        size, high = (self._shape.canvas,), self._shape.vocab_size
+        return torch.randint(low=0, high=high, size=size, generator=job.generator, device=self.device)
 
-    def _advance(self, job: NoiseJob[E], logits: Tensor) -> None:
-        """Take `job` one step on, with what the model said of its canvas: [L, V]."""
-        canvas, rules, sampling, most = job.canvas, self._rules, job.request.sampling, job.request.max_steps
+    def _advance(self, job: NoiseJob[E], canvas: NoiseCanvas, logits: Tensor) -> tuple[Stepped, Tensor, Tensor]:
+        """Take a canvas one step on, as DiffusionGemma's code does, with what the model said of it: [L, V].
+
+        The order of the random draws is that of the published code too (a token for every position, then noise for
+        every position), so that the same seed gives the same tokens.
+
+        Returns:
+            What was made of it; `logits` as they count, at temperature 1; and whether the canvas is stable and sure, a
+            scalar bool.
+        """
+        shape, sampling, most = self._shape, job.request.sampling, job.request.max_steps
         job.steps += 1
         job.forwards += 1
         left = torch.tensor(most - canvas.steps, dtype=torch.int32)
-        warmth = rules.coldest + (rules.hottest - rules.coldest) * (left / most)
-        if sampling.temperature > 0:
+        warmth = shape.coldest + (shape.hottest - shape.coldest) * (left / most)
+        drawn_at_random = sampling.temperature > 0
+        if drawn_at_random:
             warmth = warmth * sampling.temperature
+        warmth = warmth.to(logits.device)
+        raw = self._shaped(job, canvas, logits)
+        told = raw / warmth
+        best, entropy = told.argmax(dim=-1), _entropies(told)
+        chances = (narrow(told, sampling) if drawn_at_random else told).softmax(dim=-1)
+        drawn = torch.multinomial(chances, 1, generator=job.generator)[:, 0] if drawn_at_random else best
+        confidence = chances.gather(-1, drawn[:, None])[:, 0]
+        accepted = job.policy(confidence[None], entropy[None], torch.ones_like(best, dtype=torch.bool)[None])[0]
+        canvas.tokens = torch.where(accepted, drawn, self._noise(job))
+        canvas.hold()
+        if canvas.last is not None:
+            canvas.unchanged = (canvas.unchanged + 1) * (best == canvas.last.best).all()
+        done = (entropy.mean() < shape.sure) & (canvas.unchanged >= shape.stable)
         canvas.steps += 1
-        logits = self._shaped(job, logits)
-        taken = denoising_step(_there(canvas.tokens), logits, warmth, sampling, job.policy, _there(job.generator))
-        if canvas.last is None or canvas.unchanged is None:
-            canvas.unchanged = torch.zeros((), dtype=torch.int64, device=logits.device)
-        else:
-            canvas.unchanged = torch.where((taken.best != canvas.last.best).any(), 0, canvas.unchanged + 1)
-        canvas.raw, canvas.warmth = logits, warmth
-        canvas.last = replace(taken, condition=taken.condition.to(self._backbone.dtype))
-        canvas.tokens = _with(taken.canvas, self._held(job))
+        canvas.last = Stepped(best, accepted, warmth, told.to(self._backbone.dtype))
+        return canvas.last, raw, done
 
-    def _shaped(self, job: NoiseJob[E], logits: Tensor) -> Tensor:
+    def _shaped(self, job: NoiseJob[E], canvas: NoiseCanvas, logits: Tensor) -> Tensor:
         """Penalties, ends that come too early and frozen tokens, in logits [L, V]."""
         counts = job.counts(1, logits.shape[-1], logits.device)
         if counts is not None:
             logits = penalise(logits, job.request.sampling, counts)
-        banned = [column for column in range(self._rules.canvas) if job.bans_end(column)]
+        banned = [column for column in range(self._shape.canvas) if job.bans_end(column)]
         for end in job.ends if banned else ():
             logits[banned, end] = -torch.inf
-        for column, token in self._held(job).items():
+        for column, token in canvas.held.items():
             told = logits[column, token].clone()
             logits[column] = -torch.inf
             logits[column, token] = told.nan_to_num(neginf=0.0)
         return logits
 
-    def _is_done(self, job: NoiseJob[E]) -> Tensor:
-        """Whether the canvas is stable and sure: a scalar, bool."""
-        last = _there(job.canvas.last)
-        return (_there(job.canvas.unchanged) >= self._rules.stable) & (last.entropy.mean() < self._rules.sure)
-
-    def _go_on(self, job: NoiseJob[E], *, done: bool) -> None:
+    def _go_on(self, job: NoiseJob[E], canvas: NoiseCanvas, last: Stepped, raw: Tensor, *, done: bool) -> None:
         """Behind a step: a canvas that is done goes into the answer, which may end by it."""
-        canvas, last = job.canvas, job.canvas.steps >= job.request.max_steps
-        settled = done or last
+        final = canvas.steps >= job.request.max_steps
+        settled = done or final
         if job.walk is not None:
-            settled = self._settle(job, job.walk, done=done, last=last)
-        if job.request.record_canvases and canvas.last is not None:
-            ids, sure = canvas.last.best.tolist(), canvas.last.accepted.tolist()
-            if job.walk is not None:
-                sure = [column < len(canvas.settled) for column in range(len(ids))]
-            end = next((column for column, token in enumerate(ids) if token in job.ends), len(ids))
-            shown = min(end, job.room)
+            settled = self._settle(job, canvas, last, raw, job.walk, done=done, final=final)
+        if job.request.record_canvases:
+            ids = last.best.tolist()
+            end = job.ended(ids, len(ids))
+            shown = min(len(ids) if end is None else end, job.room)
+            sure = last.accepted.tolist() if job.walk is None else [True] * len(ids)
             job.show(ids[:shown], sure[:shown])
         if settled:
-            self._take_canvas(job, self._rules.canvas)
+            self._take_canvas(job, last, raw, self._shape.canvas)
             reason = job.over()
             if reason is not None:
                 self.finish(job, reason)
-        canvas.raw = None
 
-    def _settle(self, job: NoiseJob[E], walk: Walk, *, done: bool, last: bool) -> bool:
+    def _settle(
+        self, job: NoiseJob[E], canvas: NoiseCanvas, told: Stepped, raw: Tensor, walk: Walk, *, done: bool, final: bool
+    ) -> bool:
         """Move the front of a canvas within a constraint behind a step, and tell whether the canvas is settled.
 
         What stands before the front is held in the steps to come. Where the likeliest token is refused, one of those
         that are allowed takes its place, and what stands behind it is denoised anew.
 
         Args:
-            job: its canvas gets the settled tokens.
+            job: whose canvas it is, which gets the settled tokens.
+            canvas: that one.
+            told: what the step made of it.
+            raw: [L, V], what the model said of it.
             walk: stands behind the front.
             done: the canvas is stable and sure, as far as the model is concerned.
-            last: there is no further step: the canvas is settled whatever it says.
+            final: there is no further step: the canvas is settled whatever it says.
         """
-        canvas, raw, frozen = job.canvas, _there(job.canvas.raw), job.frozen(self._rules.canvas)
-        best, accepted = _there(canvas.last).best, _there(canvas.last).accepted.tolist()
-        proposed = best.tolist()
-        while len(canvas.settled) < len(proposed):
-            column = len(canvas.settled)
-            token = frozen.get(column)
+        accepted, proposed = told.accepted.tolist(), told.best.tolist()
+        while job.front < len(proposed):
+            column = job.front
+            token = canvas.held.get(column)
             if token is None:
                 token = only_token(job, walk, column, raw.shape[-1])
             if token is None:
-                if not (accepted[column] or done or last):
+                if not (accepted[column] or done or final):
                     return False
                 token = proposed[column]
             taken = accepts(job, walk, token)
             if not taken:
                 token = draw_allowed(job, walk, column, raw[column])
-            canvas.settled[column] = token
-            best[column] = _there(canvas.tokens)[column] = token
+            canvas.held[column] = token
+            job.front += 1
+            told.best[column] = canvas.tokens[column] = token
             if token in job.ends:
                 return True
-            if not taken and not last:
+            if not taken and not final:
                 done, accepted[column + 1 :] = False, [False] * (len(accepted) - column - 1)
         return True
 
-    def _take_canvas(self, job: NoiseJob[E], length: int) -> None:
-        """Move what the first `length` positions of the canvas say into the answer, as far as it has room."""
-        canvas, last = job.canvas, _there(job.canvas.last)
-        # Between two steps nothing of this size is kept but what the next one is told.
-        warm = last.condition.float() * _there(canvas.warmth).to(last.best.device)
-        raw, best = (warm if canvas.raw is None else canvas.raw)[:length], last.best[:length]
+    def _take_canvas(self, job: NoiseJob[E], last: Stepped, raw: Tensor, length: int) -> None:
+        """Move what the first `length` positions of the canvas say into the answer, as far as it has room.
+
+        `raw` [L, V] is what the model said of them, at temperature 1.
+        """
+        raw, best = raw[:length], last.best[:length]
         log_probs = raw.log_softmax(dim=-1).gather(-1, best[:, None])[:, 0].clamp(min=LOWEST)
         numbers = (log_probs.tolist(), _entropies(raw).tolist())
-        found = [Prediction(*row) for row in zip(best.tolist(), *numbers, strict=True)]
-        job.extend(found)
-        job.canvas = NoiseCanvas()
+        job.extend([Prediction(*row) for row in zip(best.tolist(), *numbers, strict=True)])
+        job.canvas = None
         job.prefill_target = len(job.tokens)
 
 
-def _with(tokens: Tensor, held: dict[int, int]) -> Tensor:
-    for column, token in held.items():
-        tokens[column] = token
-    return tokens
-
-
-def _there(value: T | None) -> T:
-    if value is None:
-        raise RuntimeError("the canvas has not begun")
-    return value
+def _entropies(logits: Tensor) -> Tensor:
+    """The entropy of every row's distribution in nats: [..., V] to [...]; a logit of -inf is no token."""
+    normal = logits - logits.logsumexp(dim=-1, keepdim=True)
+    return -(normal.clamp(min=LOWEST) * normal.softmax(dim=-1)).sum(dim=-1)

@@ -12,7 +12,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Final
 
-from calomel.engine import CheckpointError, Engine, NoiseRules, NoiseShape, UniformDiffusion
+from calomel.engine import CheckpointError, Engine, NoiseShape, UniformDiffusion
 from calomel.families.configuration import read_config
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config
@@ -81,7 +81,9 @@ def _config(raw: Mapping[str, Any], folder: Path) -> NoiseShape:
     text, said = _text(raw), read_generation_config(folder)
     ends = said.get("eos_token_id") or raw.get("eos_token_id") or text.get("eos_token_id") or _ENDS
     try:
-        rules = NoiseRules(
+        return NoiseShape(
+            int(text["vocab_size"]),
+            int(text.get("max_position_embeddings", 131_072)),
             canvas=int(raw.get("canvas_length") or 256),
             end_token_ids=tuple(int(end) for end in (ends if isinstance(ends, list | tuple) else (ends,))),
             pictures=(_PICTURE if raw.get("image_token_id") is None else int(raw["image_token_id"]),),
@@ -90,7 +92,6 @@ def _config(raw: Mapping[str, Any], folder: Path) -> NoiseShape:
             stable=1 if said.get("stability_threshold") is None else int(said["stability_threshold"]),
             sure=float(said.get("confidence_threshold") or 0.005),
         )
-        return NoiseShape(int(text["vocab_size"]), int(text.get("max_position_embeddings", 131_072)), rules)
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"config.json or generation_config.json has no usable field {error}") from error
 

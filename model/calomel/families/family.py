@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from calomel.engine import CheckpointError, Engine
 from calomel.engine.config import Shape
-from calomel.engine.quantize import Quantization as Quantization  # noqa: PLC0414  (part of OpenOptions)
 from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
 
@@ -132,7 +131,7 @@ class OpenOptions:
     threads: int | None = None
     cache_tokens: int | None = None
     spare_tokens: int | None = None
-    quantize: Quantization | None = None
+    quantize: Literal["int8"] | None = None
     memory_limit: int | None = None
     max_batch: int = 8
     exact: bool = False

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Transformer
-from calomel.engine.checkpoint import CONFIG_FILE, native_dtype, tensor_table
-from calomel.engine.quantize import Quantization, quantize_tensor
-from calomel.engine.transformer import inverse_frequency
+from calomel.engine.checkpoint import native_dtype, tensor_table
+from calomel.engine.transformer import inverse_frequency, quantize_tensor
+from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.shards import Shards
 
@@ -186,7 +186,7 @@ def load_decoder(
     *,
     dtype: torch.dtype,
     device: torch.device | str = "cpu",
-    quantize: Quantization | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Transformer:
     """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
 
@@ -194,10 +194,6 @@ def load_decoder(
     """
     with torch.device("meta"), _WithoutNumbers():
         model = Transformer(config)
-
-    def placed(name: str) -> None:
-        if quantize is not None:
-            quantize_tensor(model, name, quantize)
 
     load_into(
         model,
@@ -207,7 +203,7 @@ def load_decoder(
         device=device,
         ignored=_frequencies_and_ties,
         keep=_router_bias,
-        placed=placed,
+        placed=None if quantize is None else lambda name: quantize_tensor(model, name),
     )
     model.inverse_frequency = inverse_frequency(config).to(device)
     return model.requires_grad_(requires_grad=False).eval()
@@ -218,7 +214,7 @@ def load_checkpoint(
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
-    quantize: Quantization | None = None,
+    quantize: Literal["int8"] | None = None,
 ) -> Transformer:
     """The decoder of Calomel's own checkpoint in `folder`, in evaluation mode.
 
@@ -226,7 +222,7 @@ def load_checkpoint(
         CheckpointError: a file is missing or damaged, or a tensor is missing, unknown, of the wrong shape, or has a
             number that is none.
     """
-    config = ModelConfig.from_file(folder / CONFIG_FILE)
+    config = ModelConfig.from_dict(read_config(folder))
     model = load_decoder(folder, config, tensor_table(config), dtype=dtype, device=device, quantize=quantize)
     for name, tensor in model.state_dict().items():
         if tensor.dtype in TYPES.values() and not tensor.isfinite().all():

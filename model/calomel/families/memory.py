@@ -93,7 +93,7 @@ class EstimateOptions:
         cache_tokens: context tokens that stay encoded.
         spare_tokens: tokens that are laid out, being served or for their next keystroke; new clients may take a quarter
             more.
-        quantize: `int8`, `fp8` or None.
+        quantize: `int8` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
         canvas: tokens of one canvas; None for the family's longest.

@@ -89,8 +89,8 @@ class ServerSettings(BaseSettings):
     """Runs everywhere; the shipped model needs no GPU."""
     threads: Annotated[int | None, Field(ge=1, le=1024)] = None
     """Unset: the engine chooses."""
-    quantize: Literal["int8", "fp8"] | None = None
-    """Weights in eight bits: a half of bfloat16's memory. fp8 is for GPUs that multiply it."""
+    quantize: Literal["int8"] | None = None
+    """Weights in eight bits: a half of bfloat16's memory."""
     exact: bool = False
     """Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA)."""
     replicas: Annotated[int | None, Field(ge=1, le=256)] = None
