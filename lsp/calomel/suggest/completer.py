@@ -36,23 +36,16 @@ def settled(text: str, stops: Sequence[str]) -> str:
     return text[: len(text) - longest]
 
 
-# How the tokens are read: as what fills a hole, as what becomes of a region, or as they are.
-Reading = Literal["hole", "region", "plain"]
-READINGS: Final[tuple[Reading, ...]] = ("hole", "region", "plain")
-
-
 @dataclass(frozen=True, slots=True)
 class Ending:
     """An answer is over with the first stop string, or when its own form says so.
 
     Attributes:
-        reading: which of the model's ways to answer it is.
         stop: stop strings.
         ended: whether the form says so; None where nothing but the end token does.
         read: tokens to text.
     """
 
-    reading: Reading
     stop: tuple[str, ...]
     ended: Callable[[Sequence[int]], bool] | None = field(compare=False)
     read: Callable[[Sequence[int]], str] = field(compare=False)
@@ -82,16 +75,16 @@ class Patience:
         return self._asked >= self.times
 
 
-def ending(reading: Reading, generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
+def ending(generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
     """For an answer that is made so; None where the end token alone ends it."""
     if not stop and generation.ended is None:
         return None
-    return Ending(reading, tuple(stop), generation.ended, generation.renderer.read)
+    return Ending(tuple(stop), generation.ended, generation.renderer.read)
 
 
 def plain_ending(tokenizer: TextTokenizer, stop: Sequence[str]) -> Ending | None:
     """For an answer that is read as it is; None without stop strings."""
-    return Ending("plain", tuple(stop), None, tokenizer.decode) if stop else None
+    return Ending(tuple(stop), None, tokenizer.decode) if stop else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,12 @@ from calomel.suggest.completer import (
     CompleteAnswer,
     CompleteRequest,
     Draft,
-    Ending,
     Fill,
     FillRequest,
     GenerationConfig,
-    Reading,
     canvas_text,
     cut_at_stop,
     ending,
-    plain_ending,
     settled,
 )
 from calomel.suggest.recall import CopyCandidate, CopyScorer, recall
@@ -159,12 +156,6 @@ class Filler:
         """Stop the engine."""
         self.engine.close()
 
-    def until(self, reading: Reading, stop: Sequence[str]) -> Ending | None:
-        """When an answer is over before its end token: asked as it grows, so that no more is made."""
-        if reading == "plain":
-            return plain_ending(self.tokenizer, stop)
-        return ending(reading, self.generation if reading == "hole" else self._rewriter.generation, stop)
-
     def of_client(self, client: str) -> Self:
         """The same, its requests in the name of who asks; closing it does nothing."""
         from calomel.engine.handle import ClientEngine  # imports torch, which came with the engine
@@ -222,7 +213,7 @@ class Filler:
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
-            until=self.until("hole", request.stop),
+            until=ending(self.generation, request.stop),
             constraint=constraint,
             suffix=prompt.suffix,
         )

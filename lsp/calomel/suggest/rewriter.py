@@ -260,7 +260,7 @@ class Rewriter:
             sampling=self.generation.sampling or SamplingParams(),
             policy=self.generation.policy,
             max_steps=self.generation.max_steps,
-            until=ending("region", self.generation, ()),
+            until=ending(self.generation, ()),
             suffix=prompt.suffix,
             deadline=None if request.deadline is None else began + request.deadline,
             priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,

@@ -150,13 +150,8 @@ def _check_part(part: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GrammarConstraint:
-    """A compiled form. Shared by requests; a `calomel.engine.Constraint`.
+    """A compiled form. Shared by requests; a `calomel.engine.Constraint`."""
 
-    Attributes:
-        form: what was compiled.
-    """
-
-    form: AnswerForm
     _matcher: LLMatcher
     _size: int
 
@@ -225,7 +220,7 @@ class GrammarCompiler:
         first.compute_bitmask()
         if first.is_error():
             raise GrammarError(_reason(first.get_error()))
-        return GrammarConstraint(form, matcher, self._tokenizer.size)
+        return GrammarConstraint(matcher, self._tokenizer.size)
 
     @cached_property
     def _tokens(self) -> LLTokenizer:

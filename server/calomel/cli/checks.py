@@ -174,11 +174,12 @@ def _replicas(settings: ServerSettings, count: int, record: ServerRecord | None)
 
 
 def _room(settings: ServerSettings, count: int) -> Finding:
-    from calomel.server.replicas import fitted_to  # imports Ray
+    from calomel.engine import CheckpointError  # these import torch and Ray
+    from calomel.server.replicas import fitted_to
 
     try:
         fitted_to(settings)
-    except StartError as error:
+    except (StartError, CheckpointError) as error:
         return fail("replicas", str(error), "fewer --replicas")
     return ok("replicas", f"{count}, for which there is room")
 

@@ -234,7 +234,11 @@ class RayReplicas:
             request_router_config=router,
             logging_config=quiet,
         )
-        handle = serve.run(deployment.bind(*bound), name=_NAME, route_prefix=None)
+        try:
+            handle = serve.run(deployment.bind(*bound), name=_NAME, route_prefix=None)
+        except RuntimeError as error:
+            # What the last replica that was tried has said.
+            raise RuntimeError(serve.status().applications[_NAME].deployments[_NAME].message) from error
         self.ready = self.wanted
         return handle
 
@@ -253,12 +257,12 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
 
     Raises:
         StartError: this machine has no room for so many.
+        CheckpointError: the model cannot be opened.
     """
-    from calomel.engine import CheckpointError  # imports torch
-    from calomel.families.family import OpenOptions
+    from calomel.families.family import OpenOptions  # imports torch
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
-    from calomel.families.open import fitted
+    from calomel.families.open import OutOfMemoryRefusedError, fitted
     from calomel.families.table import find
 
     count = settings.replicas or 1
@@ -280,8 +284,8 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
     )
     try:
         found = fitted(folder, find(folder), options)
-    except CheckpointError as error:
-        raise StartError(f"{count} replicas share the memory that is free: {error}") from error
+    except OutOfMemoryRefusedError as error:
+        raise StartError(f"{count} replicas share the memory that is free, fewer have more each: {error}") from error
     return settings.model_copy(update={**each, "cache_tokens": found.cache_tokens})
 
 
