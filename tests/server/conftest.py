@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,8 +149,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
 
 
+@pytest.fixture(scope="session")
+def _torch() -> None:
+    """Comes with a model, which the fake one is not."""
+    import_module("calomel.engine")
+
+
 @pytest.fixture
-def filler() -> FakeFiller:
+def filler(_torch: None) -> FakeFiller:
     return FakeFiller()
 
 

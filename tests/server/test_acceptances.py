@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from calomel.prompts.parts import Hunk
-from calomel.server.deliveries import Acceptances, Delivered, Deliveries
+from calomel.server.deliveries import Acceptances, Deliveries
 from calomel.suggest.offers import Outcome
 
 BEFORE, AFTER = "    return w\n", "    return width\n"
@@ -34,7 +34,7 @@ def now() -> SimpleNamespace:
 def acceptances(log: Log, now: SimpleNamespace) -> Acceptances:
     deliveries = Deliveries(log)
     for name in ("one", "two"):
-        deliveries.remember(name, Delivered("edit", "m", 0.8, "width"))
+        deliveries.remember(name, "edit", "m", 0.8, "width")
     return Acceptances(deliveries, lambda: float(now.seconds))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from calomel.server.routes.fim import FimRequest
+from calomel.server.routes.completions import FimRequest
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from calomel.prompts.parts import Excerpt
-from calomel.server.routes.llamacpp import indented
+from calomel.server.routes.llama import indented
 
 URL = "/infill"
 # As llama.vim and llama.vscode ask.

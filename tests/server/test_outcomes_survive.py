@@ -25,12 +25,12 @@ pytestmark = pytest.mark.e2e
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from calomel.server.deliveries import Delivered, Deliveries
+from calomel.server.deliveries import Deliveries
 from calomel.suggest.outcome_log import OutcomeLog
 deliveries = Deliveries(OutcomeLog(Path(sys.argv[1]), max_bytes=200_000, kept_files=50))
 print("ready", flush=True)
 for number in itertools.count():
-    deliveries.remember(f"cmpl-{number}", Delivered("fill", "m", 0.5, "text" * 100))
+    deliveries.remember(f"cmpl-{number}", "fill", "m", 0.5, "text" * 100)
     deliveries.decided(f"cmpl-{number}", "accept")
 """
 

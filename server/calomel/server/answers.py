@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fastapi import Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import EditPrompt, ForeignPromptError
+from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Hunk, PromptParts, text_hunks
-from calomel.prompts.zeta import ZetaPrompt, parse_zeta, zeta_answer
-from calomel.server.deliveries import Delivered
+from calomel.prompts.zeta import ZetaPrompt, is_zeta, parse_zeta, zeta_answer
 from calomel.server.door import Visit, Wording, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.server.wire import Chunk, Completion, FinishReason, Usage
 from calomel.suggest.candidates import context_tokens
-from calomel.suggest.completer import CanvasText
+from calomel.suggest.completer import CanvasText, Fill, FillRequest
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import RegionAnswer, language_of
 from calomel.workspace.workspace import Situation
-
-if TYPE_CHECKING:
-    from calomel.engine import SamplingParams
-    from calomel.suggest.completer import Fill, FillRequest
 
 # Published default.
 DEFAULT_MAX_TOKENS: Final = 512
@@ -52,22 +47,11 @@ def nearest(prefix: str, suffix: str, tokens: int) -> tuple[str, str]:
     return prefix[before:], suffix[: len(suffix) - behind]
 
 
-async def fill_of(
-    visiting: Visit,
-    shown: PromptParts,
-    *,
-    max_tokens: int,
-    stop: tuple[str, ...],
-    sampling: SamplingParams,
-    min_tokens: int = 0,
-    deadline: float | None = None,
-) -> FillRequest:
-    """The question about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
-    from calomel.suggest.completer import FillRequest  # the engine imports torch, which came with the model
-
+async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> FillRequest:
+    """What is asked, about a hole as a client shows it, or as the server's own folder has it; secrets masked."""
     known, mask = visiting.door.workspace, visiting.door.mask
     hole = shown if known is None else await visiting.run(known.hole(shown))
-    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, max_tokens)
+    most = context_tokens(visiting.info, visiting.door.settings.context_tokens, asked.max_tokens)
     if hole is shown:
         prefix, suffix = nearest(hole.prefix, hole.suffix, most)
         hole = shown = replace(hole, prefix=prefix, suffix=suffix)
@@ -81,16 +65,12 @@ async def fill_of(
         key = f"hole\0{visiting.client}\0{hole.path}"
         situation = Situation(key, hole.path, language_of(hole.path), text, at, 0, related=related)
         parts = visiting.door.edits.around(situation, most)
-    return FillRequest(
+    return replace(
+        asked,
         prefix=parts.prefix,
         suffix=parts.suffix,
         path=hole.path,
-        max_tokens=max_tokens,
-        min_tokens=min_tokens,
-        stop=stop,
-        sampling=sampling,
         max_context=most,
-        deadline=deadline,
         parts=parts,
         fitted=True,
     )
@@ -188,13 +168,8 @@ def known(
 
 def answered(visiting: Visit, fill: Fill) -> Ended:
     """Count a fill, and remember it for feedback."""
-    visiting.answered(
-        Spent(
-            fill.prompt_tokens, fill.cached_tokens, fill.completion_tokens, fill.steps, fill.seconds, fill.finish_reason
-        )
-    )
-    delivered = Delivered("fill", visiting.info.id, fill.confidence, fill.text)
-    visiting.door.deliveries.remember(visiting.id, delivered)
+    visiting.answered(Spent.of(fill))
+    visiting.door.deliveries.remember(visiting.id, "fill", visiting.info.id, fill.confidence, fill.text)
     return Ended(
         text=fill.text,
         usage=Usage.count(fill.prompt_tokens, fill.completion_tokens, fill.cached_tokens),
@@ -213,15 +188,33 @@ async def rewritten(visiting: Visit, prompt: EditPrompt) -> RegionAnswer:
     return await visiting.run(door.edits.rewrite(visiting.filler, visiting.info, shown, client=visiting.client))
 
 
-@asynccontextmanager
-async def zed_visit(request: Request, prompt: str, stop: Sequence[str]) -> AsyncIterator[tuple[Visit, Ended]]:
-    """A visit with one of Zed's prompts, and its answer. Raises DoorError."""
+async def completed(
+    request: Request,
+    route: str,
+    prompt: str,
+    suffix: str | None,
+    stop: Sequence[str] | None,
+    asked: Callable[[], FillRequest],
+    wording: Callable[[Visit], Wording[Ended]],
+    *,
+    stream: bool | None,
+) -> Response:
+    """Fill the hole of a prompt, in whatever format it is written, or rewrite the region of one of Zed's.
+
+    Raises:
+        DoorError: the prompt is malformed, there is no place, no model, or the engine refused.
+    """
+    if not is_zeta(prompt) or suffix:
+        async with visit(request, route) as visiting:
+            wanted = await fill_of(visiting, parse_fim(prompt, suffix), asked())
+            return await filled(visiting, wording(visiting), wanted, stream=stream)
     try:
         zeta = parse_zeta(prompt)
     except ForeignPromptError as error:
         raise InvalidParameterError(str(error), "prompt") from None
     async with visit(request, "zeta") as visiting:
-        yield visiting, await _zed_answer(visiting, zeta, stop)
+        ending = await _zed_answer(visiting, zeta, stop or ())
+        return known(visiting, wording(visiting), ending, [ending.text] if ending.text else [], stream=stream)
 
 
 async def _zed_answer(visiting: Visit, zeta: ZetaPrompt, stop: Sequence[str]) -> Ended:
@@ -255,14 +248,14 @@ def decided(visiting: Visit, answer: RegionAnswer, path: str | None) -> Usage:
     visiting.door.metrics.judged(verdict)
     if answer.found:
         best = answer.found[0]
-        delivered = Delivered(
-            kind=best.kind,
-            model=visiting.info.id,
-            probability=best.probability,
-            text="".join(edit.text for edit in answer.edits),
+        visiting.door.deliveries.remember(
+            visiting.id,
+            best.kind,
+            visiting.info.id,
+            best.probability,
+            "".join(edit.text for edit in answer.edits),
             language_id=language_of(path),
             maker=best.maker,
             signals=best.signals,
         )
-        visiting.door.deliveries.remember(visiting.id, delivered)
     return Usage.count(work.context_tokens, work.answer_tokens, work.cached_tokens)

@@ -24,7 +24,7 @@ from calomel.server.lifetime import unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
 from calomel.server.middleware import Authentication, ErrorBoundary, Measured, OriginCheck
-from calomel.server.routes import chat, complete, completions, edit, fim, llamacpp, models, ollama, status
+from calomel.server.routes import chat, complete, completions, edit, llama, models, status
 from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens
 from calomel.suggest.judging import SuggestionFilter
@@ -36,7 +36,7 @@ from calomel.suggest.stateless import EditRoom
 # with what follows it; one gateway has names of its own; some clients want their own maker's path, or none.
 _JOINED: Final[Mapping[str, Callable[..., Any]]] = {
     "completions": completions.create_completion,
-    "fim/completions": fim.create_fim_completion,
+    "fim/completions": completions.create_fim_completion,
     "edit/completions": edit.create_edit_completion,
     "chat/completions": chat.create_chat_completion,
     "apply/completions": edit.create_apply_completion,
@@ -45,7 +45,7 @@ _ALIASES: Final[Mapping[str, Callable[..., Any]]] = {
     **{f"{base}{path}": endpoint for path, endpoint in _JOINED.items() for base in ("/", "/v1")},
     "/beta/completions": completions.create_completion,  # DeepSeek's
     "/v1/beta/completions": completions.create_completion,
-    "/completion": llamacpp.infill,  # llama.cpp's, with the tokens of a model in its prompt
+    "/completion": llama.infill,  # llama.cpp's, with the tokens of a model in its prompt
 }
 
 
@@ -53,7 +53,7 @@ def _aliases() -> APIRouter:
     """The routes under other names; those of the gateway are published, too."""
     router = protected_router()
     for path, endpoint, model in (
-        ("/api/fim/completions", fim.create_fim_completion, fim.FimCompletion),
+        ("/api/fim/completions", completions.create_fim_completion, completions.FimCompletion),
         ("/api/edit/completions", edit.create_edit_completion, edit.EditCompletion),
     ):
         router.add_api_route(path, endpoint, methods=["POST"], response_model=model)
@@ -64,13 +64,11 @@ def _aliases() -> APIRouter:
 
 ROUTERS: Final = (
     complete.router,
-    fim.router,
     edit.router,
     models.router,
     status.health_router,
     completions.router,
-    ollama.router,
-    llamacpp.router,
+    llama.router,
     _aliases(),
     chat.router,
     models.feedback_router,

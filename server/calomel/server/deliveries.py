@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from calomel.prompts.edit_prompt import same_file
@@ -31,34 +31,11 @@ _OUTCOMES: Final[dict[Action, OutcomeKind]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """One answer. `text` holds words of the user's: it stays in memory.
-
-    Attributes:
-        kind: `fill` or `edit`.
-        model: that made it.
-        probability: that it gets accepted, as the filter says.
-        text: what is inserted; of an edit, what its changed lines become.
-        language_id: of the document; empty when it is not known.
-        maker: who proposed it.
-        signals: numbers about it, from before it was shown.
-    """
-
-    kind: Kind
-    model: str
-    probability: float
-    text: str
-    language_id: str = ""
-    maker: str = ""
-    signals: OutcomeSignals | None = None
-
-
 @dataclass(slots=True)
 class _Known:
-    """One answer, and what has been said of it."""
+    """One answer, and what has been said of it. `shown` holds words of the user's: it stays in memory."""
 
-    delivered: Delivered
+    shown: Outcome
     decisions: int = 0
     last: tuple[Action, int] | None = None
 
@@ -76,16 +53,55 @@ class Deliveries:
         self._kept = kept
         self._by_id: OrderedDict[str, _Known] = OrderedDict()
 
-    def remember(self, completion_id: str, delivered: Delivered) -> None:
-        """Keep one; the oldest is forgotten."""
-        self._by_id[completion_id] = _Known(delivered)
+    def remember(
+        self,
+        completion_id: str,
+        kind: Kind,
+        model: str,
+        probability: float,
+        text: str,
+        *,
+        language_id: str = "",
+        maker: str = "",
+        signals: OutcomeSignals | None = None,
+    ) -> None:
+        """Keep one; the oldest is forgotten.
+
+        Args:
+            completion_id: of the answer.
+            kind: `fill` or `edit`.
+            model: that made it.
+            probability: that it gets accepted, as the filter says.
+            text: what is inserted; of an edit, what its changed lines become.
+            language_id: of the document; empty when it is not known.
+            maker: who proposed it.
+            signals: numbers about it, from before it was shown.
+        """
+        shown = Outcome(
+            id=completion_id,
+            outcome="shown",
+            reason="",
+            kind=kind,
+            uri="",
+            language_id=language_id,
+            trigger=_TRIGGER,
+            model=model,
+            probability=probability,
+            visible_seconds=0.0,
+            length=len(text.encode("utf-16-le", "surrogatepass")) // 2,
+            accepted_length=0,
+            text=text,
+            signals=signals,
+            maker=maker,
+        )
+        self._by_id[completion_id] = _Known(shown)
         while len(self._by_id) > self._kept:
             self._by_id.popitem(last=False)
 
-    def find(self, completion_id: str) -> Delivered | None:
-        """The answer of this id, if it is not forgotten."""
+    def find(self, completion_id: str) -> Outcome | None:
+        """The answer of this id, as it was shown, if it is not forgotten."""
         known = self._by_id.get(completion_id)
-        return None if known is None else known.delivered
+        return None if known is None else known.shown
 
     def decided(self, completion_id: str, action: Action, accepted_length: int = 0, *, reason: str = _REASON) -> None:
         """Write down what became of an answer; nothing for one that is not known, and nothing twice.
@@ -101,37 +117,15 @@ class Deliveries:
         known = self._by_id.get(completion_id)
         if known is None or self._outcomes is None or known.decisions >= _DECISIONS:
             return
-        length = len(known.delivered.text.encode("utf-16-le", "surrogatepass")) // 2
-        taken = length if action == "accept" else min(accepted_length, length) if action == "partial" else 0
+        shown = known.shown
+        taken = shown.length if action == "accept" else min(accepted_length, shown.length) if action == "partial" else 0
         if known.last == (action, taken):
             return
         if known.last is None:
-            self._outcomes.record(_outcome(completion_id, known.delivered, "shown", length, 0, ""))
+            self._outcomes.record(shown)
         known.last = action, taken
         known.decisions += 1
-        self._outcomes.record(_outcome(completion_id, known.delivered, _OUTCOMES[action], length, taken, reason))
-
-
-def _outcome(
-    completion_id: str, delivered: Delivered, outcome: OutcomeKind, length: int, taken: int, reason: str
-) -> Outcome:
-    return Outcome(
-        id=completion_id,
-        outcome=outcome,
-        reason=reason,
-        kind=delivered.kind,
-        uri="",
-        language_id=delivered.language_id,
-        trigger=_TRIGGER,
-        model=delivered.model,
-        probability=delivered.probability,
-        visible_seconds=0.0,
-        length=length,
-        accepted_length=taken,
-        text=delivered.text,
-        signals=delivered.signals,
-        maker=delivered.maker,
-    )
+        self._outcomes.record(replace(shown, outcome=_OUTCOMES[action], reason=reason, accepted_length=taken))
 
 
 # A person decides within minutes.

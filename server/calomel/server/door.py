@@ -27,11 +27,10 @@ from calomel.server.metrics import Metrics, Recent, Spent
 from calomel.server.middleware import CLIENT_STATE, log_failure
 from calomel.server.settings import ServerSettings
 from calomel.server.wire import Canvas, ErrorResponse, ModelObject
-from calomel.suggest.completer import CanvasText, ModelInfo
+from calomel.suggest.completer import CanvasText, Fill, FillRequest, ModelInfo
 from calomel.suggest.stateless import EditRoom
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import Fill, FillRequest
     from calomel.suggest.filler import Filler
 
 

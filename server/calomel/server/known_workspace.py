@@ -206,21 +206,14 @@ def _within(path: str, outside: str) -> str:
 
 def _lines_back(text: str, count: int) -> int:
     """Where the last `count` lines of a text begin."""
-    at = text.rfind("\n") + 1
-    for _ in range(count - 1):
-        at = text.rfind("\n", 0, max(0, at - 1)) + 1
-    return at
+    before, *lines = text.rsplit("\n", count)
+    return len(before) + 1 if len(lines) == count else 0
 
 
 def _lines_on(text: str, count: int) -> int:
     """Where the first `count` lines of a text end, before the line end."""
-    at = -1
-    for _ in range(count):
-        found = text.find("\n", at + 1)
-        if found < 0:
-            return len(text)
-        at = found
-    return at
+    *lines, behind = text.split("\n", count)
+    return len(text) - len(behind) - 1 if len(lines) == count else len(text)
 
 
 # Around the region: less than that stands in too many files to say which one is meant.

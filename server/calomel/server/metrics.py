@@ -9,12 +9,16 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from pydantic import BaseModel
 
-from calomel.suggest.completer import CanvasText
+from calomel.suggest.completer import CanvasText, Fill
+
+if TYPE_CHECKING:
+    from calomel.suggest.chat import Reply
 
 # Seconds: from an answer out of the cache to one that nobody waits for.
 _SECONDS: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -40,6 +44,13 @@ class Spent:
     steps: int = 0
     seconds: float = 0.0
     finish: str = "stop"
+
+    @classmethod
+    def of(cls, answer: Fill | Reply) -> Spent:
+        """What the engine says of an answer."""
+        finish = "stop" if answer.finish_reason == "tool_calls" else answer.finish_reason
+        prompt, cached, completion = answer.prompt_tokens, answer.cached_tokens, answer.completion_tokens
+        return cls(prompt, cached, completion, answer.steps, answer.seconds, finish)
 
 
 class Metrics:
@@ -112,47 +123,44 @@ _RECORDED_CHARACTERS: Final = 4 * 1024 * 1024
 _RECORDINGS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One answer.
+class RecentStatus(BaseModel):
+    """One answer, in numbers.
 
     Attributes:
         id: of the completion.
         at: seconds since 1970 when it was answered.
         route: its short name.
-        spent: what it took; `spent.finish` says how it ended, and for an edit whether it was shown.
+        finish: how it ended; of an edit, `shown` or the reason why it was not.
+        recorded: whether its denoising can be replayed.
     """
 
     id: str
     at: float
     route: str
-    spent: Spent
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    steps: int
+    milliseconds: float
+    finish: str
+    recorded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """What a minute's answers say.
+class PaceStatus(BaseModel):
+    """The last minute's answers.
 
     Attributes:
         seconds: that are looked back on: a minute, or less at the start.
-        answers: in these seconds.
-        tokens: of these answers.
-        milliseconds: of each of them, sorted.
+        p50_ms: that half of the answers took at most, and `p95_ms` nearly all; None without answers.
         by_second: answers in each second, oldest first; the last one is complete.
     """
 
     seconds: float
-    answers: int
-    tokens: int
-    milliseconds: tuple[float, ...]
-    by_second: tuple[int, ...]
-
-    def percentile(self, percent: float) -> float | None:
-        """Milliseconds that so many in a hundred answers took at most; None without answers."""
-        if not self.milliseconds:
-            return None
-        last = len(self.milliseconds) - 1
-        return self.milliseconds[min(last, int(len(self.milliseconds) * percent / 100))]
+    answers_per_second: float
+    tokens_per_second: float
+    p50_ms: float | None
+    p95_ms: float | None
+    by_second: list[int]
 
 
 class Recent:
@@ -167,7 +175,7 @@ class Recent:
         self._clock = clock
         self._now = now
         self.began = clock()
-        self._entries: deque[tuple[float, Entry]] = deque(maxlen=_KEPT)
+        self._entries: deque[tuple[float, RecentStatus]] = deque(maxlen=_KEPT)
         self._recordings: OrderedDict[str, tuple[CanvasText, ...]] = OrderedDict()
         self._characters = 0
 
@@ -178,7 +186,10 @@ class Recent:
 
     def add(self, completion_id: str, route: str, spent: Spent, canvases: Sequence[CanvasText] = ()) -> None:
         """Keep one answer, and its canvases if there are any."""
-        self._entries.append((self._clock(), Entry(completion_id, self._now(), route, spent)))
+        took = asdict(spent)
+        milliseconds = took.pop("seconds") * 1e3
+        entry = RecentStatus(id=completion_id, at=self._now(), route=route, milliseconds=milliseconds, **took)
+        self._entries.append((self._clock(), entry))
         if not canvases:
             return
         self._recordings[completion_id] = tuple(canvases)
@@ -186,36 +197,35 @@ class Recent:
         while self._recordings and (len(self._recordings) > _RECORDINGS or self._characters > _RECORDED_CHARACTERS):
             self._characters -= _characters(self._recordings.popitem(last=False)[1])
 
-    def entries(self, limit: int) -> tuple[Entry, ...]:
+    def entries(self, limit: int) -> list[RecentStatus]:
         """The newest ones, newest first."""
-        newest = list(self._entries)[-limit:] if limit > 0 else []
-        return tuple(entry for _, entry in reversed(newest))
-
-    def recorded(self, completion_id: str) -> bool:
-        """Whether there is a recording."""
-        return completion_id in self._recordings
+        newest = [entry for _, entry in self._entries][::-1][:limit]
+        return [entry.model_copy(update={"recorded": entry.id in self._recordings}) for entry in newest]
 
     def recording(self, completion_id: str) -> tuple[CanvasText, ...] | None:
         """The canvases of an answer, first to last; None when they were not kept, or no longer."""
         return self._recordings.get(completion_id)
 
-    def pace(self) -> Pace:
+    def pace(self) -> PaceStatus:
         """The last minute."""
         now = self._clock()
         seconds = min(WINDOW_SECONDS, max(1.0, now - self.began))
         newest = [(at, entry) for at, entry in self._entries if at > now - seconds]
+        milliseconds = sorted(entry.milliseconds for _, entry in newest)
+        p50, p95 = (milliseconds[int(len(milliseconds) * percent / 100)] if newest else None for percent in (50, 95))
         # The second that is not over would always look slow.
         by_second = [0] * int(seconds)
         for at, _ in newest:
             back = int(now) - int(at)
             if 1 <= back <= len(by_second):
                 by_second[-back] += 1
-        return Pace(
+        return PaceStatus(
             seconds=seconds,
-            answers=len(newest),
-            tokens=sum(entry.spent.completion_tokens for _, entry in newest),
-            milliseconds=tuple(sorted(entry.spent.seconds * 1e3 for _, entry in newest)),
-            by_second=tuple(by_second),
+            answers_per_second=len(newest) / seconds,
+            tokens_per_second=sum(entry.completion_tokens for _, entry in newest) / seconds,
+            p50_ms=p50,
+            p95_ms=p95,
+            by_second=by_second,
         )
 
 

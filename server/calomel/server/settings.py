@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_v
 from pydantic_settings import BaseSettings, EnvSettingsSource, NoDecode, SettingsConfigDict
 
 from calomel.server.errors import StartError
+from calomel.server.logs import escaped
 from calomel.suggest.remote import is_loopback
 from calomel.workspace.settings import user_settings_path
 
@@ -316,7 +317,7 @@ def _check_names(path: Path, found: Mapping[str, Any], table: str = "") -> None:
             raise SettingsError(f"{path}: {name} belongs into the table [{TABLE}]")
         hint = f"; did you mean {near[0]}?" if near else ""
         where = f"[{table}] " if table else ""
-        raise SettingsError(f"{path}: {where}{_printable(name)} is no setting{hint}")
+        raise SettingsError(f"{path}: {where}{escaped(name[:64])} is no setting{hint}")
 
 
 def _check_modes(path: Path, status: os.stat_result, *, secret: bool) -> None:
@@ -347,7 +348,3 @@ def _sentence(entry: Any, origins: Mapping[str, str]) -> str:
     if origin.startswith("--"):
         return f"{origin}: {message}"
     return f"{name} ({origin}): {message}"
-
-
-def _printable(name: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in name[:64])

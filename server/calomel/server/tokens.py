@@ -19,6 +19,7 @@ from typing import Final
 
 from calomel.server.errors import StartError
 from calomel.server.settings import is_sendable
+from calomel.storage import write_whole
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 _MAX_BYTES: Final = 1024 * 1024
@@ -126,11 +127,7 @@ def _make(path: Path) -> None:
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(new_token() + "\n")
-            file.flush()
-            os.fsync(descriptor)
+        write_whole(draft, new_token() + "\n", mode=0o600)
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
     except OSError as error:

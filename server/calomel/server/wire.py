@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
 from calomel.prompts.grammar import MAX_PATTERN_CHARACTERS
 from calomel.suggest.completer import CanvasText
@@ -33,12 +33,6 @@ def _number(value: Any) -> Any:
     return value
 
 
-def _truth(value: Any) -> Any:
-    if value is not None and not isinstance(value, bool):
-        raise ValueError("Input should be true or false")
-    return value
-
-
 def _not_zero(value: int | None) -> int | None:
     if value == 0:
         raise ValueError("Input should be -1 or between 1 and 1000")
@@ -47,15 +41,6 @@ def _not_zero(value: int | None) -> int | None:
 
 def _one_or_many(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
-
-
-def _unicode(value: str) -> str:
-    # JSON can escape half of a surrogate pair; no tokenizer and no UTF-8 file can hold one.
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("Input should be valid Unicode text") from None
-    return value
 
 
 def _text_of(value: Any) -> Any:
@@ -71,13 +56,14 @@ def _text_of(value: Any) -> Any:
     return "".join(texts)
 
 
-Text = Annotated[str, AfterValidator(_unicode)]
+# JSON can escape half of a surrogate pair, which no tokenizer and no UTF-8 file can hold. With a bound pydantic looks.
+Text = Annotated[str, Field(min_length=0)]
 Content = Annotated[Text, BeforeValidator(_text_of)]
-Name = Annotated[Text, Field(max_length=MAX_NAME_CHARACTERS)]
-ModelName = Annotated[Text, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS)]
+ModelName = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARACTERS)]
 Integer = Annotated[int, BeforeValidator(_number)]
-Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
-Flag = Annotated[bool, BeforeValidator(_truth)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag = StrictBool
 AnswerTokens = Annotated[Integer, Field(ge=1, le=MAX_TOKENS)]
 LeastTokens = Annotated[Integer, Field(ge=0, le=MAX_TOKENS)]
 Penalty = Annotated[Number, Field(ge=-2, le=2)]
@@ -119,8 +105,10 @@ class SampledBody(BaseModel):
     frequency_penalty: Penalty | None = None
     presence_penalty: Penalty | None = None
     stop: Stops | None = None
+    repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
+    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
 
-    def _sampling(self, repetition: float | None, seed: int | None) -> SamplingParams:
+    def sampling(self) -> SamplingParams:
         """The engine's parameters: what was not sent has no effect, nor have zeros where clients take them for none."""
         from calomel.engine import SamplingParams  # imports torch, which came with the model
 
@@ -132,31 +120,13 @@ class SampledBody(BaseModel):
             top_k=self.top_k or -1,
             frequency_penalty=self.frequency_penalty or 0.0,
             presence_penalty=self.presence_penalty or 0.0,
-            repetition_penalty=min(_HIGHEST_PENALTY, max(_LOWEST_PENALTY, repetition or 1.0)),
-            seed=seed,
+            repetition_penalty=min(_HIGHEST_PENALTY, max(_LOWEST_PENALTY, self.repetition_penalty or 1.0)),
+            seed=self.seed,
         )
 
 
 class PublishedBody(SampledBody, StreamedBody):
-    """The same with what clients of the published routes and of OpenAI's send besides."""
-
-    repetition_penalty: Annotated[Number, Field(gt=0)] | None = None
-    seed: Annotated[Integer, Field(ge=0, lt=2**63)] | None = None
-
-    def sampling(self) -> SamplingParams:
-        """In the engine's words."""
-        return self._sampling(self.repetition_penalty, self.seed)
-
-
-class LlamaSampledBody(SampledBody):
-    """The same in the words of llama.cpp and Ollama, where zero and negative numbers may mean none."""
-
-    repeat_penalty: Annotated[Number, Field(ge=0)] | None = None
-    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63)] | None = None
-
-    def sampling(self) -> SamplingParams:
-        """In the engine's words."""
-        return self._sampling(self.repeat_penalty, None if self.seed is None or self.seed < 0 else self.seed)
+    """What clients of the published routes and of OpenAI's send."""
 
 
 class JsonSchemaFormat(BaseModel):
@@ -199,7 +169,7 @@ class ResponseFormat(BaseModel):
 class CompletionTokensDetails(BaseModel):
     """Newer form of `reasoning_tokens`."""
 
-    reasoning_tokens: int = 0
+    reasoning_tokens: int
 
 
 class PromptTokensDetails(BaseModel):
@@ -214,20 +184,22 @@ class Usage(BaseModel):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-    reasoning_tokens: int = 0
+    reasoning_tokens: int
     cached_input_tokens: int
     prompt_tokens_details: PromptTokensDetails
-    completion_tokens_details: CompletionTokensDetails = CompletionTokensDetails()
+    completion_tokens_details: CompletionTokensDetails
 
     @classmethod
-    def count(cls, prompt: int, completion: int, cached: int) -> Usage:
+    def count(cls, prompt: int, completion: int, cached: int, reasoning: int = 0) -> Usage:
         """Usage of one request, in tokens; `cached` of `prompt` came from the prefix cache."""
         return cls(
             prompt_tokens=prompt,
             completion_tokens=completion,
             total_tokens=prompt + completion,
+            reasoning_tokens=reasoning,
             cached_input_tokens=cached,
             prompt_tokens_details=PromptTokensDetails(cached_tokens=cached),
+            completion_tokens_details=CompletionTokensDetails(reasoning_tokens=reasoning),
         )
 
 

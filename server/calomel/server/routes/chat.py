@@ -17,28 +17,12 @@ from starlette.responses import Response
 from calomel.prompts.chat import Call, Function, Message
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
 from calomel.prompts.grammar import GrammarError
+from calomel.server import wire
 from calomel.server.access import protected_router
 from calomel.server.answers import DONE
 from calomel.server.door import Visit, Wording, door_of, visit
 from calomel.server.errors import InvalidParameterError, ModelFailedError, RefusedError
 from calomel.server.metrics import Spent
-from calomel.server.wire import (
-    Chunk,
-    Completion,
-    CompletionTokensDetails,
-    Content,
-    Flag,
-    Integer,
-    ModelName,
-    Name,
-    Number,
-    PublishedBody,
-    ResponseFormat,
-    Text,
-    TopK,
-    Usage,
-    unset,
-)
 from calomel.suggest.chat import ChatRequest
 from calomel.suggest.completer import CanvasText
 from calomel.weights import nano_path
@@ -65,14 +49,14 @@ _ROLES: Final = {"developer": "system", "function": "tool"}
 class CalledFunction(BaseModel):
     """Published FunctionCall; `arguments` is JSON in a text."""
 
-    name: Name | None = None
-    arguments: Text
+    name: wire.Name | None = None
+    arguments: wire.Text
 
 
 class CallParam(BaseModel):
     """Published ToolCall, in a message of the conversation."""
 
-    id: Name
+    id: wire.Name
     type: Literal["function"] = "function"
     function: CalledFunction
 
@@ -81,10 +65,10 @@ class ChatMessageParam(BaseModel):
     """Published Message; `developer` is another word for `system`."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: Content | None = None
-    name: Name | None = None
+    content: wire.Content | None = None
+    name: wire.Name | None = None
     tool_calls: Annotated[list[CallParam], Field(max_length=MAX_CALLS)] | None = None
-    tool_call_id: Name | None = None
+    tool_call_id: wire.Name | None = None
 
     @property
     def speaker(self) -> str:
@@ -96,9 +80,9 @@ class FunctionDefinition(BaseModel):
     """Published FunctionDefinition."""
 
     name: FunctionName
-    description: Text | None = None
+    description: wire.Text | None = None
     parameters: dict[str, Any] | None = None
-    strict: Flag | None = None
+    strict: wire.Flag | None = None
 
 
 class ToolParam(BaseModel):
@@ -121,27 +105,27 @@ class NamedTool(BaseModel):
     function: NamedFunction
 
 
-class ChatRequestBody(PublishedBody):
+class ChatRequestBody(wire.PublishedBody):
     """Published ChatCompletionRequest, with the sampling fields of the other routes besides; null means "not sent"."""
 
     messages: Annotated[list[ChatMessageParam], Field(min_length=1, max_length=MAX_MESSAGES)]
-    model: ModelName
-    max_tokens: Annotated[Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
-    max_completion_tokens: Annotated[Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
+    model: wire.ModelName
+    max_tokens: Annotated[wire.Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
+    max_completion_tokens: Annotated[wire.Integer, Field(ge=1, le=MAX_CHAT_TOKENS)] | None = None
     # Outside of 0.5 to 1 it is replaced, and the answer says so.
-    temperature: Annotated[Number, Field(ge=-1000, le=1000)] | None = None
-    top_k: TopK | None = None
-    repetition_penalty: Annotated[Number, Field(gt=0, le=1000)] | None = None
-    n: Annotated[Integer, Field(ge=1, le=1)] | None = None
+    temperature: Annotated[wire.Number, Field(ge=-1000, le=1000)] | None = None
+    top_k: wire.TopK | None = None
+    repetition_penalty: Annotated[wire.Number, Field(gt=0, le=1000)] | None = None
+    n: Annotated[wire.Integer, Field(ge=1, le=1)] | None = None
     tools: Annotated[list[ToolParam], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: Literal["auto", "required", "none"] | NamedTool | None = None
-    parallel_tool_calls: Flag | None = None
-    response_format: ResponseFormat | None = None
+    parallel_tool_calls: wire.Flag | None = None
+    response_format: wire.ResponseFormat | None = None
     reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
-    reasoning_summary: Flag | None = None
-    reasoning_summary_wait: Flag | None = None
-    realtime: Flag | None = None
-    diffusing: Flag | None = None
+    reasoning_summary: wire.Flag | None = None
+    reasoning_summary_wait: wire.Flag | None = None
+    realtime: wire.Flag | None = None
+    diffusing: wire.Flag | None = None
 
     @field_validator("reasoning_effort", mode="before")
     @classmethod
@@ -160,20 +144,13 @@ class ChatRequestBody(PublishedBody):
         return self
 
 
-class ChatFunction(BaseModel):
-    """Published FunctionCall, in an answer."""
-
-    name: str
-    arguments: str
-
-
 class ChatCall(BaseModel):
     """Published ToolCall, in an answer."""
 
     index: int
     id: str
     type: Literal["function"] = "function"
-    function: ChatFunction
+    function: CalledFunction
 
 
 class ChatMessage(BaseModel):
@@ -199,7 +176,7 @@ class ReasoningSummary(BaseModel):
     status: Literal["complete", "unavailable", "skipped"] = "unavailable"
 
 
-class ChatCompletion(Completion[ChatChoice]):
+class ChatCompletion(wire.Completion[ChatChoice]):
     """Published ChatCompletionResponse."""
 
     object: Literal["chat.completion"] = "chat.completion"
@@ -209,9 +186,9 @@ class ChatCompletion(Completion[ChatChoice]):
 class ChatDelta(BaseModel):
     """Published ChunkDelta: `content` is added to what came before; with `diffusing` it takes its place."""
 
-    role: Literal["assistant"] | None = unset()
-    content: str | None = unset()
-    tool_calls: list[ChatCall] | None = unset()
+    role: Literal["assistant"] | None = wire.unset()
+    content: str | None = wire.unset()
+    tool_calls: list[ChatCall] | None = wire.unset()
 
 
 class ChatChunkChoice(BaseModel):
@@ -222,12 +199,12 @@ class ChatChunkChoice(BaseModel):
     finish_reason: ChatFinishReason | None = None
 
 
-class ChatChunk(Chunk[ChatChunkChoice]):
+class ChatChunk(wire.Chunk[ChatChunkChoice]):
     """Published ChatCompletionChunk; `usage` stands in the last one when it was asked for, which has no choices."""
 
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    warning: str | None = unset()
-    reasoning_summary: ReasoningSummary | None = unset()
+    warning: str | None = wire.unset()
+    reasoning_summary: ReasoningSummary | None = wire.unset()
 
 
 _log = logging.getLogger("calomel.server")
@@ -345,7 +322,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
         return ChatChunk(**head, choices=[ChatChunkChoice(delta=delta, finish_reason=reason)], **more)
 
     def whole(reply: Reply) -> ChatCompletion:
-        _answered(visiting, reply)
+        visiting.answered(Spent.of(reply))
         message = ChatMessage(content=reply.content or (None if reply.calls else ""), tool_calls=_calls(reply))
         choices = [ChatChoice(message=message, finish_reason=_finish(reply))]
         return ChatCompletion(
@@ -353,7 +330,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
         )
 
     def last(reply: Reply) -> Iterator[ChatChunk]:
-        _answered(visiting, reply)
+        visiting.answered(Spent.of(reply))
         # A canvas takes the place of the last one, so the last has to be all of the answer.
         delta = ChatDelta(content=reply.content if body.diffusing else None)
         if reply.calls:
@@ -374,7 +351,7 @@ def _wording(visiting: Visit, body: ChatRequestBody) -> Wording[Reply]:
 
 def _calls(reply: Reply) -> list[ChatCall]:
     return [
-        ChatCall(index=index, id=call.id, function=ChatFunction(name=call.name, arguments=call.arguments))
+        ChatCall(index=index, id=call.id, function=CalledFunction(name=call.name, arguments=call.arguments))
         for index, call in enumerate(reply.calls)
     ]
 
@@ -390,20 +367,5 @@ def _summary(body: ChatRequestBody, reply: Reply) -> ReasoningSummary | None:
     return ReasoningSummary(content=reply.thought, status="complete") if reply.thought else ReasoningSummary()
 
 
-def _usage(reply: Reply) -> Usage:
-    counted = Usage.count(reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
-    details = CompletionTokensDetails(reasoning_tokens=reply.thought_tokens)
-    return counted.model_copy(update={"reasoning_tokens": reply.thought_tokens, "completion_tokens_details": details})
-
-
-def _answered(visiting: Visit, reply: Reply) -> None:
-    visiting.answered(
-        Spent(
-            reply.prompt_tokens,
-            reply.cached_tokens,
-            reply.completion_tokens,
-            reply.steps,
-            reply.seconds,
-            "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason,
-        )
-    )
+def _usage(reply: Reply) -> wire.Usage:
+    return wire.Usage.count(reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens, reply.thought_tokens)

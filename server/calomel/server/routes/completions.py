@@ -1,31 +1,153 @@
-"""POST /v1/completions, as OpenAI's older clients know it: a hole in whatever format they write it, or Zed's region."""
+"""POST /v1/fim/completions: the text between `prompt` and `suffix` (FIM of the OpenAPI document of 2026-07).
+
+POST /v1/completions, as OpenAI's older clients know it: a hole in whatever format they write it, or Zed's region.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, Field
 from starlette.responses import Response
 
-from calomel.prompts.fim_tokens import parse_fim
-from calomel.prompts.zeta import is_zeta
+from calomel.prompts.grammar import GrammarConstraint, GrammarError, json_form, pattern_form
+from calomel.prompts.parts import PromptParts
+from calomel.server import wire
 from calomel.server.access import protected_router
-from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, fill_of, filled, known, published, zed_visit
+from calomel.server.answers import DEFAULT_MAX_TOKENS, Ended, completed, fill_of, filled, published
 from calomel.server.door import Visit, Wording, visit
-from calomel.server.wire import (
-    MAX_TOKENS,
-    MOST_ASKED,
-    Chunk,
-    Completion,
-    FinishReason,
-    Flag,
-    Integer,
-    LeastTokens,
-    Name,
-    PublishedBody,
-    Text,
-)
+from calomel.server.errors import InvalidParameterError
+from calomel.suggest.completer import FillRequest
+
+if TYPE_CHECKING:
+    from calomel.suggest.filler import Filler
+
+
+# The first blank line: the published default for this route.
+DEFAULT_STOP: Final = ("\n\n", "\n \n")
+# Ours: the canvas has at most so many tokens anyway, and each step reveals one.
+_MAX_STEPS: Final = 256
+# Compiling is bounded by its own budget; this bounds the waiting on a busy machine.
+_COMPILE_SECONDS: Final = 5.0
+
+
+class FimRequest(wire.PublishedBody):
+    """Published FIMCompletionRequest; null means "not sent".
+
+    Besides: `temperature`, `seed`, `min_tokens`; `max_steps` bounds the denoising steps of a canvas; with `diffusing`
+    a stream has whole canvas states that take each other's place, not deltas.
+
+    The published default of `presence_penalty` is 1.5. It is not applied: it was chosen for another model and makes
+    code worse, which repeats its identifiers for good reasons. A penalty acts only when it is sent.
+    """
+
+    prompt: wire.Text
+    model: wire.ModelName
+    suffix: wire.Text | None = None
+    max_tokens: wire.AnswerTokens | None = None
+    min_tokens: wire.LeastTokens | None = None
+    top_k: wire.TopK | None = None
+    max_steps: Annotated[wire.Integer, Field(ge=1, le=_MAX_STEPS)] | None = None
+    diffusing: wire.Flag | None = None
+    response_format: wire.ResponseFormat | None = None
+
+
+class FimMessage(BaseModel):
+    """The same text for clients of Mistral's route of this name, which read it here."""
+
+    role: Literal["assistant"] = "assistant"
+    content: str
+
+
+class FimChoice(BaseModel):
+    """Published TextCompletionChoice, with the `message` of Mistral's besides."""
+
+    index: int = 0
+    text: str
+    message: FimMessage
+    finish_reason: wire.FinishReason
+
+
+class FimCompletion(wire.Completion[FimChoice]):
+    """Published FIMCompletionResponse."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+class FimChunkChoice(BaseModel):
+    """Published TextChunkChoice; `text` is a delta."""
+
+    index: int = 0
+    text: str
+    finish_reason: wire.FinishReason | None = None
+
+
+class FimChunk(wire.Chunk[FimChunkChoice]):
+    """Published TextCompletionChunk."""
+
+    object: Literal["text_completion"] = "text_completion"
+
+
+def _fim_choice(text: str, reason: wire.FinishReason) -> FimChoice:
+    return FimChoice(text=text, message=FimMessage(content=text), finish_reason=reason)
+
+
+def _fim_delta(text: str, reason: wire.FinishReason | None) -> FimChunkChoice:
+    return FimChunkChoice(text=text, finish_reason=reason)
+
+
+router = protected_router()
+
+
+@router.post("/v1/fim/completions", response_model=FimCompletion)
+async def create_fim_completion(body: FimRequest, request: Request) -> Response:
+    """Fill the hole; with `stream`, as server-sent events."""
+    async with visit(request, "fim") as visiting:
+        # JSON that is asked for may have a blank line in it.
+        stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
+        asked = FillRequest(
+            "",
+            max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+            min_tokens=body.min_tokens or 0,
+            stop=stop if body.stop is None else tuple(body.stop),
+            sampling=body.sampling(),
+            max_steps=body.max_steps,
+            constraint=await _constraint(visiting.filler, body.response_format),
+        )
+        wanted = await fill_of(visiting, PromptParts(prefix=body.prompt, suffix=body.suffix or ""), asked)
+        wording = published(
+            visiting.head(body.model),
+            FimCompletion,
+            _fim_choice,
+            FimChunk,
+            _fim_delta,
+            usage=body.wants_usage,
+            canvases=bool(body.diffusing),
+        )
+        return await filled(visiting, wording, wanted, stream=body.stream, canvases=body.diffusing)
+
+
+async def _constraint(filler: Filler, asked: wire.ResponseFormat | None) -> GrammarConstraint | None:
+    """What the answer may be; None for any text.
+
+    Raises:
+        InvalidParameterError: the schema or pattern is malformed, too large, or uses what is not supported.
+    """
+    if asked is None or asked.type == "text":
+        return None
+    schema = asked.schema_of()
+
+    def compiled() -> GrammarConstraint:
+        return filler.grammars.compile(pattern_form(asked.pattern or "") if schema is None else json_form(schema))
+
+    try:
+        return await asyncio.wait_for(asyncio.to_thread(compiled), _COMPILE_SECONDS)
+    except TimeoutError:
+        raise InvalidParameterError("response_format: the schema is too complex", "response_format") from None
+    except GrammarError as error:
+        raise InvalidParameterError(f"response_format: {error}", "response_format") from None
 
 
 def _one_text(value: Any) -> Any:
@@ -43,19 +165,19 @@ def _no_echo(value: Any) -> Any:
     return value
 
 
-class CompletionRequest(PublishedBody):
+class CompletionRequest(wire.PublishedBody):
     """A prompt with or without fill-in-the-middle tokens, or one of Zed's; null means "not sent".
 
     One choice is made (`n`). No stop is assumed. Some servers take a `top_k` of 0 for all.
     """
 
-    prompt: Annotated[Text, BeforeValidator(_one_text)]
-    model: Name | None = None
-    suffix: Text | None = None
-    max_tokens: Annotated[Integer, Field(ge=1, le=MOST_ASKED)] | None = None
-    min_tokens: LeastTokens | None = None
-    n: Annotated[Integer, Field(ge=1, le=1)] | None = None
-    echo: Annotated[Flag, BeforeValidator(_no_echo)] | None = None
+    prompt: Annotated[wire.Text, BeforeValidator(_one_text)]
+    model: wire.Name | None = None
+    suffix: wire.Text | None = None
+    max_tokens: Annotated[wire.Integer, Field(ge=1, le=wire.MOST_ASKED)] | None = None
+    min_tokens: wire.LeastTokens | None = None
+    n: Annotated[wire.Integer, Field(ge=1, le=1)] | None = None
+    echo: Annotated[wire.Flag, BeforeValidator(_no_echo)] | None = None
 
 
 class CompletionChoice(BaseModel):
@@ -64,47 +186,42 @@ class CompletionChoice(BaseModel):
     index: int = 0
     text: str
     logprobs: None = None
-    finish_reason: FinishReason | None
+    finish_reason: wire.FinishReason | None
 
 
-class TextCompletion(Completion[CompletionChoice]):
+class TextCompletion(wire.Completion[CompletionChoice]):
     """The answer. Zed wants each of its fields."""
 
     object: Literal["text_completion"] = "text_completion"
 
 
-class CompletionChunk(Chunk[CompletionChoice]):
+class CompletionChunk(wire.Chunk[CompletionChoice]):
     """A part of a streamed answer."""
 
     object: Literal["text_completion"] = "text_completion"
 
 
-router = protected_router()
-
-
 @router.post("/v1/completions", response_model=TextCompletion)
 async def create_completion(body: CompletionRequest, request: Request) -> Response:
     """Fill the hole, or rewrite the region; with `stream`, as server-sent events."""
-    if is_zeta(body.prompt) and not body.suffix:
-        async with zed_visit(request, body.prompt, body.stop or ()) as (visiting, ending):
-            parts = [ending.text] if ending.text else []
-            return known(visiting, _wording(visiting, body), ending, parts, stream=body.stream)
-    async with visit(request, "completions") as visiting:
-        wanted = await fill_of(
-            visiting,
-            parse_fim(body.prompt, body.suffix),
-            max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS),
+
+    def asked() -> FillRequest:
+        return FillRequest(
+            "",
+            max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, wire.MAX_TOKENS),
             min_tokens=body.min_tokens or 0,
             stop=tuple(body.stop or ()),
             sampling=body.sampling(),
         )
-        return await filled(visiting, _wording(visiting, body), wanted, stream=body.stream)
+
+    def wording(visiting: Visit) -> Wording[Ended]:
+        head = visiting.head(body.model)
+        return published(head, TextCompletion, _choice, CompletionChunk, _choice, usage=body.wants_usage)
+
+    return await completed(
+        request, "completions", body.prompt, body.suffix, body.stop, asked, wording, stream=body.stream
+    )
 
 
-def _wording(visiting: Visit, body: CompletionRequest) -> Wording[Ended]:
-    head = visiting.head(body.model)
-    return published(head, TextCompletion, _choice, CompletionChunk, _choice, usage=body.wants_usage)
-
-
-def _choice(text: str, reason: FinishReason | None) -> CompletionChoice:
+def _choice(text: str, reason: wire.FinishReason | None) -> CompletionChoice:
     return CompletionChoice(text=text, finish_reason=reason)

@@ -10,53 +10,34 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.mercury import mercury_answer, parse_mercury
+from calomel.server import wire
 from calomel.server.access import protected_router
 from calomel.server.answers import Ended, decided, known, published, rewritten
 from calomel.server.door import Visit, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
-from calomel.server.wire import (
-    AnswerTokens,
-    Chunk,
-    Completion,
-    Content,
-    FinishReason,
-    Flag,
-    ModelName,
-    Number,
-    Penalty,
-    Stops,
-    StreamedBody,
-    Usage,
-)
 from calomel.suggest.apply.merge import decide, merge
 from calomel.suggest.apply.snippet import ApplyPrompt, ApplyPromptError, parse_apply
 
 _MERGES: Final = ThreadPoolExecutor(2, thread_name_prefix="calomel-merge")
 
 
-def _user(value: Any) -> Any:
-    if value != "user":
-        raise ValueError("Input should be 'user'")
-    return value
-
-
 class UserMessage(BaseModel):
     """Published EditMessageParam."""
 
-    role: Annotated[str, BeforeValidator(_user)]
-    content: Content
+    role: Literal["user"]
+    content: wire.Content
 
 
-class EditRequest(StreamedBody):
+class EditRequest(wire.StreamedBody):
     """Published EditCompletionRequest, with what clients send besides; null means "not sent".
 
     There is exactly one message, of the user's. What is drawn is decided by the filter, not by a temperature: the
@@ -64,13 +45,13 @@ class EditRequest(StreamedBody):
     """
 
     messages: Annotated[list[UserMessage], Field(min_length=1, max_length=1)]
-    model: ModelName
-    max_tokens: AnswerTokens | None = None
-    temperature: Annotated[Number, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[Number, Field(ge=0, le=1)] | None = None
-    frequency_penalty: Penalty | None = None
-    presence_penalty: Penalty | None = None
-    stop: Stops | None = None
+    model: wire.ModelName
+    max_tokens: wire.AnswerTokens | None = None
+    temperature: Annotated[wire.Number, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[wire.Number, Field(ge=0, le=1)] | None = None
+    frequency_penalty: wire.Penalty | None = None
+    presence_penalty: wire.Penalty | None = None
+    stop: wire.Stops | None = None
 
 
 class ApplyRequest(EditRequest):
@@ -79,7 +60,7 @@ class ApplyRequest(EditRequest):
     `max_tokens` has no effect: half a file would be written over the whole one.
     """
 
-    diffusing: Flag | None = None
+    diffusing: wire.Flag | None = None
 
 
 class AssistantMessage(BaseModel):
@@ -95,16 +76,16 @@ class EditChoice(BaseModel):
 
     index: int = 0
     message: AssistantMessage
-    finish_reason: FinishReason
+    finish_reason: wire.FinishReason
 
 
-class EditCompletion(Completion[EditChoice]):
+class EditCompletion(wire.Completion[EditChoice]):
     """Published EditCompletionResponse."""
 
     object: Literal["edit.completion"] = "edit.completion"
 
 
-class ApplyCompletion(Completion[EditChoice]):
+class ApplyCompletion(wire.Completion[EditChoice]):
     """An answer in the shape of the chat route; the content is the merged file and nothing else."""
 
     object: Literal["chat.completion"] = "chat.completion"
@@ -122,10 +103,10 @@ class EditChunkChoice(BaseModel):
 
     index: int = 0
     delta: Delta
-    finish_reason: FinishReason | None = None
+    finish_reason: wire.FinishReason | None = None
 
 
-class EditChunk(Chunk[EditChunkChoice]):
+class EditChunk(wire.Chunk[EditChunkChoice]):
     """A chunk of a streamed answer, as clients of the chat route know it."""
 
     object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
@@ -188,14 +169,14 @@ async def _merged(visiting: Visit, prompt: ApplyPrompt) -> Ended:
     tokens = sum(each.context_tokens for each in found.answers)
     cached = sum(each.cached_tokens for each in found.answers)
     visiting.answered(Spent(tokens, cached, seconds=time.monotonic() - began))
-    return Ended(found.text, Usage.count(tokens, 0, cached), warning=found.warning)
+    return Ended(found.text, wire.Usage.count(tokens, 0, cached), warning=found.warning)
 
 
-def _choice(content: str, reason: FinishReason) -> EditChoice:
+def _choice(content: str, reason: wire.FinishReason) -> EditChoice:
     return EditChoice(message=AssistantMessage(content=content), finish_reason=reason)
 
 
-def _delta(content: str, reason: FinishReason | None) -> EditChunkChoice:
+def _delta(content: str, reason: wire.FinishReason | None) -> EditChunkChoice:
     """The first has the role; all of the answer is in it."""
     delta = Delta(role=None if reason else "assistant", content=content)
     return EditChunkChoice(delta=delta, finish_reason=reason)

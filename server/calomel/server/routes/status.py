@@ -6,15 +6,15 @@ GET /health, /, /calomel/v1/status, /calomel/v1/recordings/{id} and /metrics; al
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, get_args
 
 from fastapi import Path as PathParameter
 from fastapi import Request
@@ -27,21 +27,21 @@ from starlette.responses import JSONResponse, Response
 from calomel.server.access import protected_router, public_router
 from calomel.server.door import Door, door_of
 from calomel.server.errors import DoorError, DrainingError, RecordingError, ReplicaLostError
-from calomel.server.metrics import Entry, counted
+from calomel.server.loading import State
+from calomel.server.metrics import PaceStatus, RecentStatus, counted
 from calomel.server.wire import Canvas
-from calomel.suggest.completer import ModelInfo
 from calomel.suggest.launch import version
-from calomel.suggest.runtime_file import DEAD_THREADS
+from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
 
 
 class ModelStatus(BaseModel):
     """The model; what is not known before it is loaded is null."""
 
     state: str
-    id: str | None
-    weights: str | None
-    kinds: list[str]
-    context: int | None
+    id: str | None = None
+    weights: str | None = None
+    kinds: Sequence[str] = ()
+    context: int | None = None
     device: str
 
 
@@ -61,17 +61,6 @@ class ReplicasStatus(BaseModel):
     wanted: int
     ready: int
     name: str = ""
-
-
-class PaceStatus(BaseModel):
-    """The last minute's answers."""
-
-    seconds: float
-    answers_per_second: float
-    tokens_per_second: float
-    p50_ms: float | None
-    p95_ms: float | None
-    by_second: list[int]
 
 
 class CacheStatus(BaseModel):
@@ -97,34 +86,6 @@ class GpuStatus(BaseModel):
     free_bytes: int
 
 
-class RecentStatus(BaseModel):
-    """One answer, in numbers.
-
-    Attributes:
-        finish: how it ended; of an edit, `shown` or the reason why it was not.
-        recorded: whether its denoising can be replayed.
-    """
-
-    id: str
-    at: float
-    route: str
-    prompt_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-    steps: int
-    milliseconds: float
-    finish: str
-    recorded: bool
-
-
-class DeadThreadStatus(BaseModel):
-    """A part of the server that ended with an error; see `calomel.suggest.runtime_file.DeadThread`."""
-
-    name: str
-    error: str
-    place: str
-
-
 class Status(BaseModel):
     """The whole page at one moment."""
 
@@ -136,7 +97,7 @@ class Status(BaseModel):
     cache: CacheStatus
     suggestions: SuggestionStatus
     resident_bytes: int | None
-    dead_threads: list[DeadThreadStatus]
+    dead_threads: list[DeadThread]
     gpus: list[GpuStatus]
     replicas: ReplicasStatus | None = None
     recording: bool
@@ -150,7 +111,6 @@ class Recording(BaseModel):
     frames: list[Canvas]
 
 
-_STATES: Final = ("loading", "ready", "failed", "unloaded")
 # Rows of the page.
 _ROWS: Final = 50
 _SHOWN: Final = "shown"
@@ -192,7 +152,7 @@ async def status(request: Request) -> Status:
     """Model, queue, pace of the last minute, cache, suggestions, and the newest answers in numbers."""
     door = door_of(request)
     recent, metrics = door.recent, door.metrics
-    engine, pace = look_at_engine(door), recent.pace()
+    engine = look_at_engine(door)
     prompt_tokens, cached_tokens = counted(metrics.prompt_tokens), counted(metrics.cached_tokens)
     verdicts = metrics.by_label(metrics.verdicts)
     return Status(
@@ -202,58 +162,37 @@ async def status(request: Request) -> Status:
         queue=QueueStatus(
             running=door.admission.taken,
             limit=door.settings.max_requests,
-            engine_running=None if engine is None else engine.running,
-            engine_waiting=None if engine is None else engine.waiting,
+            engine_running=engine.running,
+            engine_waiting=engine.waiting,
             refused=metrics.by_label(metrics.refused),
         ),
-        pace=PaceStatus(
-            seconds=pace.seconds,
-            answers_per_second=pace.answers / pace.seconds,
-            tokens_per_second=pace.tokens / pace.seconds,
-            p50_ms=pace.percentile(50),
-            p95_ms=pace.percentile(95),
-            by_second=list(pace.by_second),
-        ),
+        pace=recent.pace(),
         cache=CacheStatus(
             hit_share=cached_tokens / prompt_tokens if prompt_tokens else None,
-            tokens=None if engine is None else engine.cache_tokens,
-            capacity=None if engine is None else engine.cache_capacity,
+            tokens=engine.cache_tokens,
+            capacity=engine.cache_capacity,
         ),
         suggestions=SuggestionStatus(
             shown=verdicts.get(_SHOWN, 0),
             suppressed={name: count for name, count in sorted(verdicts.items()) if name != _SHOWN},
         ),
         resident_bytes=resident_bytes(),
-        dead_threads=[DeadThreadStatus.model_validate(dead, from_attributes=True) for dead in DEAD_THREADS.seen],
+        dead_threads=DEAD_THREADS.seen,
         gpus=look_at_gpus(door),
         replicas=getattr(request.state, "replicas", None),
         recording=door.settings.record_denoising,
-        recent=[_row(entry, recorded=recent.recorded(entry.id)) for entry in recent.entries(_ROWS)],
+        recent=recent.entries(_ROWS),
     )
 
 
 def _model(door: Door) -> ModelStatus:
-    info: ModelInfo | None
-    try:
+    state, device = door.loader.state, door.settings.device
+    with contextlib.suppress(DoorError):
         info = door.loader.info()
-    except DoorError:
-        info = None
-    return ModelStatus(
-        state=door.loader.state,
-        id=None if info is None else info.id,
-        weights=None if info is None else info.weights,
-        kinds=[] if info is None else list(info.kinds),
-        context=None if info is None else info.max_context,
-        device=door.settings.device,
-    )
-
-
-def _row(entry: Entry, *, recorded: bool) -> RecentStatus:
-    spent = asdict(entry.spent)
-    milliseconds = spent.pop("seconds") * 1e3
-    return RecentStatus(
-        id=entry.id, at=entry.at, route=entry.route, milliseconds=milliseconds, recorded=recorded, **spent
-    )
+        return ModelStatus(
+            state=state, id=info.id, weights=info.weights, kinds=info.kinds, context=info.max_context, device=device
+        )
+    return ModelStatus(state=state, device=device)
 
 
 @router.get("/calomel/v1/recordings/{completion_id}", response_model=Recording)
@@ -317,7 +256,7 @@ def _hashes(pattern: re.Pattern[bytes], content: bytes) -> str:
 
 
 class EngineLook(NamedTuple):
-    """The engine at one moment.
+    """The engine at one moment; None where there is none.
 
     Attributes:
         running: requests in its batch.
@@ -326,23 +265,21 @@ class EngineLook(NamedTuple):
         cache_capacity: and could hold.
     """
 
-    running: int
-    waiting: int
-    cache_tokens: int | None
-    cache_capacity: int | None
+    running: int | None = None
+    waiting: int | None = None
+    cache_tokens: int | None = None
+    cache_capacity: int | None = None
 
 
-def look_at_engine(door: Door) -> EngineLook | None:
-    """The engine of the loaded model; None when there is none."""
-    if door.loader.state != "ready":
-        return None
-    engine: Any = getattr(door.loader.filler(), "engine", None)
+def look_at_engine(door: Door) -> EngineLook:
+    """The engine of the loaded model."""
+    engine: Any = getattr(door.loader.filler(), "engine", None) if door.loader.state == "ready" else None
     if engine is None:
-        return None
+        return EngineLook()
     running, waiting = engine.occupancy
     cache = getattr(getattr(engine, "decoder", None), "cache", None)  # models that read whole windows have none
     if cache is None:
-        return EngineLook(running, waiting, None, None)
+        return EngineLook(running, waiting)
     held = (cache.pages - cache.free_pages) * cache.page_size
     return EngineLook(running, waiting, held, cache.pages * cache.page_size)
 
@@ -385,26 +322,23 @@ class Gauges(Collector):
     def collect(self) -> Iterable[Metric]:
         """Look at everything once."""
         door = self._door
-        states = {name: float(door.loader.state == name) for name in _STATES}
-        yield _gauge("calomel_model_state", "1 for the state that the model is in", "state", states)
-        yield GaugeMetricFamily("calomel_uptime_seconds", "Since the server began", door.recent.uptime)
-        yield GaugeMetricFamily(
-            "calomel_requests_limit", "Requests that may have a place", float(door.settings.max_requests)
-        )
-        yield GaugeMetricFamily(
-            "calomel_engine_restarts", "Times that a failed engine was opened again", float(door.loader.restarts)
-        )
         engine = look_at_engine(door)
-        if engine is not None:
+        for name, told, value in (
+            ("calomel_uptime_seconds", "Since the server began", door.recent.uptime),
+            ("calomel_requests_limit", "Requests that may have a place", door.settings.max_requests),
+            ("calomel_engine_restarts", "Times that a failed engine was opened again", door.loader.restarts),
+            ("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens),
+            ("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity),
+            ("calomel_resident_memory_bytes", "Memory of the server's process", resident_bytes()),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(name, told, value)
+        states = {name: float(door.loader.state == name) for name in get_args(State)}
+        yield _gauge("calomel_model_state", "1 for the state that the model is in", "state", states)
+        if engine.running is not None and engine.waiting is not None:
             told = "Requests in the engine, in its batch or waiting for it"
             queue = {"running": engine.running, "waiting": engine.waiting}
             yield _gauge("calomel_engine_requests", told, "state", queue)
-            if engine.cache_tokens is not None and engine.cache_capacity is not None:
-                yield GaugeMetricFamily("calomel_cache_tokens", "Tokens in the prefix cache", engine.cache_tokens)
-                yield GaugeMetricFamily("calomel_cache_capacity_tokens", "And its room", engine.cache_capacity)
-        resident = resident_bytes()
-        if resident is not None:
-            yield GaugeMetricFamily("calomel_resident_memory_bytes", "Memory of the server's process", resident)
         gpus = look_at_gpus(door)
         if gpus:
             memory = GaugeMetricFamily("calomel_gpu_memory_bytes", "Memory of each GPU", labels=("device", "state"))

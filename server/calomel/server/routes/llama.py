@@ -1,32 +1,49 @@
-"""POST /infill, for editor plugins that speak to llama.cpp's server."""
+"""The routes of llama.cpp's server and of Ollama, for editor plugins that speak to those.
+
+POST /infill, and POST /api/generate, GET /api/tags and /api/version.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from starlette.responses import JSONResponse, Response
 
 from calomel.prompts.fim_tokens import parse_fim
 from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.server.access import protected_router
-from calomel.server.answers import Ended, answered, fill_of, filled
-from calomel.server.door import Visit, Wording, visit
-from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, LlamaSampledBody, Number, Text
+from calomel.server.answers import Ended, answered, completed, fill_of, filled, known
+from calomel.server.door import Visit, Wording, door_of, visit
+from calomel.server.wire import MAX_TOKENS, MOST_ASKED, Flag, Integer, Name, Number, SampledBody, Text, Usage
+from calomel.suggest.completer import FillRequest
+from calomel.suggest.launch import version
 
-if TYPE_CHECKING:
-    from calomel.suggest.completer import FillRequest
-
-
+# Of the plugins, and Ollama's own before it had none.
+DEFAULT_TOKENS: Final = 128
 # The plugins send 16 by default, and 64 where their manual goes far.
 _MOST_EXTRAS: Final = 1024
 _MOST_FIELDS: Final = 64
 _HOUR: Final = 3_600_000
 _MOST_INDENT: Final = 1000
+
+router = protected_router()
+
+
+def _no_seed(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+class LlamaBody(SampledBody):
+    """How tokens are drawn, in the words of llama.cpp and Ollama: zero and negative numbers may mean none."""
+
+    repetition_penalty: Annotated[Number, Field(ge=0)] | None = Field(default=None, alias="repeat_penalty")
+    seed: Annotated[Integer, Field(ge=-(2**63), lt=2**63), AfterValidator(_no_seed)] | None = None
 
 
 class Extra(BaseModel):
@@ -36,7 +53,7 @@ class Extra(BaseModel):
     text: Text
 
 
-class InfillRequest(LlamaSampledBody):
+class InfillRequest(LlamaBody):
     """Lines before the cursor's, the beginning of its line (`prompt`), and what stands behind; null means "not sent".
 
     With `n_predict` 0 nothing is answered: the plugins ask so to warm a cache. `t_max_predict_ms` bounds the time for
@@ -101,13 +118,9 @@ class InfillResponse(InfillChunk):
     timings: Timings = Timings()
 
 
-# The plugins' own.
-DEFAULT_TOKENS: Final = 128
 # A plugin's limit is for the answer alone; ours is from the request on, so the context has its own time.
 _CONTEXT_SECONDS: Final = 2.0
 _TAB: Final = 4
-
-router = protected_router()
 
 
 @router.post("/infill", response_model=InfillResponse)
@@ -152,14 +165,14 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
         hole = PromptParts(prefix=(body.input_prefix or "") + (body.prompt or ""), suffix=body.input_suffix or "")
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
-    return await fill_of(
-        visiting,
-        hole,
+    asked = FillRequest(
+        "",
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
         stop=tuple(body.stop or ()),
         sampling=body.sampling(),
         deadline=_CONTEXT_SECONDS + limit / 1000 if limit > 0 else None,
     )
+    return await fill_of(visiting, hole, asked)
 
 
 def _response(model: str, ending: Ended, text: str | None = None) -> InfillResponse:
@@ -176,17 +189,18 @@ def _response(model: str, ending: Ended, text: str | None = None) -> InfillRespo
         stop_type="eos" if ending.finish == "stop" else "limit",
         tokens_cached=cached,
         timings=Timings(
-            cache_n=cached,
-            prompt_n=read,
-            prompt_ms=ending.reading * 1000,
-            prompt_per_token_ms=ending.reading * 1000 / read if read else 0.0,
-            prompt_per_second=read / ending.reading if ending.reading else 0.0,
-            predicted_n=made,
-            predicted_ms=ending.making * 1000,
-            predicted_per_token_ms=ending.making * 1000 / made if made else 0.0,
-            predicted_per_second=made / ending.making if ending.making else 0.0,
+            cache_n=cached, **_pace("prompt", read, ending.reading), **_pace("predicted", made, ending.making)
         ),
     )
+
+
+def _pace(name: str, tokens: int, seconds: float) -> dict[str, Any]:
+    return {
+        f"{name}_n": tokens,
+        f"{name}_ms": seconds * 1000,
+        f"{name}_per_token_ms": seconds * 1000 / tokens if tokens else 0.0,
+        f"{name}_per_second": tokens / seconds if seconds else 0.0,
+    }
 
 
 def _fields(body: InfillRequest, answer: InfillResponse) -> Response:
@@ -203,3 +217,154 @@ def _field(values: Any, path: str) -> Any:
             return None
         values = values[name]
     return values
+
+
+def _no_format(value: Any) -> Any:
+    if value not in (None, ""):
+        raise ValueError("Answers have no format here: leave it out")
+    return None
+
+
+class Options(LlamaBody):
+    """Those of Ollama's options that mean something here. A negative `num_predict` sets no bound of its own."""
+
+    num_predict: Annotated[Integer, Field(ge=-2, le=MOST_ASKED)] | None = None
+
+
+class GenerateRequest(BaseModel):
+    """A prompt with or without `suffix`. It is streamed unless `stream` is false: that is Ollama's default.
+
+    There are no templates and no conversations here, so every prompt is taken as `raw`.
+    """
+
+    model: Name | None = None
+    prompt: Text | None = None
+    suffix: Text | None = None
+    stream: Flag | None = None
+    format: Annotated[None, BeforeValidator(_no_format)] = None
+    options: Options | None = None
+
+
+class GenerateChunk(BaseModel):
+    """A line of a streamed answer."""
+
+    model: str
+    created_at: str
+    response: str
+    done: bool = False
+
+
+class GenerateResponse(GenerateChunk):
+    """The answer, or the last line of a streamed one. Durations in nanoseconds."""
+
+    done: bool = True
+    done_reason: Literal["stop", "length", "load"]
+    total_duration: int = 0
+    load_duration: int = 0
+    prompt_eval_count: int = 0
+    prompt_eval_duration: int = 0
+    eval_count: int = 0
+    eval_duration: int = 0
+
+
+class ModelDetails(BaseModel):
+    """What Ollama tells of a checkpoint."""
+
+    parent_model: str = ""
+    format: str = "safetensors"
+    family: str = "calomel"
+    families: list[str] = ["calomel"]
+    parameter_size: str = ""
+    quantization_level: str = ""
+
+
+class Tag(BaseModel):
+    """The model of this server."""
+
+    name: str
+    model: str
+    modified_at: str
+    size: int = 0
+    digest: str = ""
+    details: ModelDetails = ModelDetails()
+
+
+class Tags(BaseModel):
+    """Answer of `/api/tags`."""
+
+    models: list[Tag]
+
+
+class OllamaVersion(BaseModel):
+    """Answer of `/api/version`: of Calomel."""
+
+    version: str
+
+
+# A client that asks for no bound gets the published one of the other routes.
+UNBOUNDED_TOKENS: Final = 512
+_SECOND: Final = 1_000_000_000
+
+
+@router.get("/api/version")
+async def ollama_version() -> OllamaVersion:
+    """The version of Calomel."""
+    return OllamaVersion(version=version())
+
+
+@router.get("/api/tags")
+async def ollama_tags(request: Request) -> Tags:
+    """The model that answers, whatever a request names."""
+    model = door_of(request).model
+    changed = datetime.fromtimestamp(model.created, UTC).isoformat()
+    return Tags(models=[Tag(name=model.id, model=model.id, modified_at=changed)])
+
+
+@router.post("/api/generate", response_model=GenerateResponse)
+async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
+    """Fill the hole, or rewrite one of Zed's regions; as lines of JSON unless `stream` is false."""
+    prompt, options, stream = body.prompt or "", body.options or Options(), body.stream is not False
+    if not prompt and not body.suffix:
+        # Asks for the model to be loaded.
+        async with visit(request, "generate") as visiting:
+            nothing = Ended("", Usage.count(0, 0, 0))
+            return known(visiting, _wording(body, "load", visiting), nothing, [], stream=stream)
+
+    def asked() -> FillRequest:
+        stop = tuple(options.stop or ())
+        return FillRequest("", max_tokens=_most(options), stop=stop, sampling=options.sampling())
+
+    wording = partial(_wording, body, None)
+    return await completed(request, "generate", prompt, body.suffix, options.stop, asked, wording, stream=stream)
+
+
+def _wording(body: GenerateRequest, reason: Literal["load"] | None, visiting: Visit) -> Wording[Ended]:
+    """Lines of JSON; with a `reason` to end that is not the text's."""
+    created = datetime.fromtimestamp(visiting.created, UTC).isoformat()
+    head: dict[str, Any] = {"model": body.model or visiting.door.model.id, "created_at": created}
+
+    def whole(ending: Ended) -> GenerateResponse:
+        return GenerateResponse(
+            **head,
+            response=ending.text,
+            done_reason=reason or ending.finish,
+            total_duration=int(ending.seconds * _SECOND),
+            prompt_eval_count=ending.usage.prompt_tokens,
+            prompt_eval_duration=int(ending.reading * _SECOND),
+            eval_count=ending.usage.completion_tokens,
+            eval_duration=int(ending.making * _SECOND),
+        )
+
+    return Wording(
+        whole,
+        lambda text, _: GenerateChunk(**head, response=text),
+        lambda ending: [whole(replace(ending, text=""))],
+        frame=lambda data: data.model_dump_json().encode() + b"\n",
+        media_type="application/x-ndjson",
+    )
+
+
+def _most(options: Options) -> int:
+    if options.num_predict is None:
+        return DEFAULT_TOKENS
+    return min(options.num_predict, MAX_TOKENS) if options.num_predict > 0 else UNBOUNDED_TOKENS
