@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from calomel.lsp.client import CODE_ACTION_KIND, Client
 from calomel.suggest.completer import Kind
-from calomel.suggest.edit import Suggestion, TextEdit, utf16_length
+from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.launch import version
 from calomel.suggest.offers import Outcome
 from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
@@ -39,7 +39,7 @@ def accept_command(suggestion: Suggestion) -> types.Command:
 
 def inline_item(suggestion: Suggestion, document: Document, encoding: Encoding) -> types.InlineCompletionItem | None:
     """For `textDocument/inlineCompletion`; None when the range would leave its line, which the protocol forbids."""
-    edit = suggestion.joined(document.text)
+    edit = joined(document.text, suggestion.edits)
     where = range_of(document, edit, encoding)
     if where.start.line != where.end.line:
         return None
@@ -48,7 +48,7 @@ def inline_item(suggestion: Suggestion, document: Document, encoding: Encoding) 
 
 def copilot_edit(suggestion: Suggestion, document: Document, encoding: Encoding) -> dict[str, Any]:
     """For `textDocument/copilotInlineEdit`."""
-    edit = suggestion.joined(document.text)
+    edit = joined(document.text, suggestion.edits)
     where = range_of(document, edit, encoding)
     return {
         "text": edit.text,
@@ -63,7 +63,7 @@ def copilot_edit(suggestion: Suggestion, document: Document, encoding: Encoding)
 
 def completion_item(suggestion: Suggestion, document: Document, encoding: Encoding) -> types.CompletionItem | None:
     """For `textDocument/completion`."""
-    edit = suggestion.joined(document.text)
+    edit = joined(document.text, suggestion.edits)
     if not edit.text.strip():
         return None
     edit = _with_word(edit, document)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,6 +114,7 @@ class Entry:
         window: from where to where the cursor may be for an `edit` to be of interest.
         edits: as they are now; None since the text disagrees, and without any to show.
         agreed: every change since then was part of the answer.
+        goal: hash of the text that it leads to, to be compared with what its rebased form leads to.
     """
 
     uri: str
@@ -123,6 +124,7 @@ class Entry:
     window: tuple[int, int] = (0, 0)
     edits: tuple[Planned, ...] | None = None
     agreed: bool = True
+    goal: int = 0
 
     def __post_init__(self) -> None:
         self.edits = self.original or None
@@ -146,8 +148,6 @@ class Cache:
     def __init__(self, limit: int = _ENTRIES) -> None:
         self._limit = limit
         self._entries: OrderedDict[_State, Entry] = OrderedDict()
-        # What an answer leads to, to be compared with what its rebased form leads to.
-        self._goals: dict[_State, int] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -157,10 +157,9 @@ class Cache:
         state = _state(entry.uri, entry.kind, text, entry.offset)
         self._entries.pop(state, None)
         self._entries[state] = entry
-        self._goals[state] = hash(apply(text, edits_of(entry.original)))
+        entry.goal = hash(apply(text, edits_of(entry.original)))
         while len(self._entries) > self._limit:
-            oldest, _ = self._entries.popitem(last=False)
-            self._goals.pop(oldest, None)
+            self._entries.popitem(last=False)
 
     def find(self, uri: str, kind: Kind, text: str, cursor: int) -> Entry | None:
         """The entry for this state, its `edits` being edits of `text`; None when nothing is known.
@@ -174,31 +173,27 @@ class Cache:
             entry.edits, entry.agreed = entry.original or None, True
             return entry
         for known, other in reversed(self._entries.items()):
-            if other.uri == uri and other.kind == kind and self._holds(known, other, text, cursor):
+            if other.uri == uri and other.kind == kind and self._holds(other, text, cursor):
                 self._entries.move_to_end(known)
                 return other
         return None
 
     def changed(self, uri: str, change: Change) -> None:
         """Rebase what is kept for a document over one change of it."""
-        for entry in self._of(uri):
-            entry.changed(change)
+        for entry in self._entries.values():
+            if entry.uri == uri:
+                entry.changed(change)
 
     def closed(self, uri: str, kind: Kind | None = None) -> None:
         """Forget a document; with `kind`, what is kept of this kind alone."""
         for state in [state for state in self._entries if state[0] == uri and kind in {None, state[1]}]:
             del self._entries[state]
-            self._goals.pop(state, None)
 
     def clear(self) -> None:
         """Forget everything: another model, other settings."""
         self._entries.clear()
-        self._goals.clear()
 
-    def _of(self, uri: str) -> Iterator[Entry]:
-        return (entry for entry in self._entries.values() if entry.uri == uri)
-
-    def _holds(self, state: _State, entry: Entry, text: str, cursor: int) -> bool:
+    def _holds(self, entry: Entry, text: str, cursor: int) -> bool:
         """Whether a rebased entry may be shown: it fits the text, the cursor, and leads where the original led."""
         if not entry.edits or not all(edit.fits(text) for edit in entry.edits):
             return False
@@ -207,7 +202,7 @@ class Cache:
         else:
             low, high = entry.window
             near = low <= cursor <= high or any(_beside(text, edit, cursor) for edit in entry.edits)
-        return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == self._goals[state])
+        return near and (not entry.agreed or hash(apply(text, edits_of(entry.edits))) == entry.goal)
 
 
 def _state(uri: str, kind: Kind, text: str, cursor: int) -> _State:

@@ -53,13 +53,11 @@ class Filled:
     Attributes:
         text: with the line ends of its place.
         cut: characters of the model's answer that were left out.
-        truncated: the model had more to say than its limit allowed.
-        cut_off: what it said ends within a line for that, and had no whole line before.
+        cut_off: it ends within a line, since the model had more to say than its limit allowed.
     """
 
     text: str
     cut: int = 0
-    truncated: bool = False
     cut_off: bool = False
 
 
@@ -77,10 +75,9 @@ def read_fill(
     text = without_echo(prefix, text)
     if is_blank(text) and not is_blank(whole):
         return SilenceReason.REPEATS_ABOVE
-    truncated = candidate.finish_reason != "stop"
     last = _LAST_LINE_END.search(text)
-    cut_off = truncated
-    if truncated and last and text[: last.start()].strip():
+    cut_off = candidate.finish_reason != "stop"
+    if cut_off and last and text[: last.start()].strip():
         text = text[: last.start()]  # half a line is worth less than none
         cut_off = False
     rest = line_rest(suffix)
@@ -97,7 +94,7 @@ def read_fill(
         text = whole
     if not cut_off:
         text = fitted(text, prefix, suffix, language_id, refuses).rstrip() or text
-    return Filled(text, len(whole) - len(text), truncated, cut_off)
+    return Filled(text, len(whole) - len(text), cut_off)
 
 
 def region_parts(
@@ -107,8 +104,6 @@ def region_parts(
 
     None when the window of `parts` does not hold the region.
     """
-    if parts.region is not None:
-        return parts
     above, below = offset - start, end - offset
     if above > len(parts.prefix) or below > len(parts.suffix):
         return None
@@ -222,7 +217,6 @@ class CandidateSource:
                     candidate,
                     edits(filled.text),
                     cut=filled.cut,
-                    truncated=filled.truncated,
                     cut_off=filled.cut_off,
                     agreement=agreement_of(candidate, answer),
                     request=request,
@@ -255,13 +249,11 @@ class CandidateSource:
             if isinstance(edits, SilenceReason):
                 best = better(best, edits)
                 continue
-            cut_off = candidate.finish_reason != "stop"
             found = Proposed(
                 candidate,
                 edits,
                 region,
-                truncated=cut_off,
-                cut_off=cut_off,
+                cut_off=candidate.finish_reason != "stop",
                 support=support.get((candidate.text, candidate.maker), 0),
                 agreement=agreement_of(candidate, answer, old),
                 request=request,

@@ -144,13 +144,12 @@ class Suggestion:
         revision: our own number of the same text.
         kind: `fill` inserts at the cursor, `edit` rewrites lines.
         edits: sorted, apart from each other, all referring to the same text.
-        probability: that it gets accepted, as far as the gate can tell; 0 to 1.
+        probability: that it gets accepted, as far as the calibrator can tell; 0 to 1.
         cursor_after: offset in the resulting text where the cursor should stand; None for the end of the last edit.
         jump: it is more than two lines from the cursor: show where it is before showing what it is.
         candidate: the model's own account of it.
         waited: seconds of debounce before the model was asked.
         cached: no model was asked for this answer.
-        truncated: the suggestion was cut by a limit, the model had more to say.
     """
 
     id: str
@@ -165,7 +164,6 @@ class Suggestion:
     candidate: Candidate = field(default_factory=lambda: Candidate(""), repr=False)
     waited: float = 0.0
     cached: bool = False
-    truncated: bool = False
 
     @property
     def start(self) -> int:
@@ -186,11 +184,6 @@ class Suggestion:
     def insert_text(self) -> str:
         """The new text of the only edit, or of the last one; `joined` gives all."""
         return self.edits[-1].text
-
-    def joined(self, text: str) -> TextEdit:
-        """All edits as one, with the unchanged text between them; `text` is the document's."""
-        inside = [TextEdit(start - self.start, end - self.start, new) for start, end, new in self.edits]
-        return TextEdit(self.start, self.end, apply(text[self.start : self.end], inside))
 
 
 Answer = Suggestion | Silence
@@ -256,6 +249,24 @@ def near_cursor(text: str, edits: Sequence[Planned], cursor: int) -> tuple[tuple
     if any(left.end > right.start for left, right in pairwise(chosen)):
         chosen = list(edits[first : last + 1])
     return tuple(chosen), (*edits[:first], *edits[last + 1 :])
+
+
+def joined(text: str, edits: Sequence[tuple[int, int, str]]) -> TextEdit:
+    """`edits` of `text`, sorted, at least one, as one, with the unchanged text between them."""
+    start, end = edits[0][0], edits[-1][1]
+    inside = [TextEdit(low - start, high - start, new) for low, high, new in edits]
+    return TextEdit(start, end, apply(text[start:end], inside))
+
+
+def line_start(text: str, offset: int) -> int:
+    """Where the line of `offset` begins."""
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def line_end(text: str, offset: int) -> int:
+    """Where the line of `offset` ends, its line end left out."""
+    ends = [at for at in (text.find("\n", offset), text.find("\r", offset)) if at >= 0]
+    return min(ends, default=len(text))
 
 
 def row_of(text: str, offset: int) -> int:

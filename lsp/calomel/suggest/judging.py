@@ -14,7 +14,7 @@ from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, Calibrat
 from calomel.selectivity.filters import QUICK, THOROUGH, fired
 from calomel.selectivity.proposal import Proposal
 from calomel.suggest.completer import Candidate, CompleteRequest, Kind, ModelInfo
-from calomel.suggest.edit import Planned, TextEdit, apply, edits_of, row_of, rows_between
+from calomel.suggest.edit import Planned, edits_of, joined, row_of, rows_between
 from calomel.suggest.question import Question, Trigger
 from calomel.suggest.signals import CandidateAgreement, OutcomeSignals, RecentActivity, signals_of, surroundings
 from calomel.suggest.silence import SilenceReason
@@ -71,8 +71,7 @@ class Proposed:
         edits: what it changes, in offsets of the question's text.
         region: that the model was asked to rewrite; None for a fill.
         cut: characters that were left out of its text.
-        truncated: the model had more to say.
-        cut_off: what it said ends within a line for that.
+        cut_off: the model had more to say, and what it said ends within a line for that.
         support: how many of the last edits agree with a draft.
         agreement: the other candidates of the answer.
         request: what the model was asked.
@@ -82,7 +81,6 @@ class Proposed:
     edits: tuple[Planned, ...]
     region: tuple[int, int] | None = None
     cut: int = 0
-    truncated: bool = False
     cut_off: bool = False
     support: int = 0
     agreement: CandidateAgreement = field(default_factory=CandidateAgreement)
@@ -237,9 +235,8 @@ def proposal_of(kind: Kind, question: Question, proposed: Proposed) -> Proposal:
     def errors(behind: str) -> tuple[int, int] | None:
         if question.errors is None:
             return None
-        start, end = edits[0].start, edits[-1].end
-        inside = [TextEdit(a - start, b - start, new) for a, b, new in edits]
-        return question.errors(start, end, apply(text[start:end], inside) + behind)
+        start, end, new = joined(text, edits)
+        return question.errors(start, end, new + behind)
 
     return Proposal(
         kind=kind,

@@ -85,8 +85,8 @@ class Ledger:
 
     def accepted(self, suggestion_id: str) -> Offer | None:
         """The user took it; returns the suggestion if that is news."""
-        offer = self._offers.get(suggestion_id)
-        if offer is None or offer.decided in {"accepted", "rejected"}:
+        offer = self._undecided(suggestion_id)
+        if offer is None:
             return None
         offer.pending = None
         self._tell(offer, "accepted", "by_command")
@@ -94,12 +94,12 @@ class Ledger:
 
     def partly_accepted(self, suggestion_id: str, length: int, whole: int | None = None) -> Offer | None:
         """The user took the first `length` UTF-16 units of what the editor was given, which had `whole`."""
-        offer = self._offers.get(suggestion_id)
+        offer = self._undecided(suggestion_id)
         if offer is None:
             return None
         # Keys may be quicker than the answer that holds only the rest: then it is the text before that.
         length -= max(0, (whole or 0) - offer.outcome.length)
-        if offer.decided in {"accepted", "rejected"} or length <= offer.taken:
+        if length <= offer.taken:
             return None
         if length >= offer.outcome.length:
             return self.accepted(suggestion_id)
@@ -110,8 +110,8 @@ class Ledger:
 
     def rejected(self, suggestion_id: str, reason: str | None = None) -> Offer | None:
         """The user dismissed it; returns the suggestion if that is news."""
-        offer = self._offers.get(suggestion_id)
-        if offer is None or offer.decided in {"accepted", "rejected"}:
+        offer = self._undecided(suggestion_id)
+        if offer is None:
             return None
         offer.pending = None
         self._tell(offer, "rejected", slug(reason or ""))
@@ -157,6 +157,10 @@ class Ledger:
         for offer in self._offers.values():
             self._finish(offer)
         self._offers.clear()
+
+    def _undecided(self, suggestion_id: str) -> Offer | None:
+        offer = self._offers.get(suggestion_id)
+        return None if offer is None or offer.decided in {"accepted", "rejected"} else offer
 
     def _open(self, uri: str) -> Iterator[Offer]:
         return (offer for offer in reversed(self._offers.values()) if offer.outcome.uri == uri and offer.is_open)

@@ -12,8 +12,8 @@ from calomel.suggest.edit import (
     Planned,
     Suggestion,
     TextEdit,
-    apply,
     edits_of,
+    joined,
     near_cursor,
     row_of,
     rows_between,
@@ -68,7 +68,7 @@ def offered(
         if around is None:
             return SilenceReason.DISAGREES_WITH_SELECTED
         delivered = (around,)
-    given = _joined(text, delivered)
+    given = joined(text, delivered).text
     if visible is not None and visible.edits == chosen:
         offer = visible
         if offer.outcome.text != given:
@@ -89,7 +89,6 @@ def offered(
         cursor_after=_cursor_after(delivered),
         jump=min(rows_between(rows_of(text, edit), row) for edit in chosen) > JUMP_ROWS,
         candidate=decision.proposed.candidate,
-        truncated=decision.proposed.truncated,
     )
 
 
@@ -102,7 +101,7 @@ def hold_back(session: Session, asked: Asked, decision: Decision, reason: Silenc
         return
     visible = session.ledger.visible(document.uri, asked.kind)
     if visible is None or visible.edits != chosen:
-        outcome = _outcome(session, asked, decision, chosen, _joined(text, edits_of(chosen)))
+        outcome = _outcome(session, asked, decision, chosen, joined(text, edits_of(chosen)).text)
         outcome = replace(outcome, outcome="withheld", reason=str(reason))
         threshold = session.source.filter.threshold(document.language_id)
         session.ledger.held_back.hold(outcome, chosen, text, threshold)
@@ -158,12 +157,6 @@ def _fitting(asked: Asked, edits: tuple[Planned, ...]) -> tuple[Planned, ...]:
     if asked.kind == "edit":
         return near_cursor(asked.document.text, edits, asked.offset)[0]
     return edits if edits and (asked.selected is not None or edits[0].start == asked.offset) else ()
-
-
-def _joined(text: str, edits: Sequence[TextEdit]) -> str:
-    """What `edits` of `text` put between the first one's start and the last one's end."""
-    low, high = edits[0].start, edits[-1].end
-    return apply(text[low:high], [TextEdit(a - low, b - low, new) for a, b, new in edits])
 
 
 def _gives_way(asked: Asked, visible: Offer, chosen: tuple[Planned, ...]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Protocol, Self
 
 from calomel.suggest.cache import rebase
 from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.edit import Change, Planned, TextEdit, apply, edits_of
+from calomel.suggest.edit import Change, Planned, edits_of, joined, line_end, line_start
 from calomel.suggest.signals import OutcomeSignals
 from calomel.workspace.history import Origin
 
@@ -107,10 +107,17 @@ class Place:
     @classmethod
     def of(cls, text: str, edits: Sequence[Planned]) -> Self:
         """From the first of `edits`, which are of `text` and at least one, to the last."""
-        start, end = edits[0].start, edits[-1].end
-        inside = [TextEdit(a - start, b - start, new) for a, b, new in edits_of(edits)]
-        now = text[start:end]
-        return cls(start, now, apply(now, inside), inserts=len(edits) == 1 and not now)
+        start, end, wanted = joined(text, edits_of(edits))
+        return cls(start, text[start:end], wanted, inserts=len(edits) == 1 and start == end)
+
+    @classmethod
+    def with_lines(cls, text: str, edits: Sequence[Planned]) -> Self:
+        """From the line above the first of `edits` to the one below the last."""
+        start, end, wanted = joined(text, edits_of(edits))
+        low, high = line_start(text, start), line_end(text, end)
+        low = line_start(text, low - 1 - (text[low - 2 : low] == "\r\n")) if low else 0
+        high = line_end(text, high + 1 + (text[high : high + 2] == "\r\n"))
+        return cls(low, text[low:high], text[low:start] + wanted + text[end:high], inserts=False)
 
     @property
     def holds(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from calomel.selectivity.proposal import Recent
 from calomel.suggest.completer import Candidate, CompleteAnswer
-from calomel.suggest.edit import Planned
+from calomel.suggest.edit import Planned, line_end, line_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,7 @@ class Surroundings:
 
 def surroundings(text: str, cursor: int, edits: Sequence[Planned]) -> Surroundings:
     """Of `edits` of `text`."""
-    start = max(text.rfind("\n", 0, cursor), text.rfind("\r", 0, cursor)) + 1
-    ends = [at for at in (text.find("\n", cursor), text.find("\r", cursor)) if at >= 0]
-    head, rest = text[start:cursor], text[cursor : min(ends, default=len(text))]
+    head, rest = text[line_start(text, cursor) : cursor], text[cursor : line_end(text, cursor)]
     word = _WORD_BEFORE.search(head[-_LONGEST_WORD:])
     return Surroundings(
         line_before=len(head.strip()),
