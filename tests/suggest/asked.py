@@ -52,7 +52,7 @@ def source(model: ScriptedModel) -> CandidateSource:
     async def never(seconds: float) -> None:
         await asyncio.get_running_loop().create_future()
 
-    return CandidateSource(WholeFile(), model, SuggestionFilter(), never)
+    return CandidateSource(WholeFile(), model.complete, SuggestionFilter(), never)
 
 
 def counting(errors: tuple[int, int] | None) -> tuple[Callable[[int, int, str], tuple[int, int] | None], list[str]]:

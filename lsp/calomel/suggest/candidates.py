@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.filters import fired
@@ -14,7 +14,6 @@ from calomel.suggest.completer import (
     OWN_MAKERS,
     Candidate,
     CompleteAnswer,
-    Completer,
     CompleteRequest,
     CompleterError,
     Draft,
@@ -154,7 +153,7 @@ class CandidateSource:
 
     Args:
         builder: of prompts.
-        completer: the model.
+        ask: asks the model.
         filter: decides about what is proposed.
         sleep: waits.
         alone: nobody changes the document meanwhile, so that others may have their turn between two proposals. Where
@@ -167,7 +166,7 @@ class CandidateSource:
     def __init__(
         self,
         builder: Builder,
-        completer: Completer,
+        ask: Callable[[CompleteRequest], Coroutine[Any, Any, CompleteAnswer]],
         filter: SuggestionFilter,  # noqa: A002 (what it is)
         sleep: Callable[[float], Awaitable[None]],
         *,
@@ -176,7 +175,7 @@ class CandidateSource:
         self.filter = filter
         self.model_id = ""
         self._builder = builder
-        self._completer = completer
+        self._model = ask
         self._sleep = sleep
         self._alone = alone
 
@@ -315,7 +314,7 @@ class CandidateSource:
             own=own,
         )
         try:
-            answer = await within(self._completer.complete(request), self._sleep(deadline + _GRACE))
+            answer = await within(self._model(request), self._sleep(deadline + _GRACE))
         except TimeoutError:
             raise CompleterError("timeout", f"The model gave no answer within {deadline + _GRACE:.1f} s.") from None
         self.model_id = answer.model or self.model_id

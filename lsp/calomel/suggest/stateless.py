@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -81,6 +81,18 @@ class Work:
     steps: int = 0
     seconds: float = 0.0
 
+    @classmethod
+    def of(cls, answers: Sequence[CompleteAnswer]) -> Work:
+        """The sum over answers; of each, tokens and steps of its first candidate."""
+        first = [each.candidates[0] for each in answers if each.candidates]
+        return cls(
+            sum(each.context_tokens for each in answers),
+            sum(each.cached_tokens for each in answers),
+            sum(len(each.log_probs) for each in first),
+            sum(each.steps for each in first),
+            sum(each.timings.total for each in answers),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RegionAnswer:
@@ -140,8 +152,13 @@ class EditRoom:
         shown = named(_near(prompt))
         # Looking for secrets in megabytes takes seconds, which others do not wait for.
         hidden = await asyncio.to_thread(masked, shown, self.secrets.mask)
-        model = _Counted(filler, info)
-        source = CandidateSource(self._builder, model, self.filter, asyncio.sleep, alone=True)
+        done: list[CompleteAnswer] = []
+
+        async def ask(request: CompleteRequest) -> CompleteAnswer:
+            done.append(await answer(filler, info, request))
+            return done[-1]
+
+        source = CandidateSource(self._builder, ask, self.filter, asyncio.sleep, alone=True)
         question = await self._question(shown, hidden, info, client, max_tokens)
         try:
             answered = await _look(source, question, hidden, info)
@@ -154,11 +171,11 @@ class EditRoom:
         if not found:
             silent = answered[0]
             reason = silent.reason if isinstance(silent, Decision) else silent
-            return RegionAnswer(shown.region, reason=reason, work=model.work)
+            return RegionAnswer(shown.region, reason=reason, work=Work.of(done))
         edits = tuple(sorted(edit for each in found for edit in edits_of(each.edits)))
         start = len(shown.prefix)
         moved = [TextEdit(a - start, b - start, new) for a, b, new in edits]
-        return RegionAnswer(apply(shown.region, moved), found, edits, work=model.work)
+        return RegionAnswer(apply(shown.region, moved), found, edits, work=Work.of(done))
 
     def around(self, situation: Situation, budget: int) -> PromptParts:
         """What a model sees around a hole, cut as an editor's context is: at most about `budget` tokens."""
@@ -227,36 +244,6 @@ async def _look(source: CandidateSource, question: Question, hidden: EditPrompt,
     if isinstance(filled, Decision) and not all(start <= edit.start and edit.end <= end for edit in filled.edits):
         filled = SilenceReason.WRONG_REGION
     return [better(filled, found[0])]
-
-
-class _Counted:
-    """The model of one request, which counts what it does. Engine errors come out as they are."""
-
-    def __init__(self, filler: Fills, info: ModelInfo) -> None:
-        self.work = Work()
-        self._filler = filler
-        self._info = info
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question."""
-        found = await answer(self._filler, self._info, request)
-        first = found.candidates[0] if found.candidates else None
-        done = self.work
-        self.work = Work(
-            done.context_tokens + found.context_tokens,
-            done.cached_tokens + found.cached_tokens,
-            done.answer_tokens + (0 if first is None else len(first.log_probs)),
-            done.steps + (0 if first is None else first.steps),
-            done.seconds + found.timings.total,
-        )
-        return found
-
-    async def info(self) -> ModelInfo:
-        """What the model can do."""
-        return self._info
-
-    async def aclose(self) -> None:
-        """Nothing: the model is the server's."""
 
 
 def _near(prompt: EditPrompt) -> EditPrompt:

@@ -54,7 +54,7 @@ class Suggester(Listener):
             sleep=sleep,
             rng=rng or random.Random(),  # noqa: S311 (names of suggestions, not secrets)
             completer=completer,
-            source=CandidateSource(builder, completer, self.filter, sleep),
+            source=CandidateSource(builder, completer.complete, self.filter, sleep),
             ledger=Ledger(clock, outcomes),
             cooldown=Cooldown(clock),
             debounce=Debounce(clock, settings.debounce_seconds),
