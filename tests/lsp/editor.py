@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calomel.lsp.connection import Framer, encode_message
-from calomel.lsp.server import create_server
+from calomel.lsp.server import Server
 from calomel.lsp.transport import Transport
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
@@ -87,7 +87,7 @@ class Editor:
             return script if script.connect is None else await script.connect(settings)
 
         self.later = 0.0
-        server = create_server(factory, log=log, clock=lambda: time.monotonic() + self.later)
+        server = Server(factory, log=log, clock=lambda: time.monotonic() + self.later)
         self._task = asyncio.create_task(server.serve(Transport(lambda size: os.read(self._reading, size), self._take)))
 
     def raw(self, data: bytes) -> None:

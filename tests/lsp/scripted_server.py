@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from calomel.lsp.server import create_server, leave
+from calomel.lsp.server import Server, leave
 from calomel.lsp.transport import claim_stdio
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
 
@@ -86,7 +86,7 @@ def main() -> None:
     async def factory(_: object) -> ScriptedCompleter:
         return completer
 
-    leave(create_server(completer_factory=factory).run(transport))
+    leave(Server(completer_factory=factory).run(transport))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from calomel.lsp.notices import Connect, Lateness, ModelLink
+from calomel.lsp.services import Connect, ModelLink
 from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
 
@@ -45,7 +45,7 @@ def nowhere(message: str) -> Connect:
 async def test_of_settings_that_change_twice_the_last_ones_count() -> None:
     first, second = Named("first"), Named("second")
     second.leave.set()
-    link = ModelLink(to(first), lambda *_: None, lambda: 0.0, Lateness(lambda _: None))
+    link = ModelLink(to(first), lambda *_: None, lambda: 0.0, lambda _: None)
     await link.start()
     moves = [asyncio.create_task(link.reconnect(each)) for each in (to(second), nowhere("no third"))]
     for _ in range(5):  # both have begun, while the first server is still being left

@@ -138,7 +138,7 @@ def write(data):
     print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
     sys.stdout.flush()
     server.leave(0)
-server.create_server().run(server.Transport(lambda size: chunks.pop(), write))
+server.Server().run(server.Transport(lambda size: chunks.pop(), write))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     heavy = {

@@ -13,75 +13,68 @@ class Client:
     """One editor.
 
     Attributes:
-        name: as it calls itself; empty when it does not.
         process_id: whose end ends the session; None for none.
         folders: of the workspace, those that lie on this machine.
         options: our own part of `initializationOptions`.
-        encodings: of positions, that it offers, best first.
         speaks_copilot: it follows the protocol of Copilot's language server: it sends `editorPluginInfo`.
         inline_completion: it can show inline completions.
         configuration: it answers `workspace/configuration`.
         progress: it shows work-done progress that the server begins.
         document_changes: it takes versioned edits in a `WorkspaceEdit`.
         code_action_literals: it takes code actions that carry their edit.
+        extensions: it knows our own notifications and reports what it shows.
+        configuration_replaces: its answer to `workspace/configuration` is all of its settings: what `initialize` said
+            is old by then.
+        completion_item: the user wants suggestions as items of the completion popup.
+        debug: answer the requests that tests and measurements ask.
+        encoding: of positions. UTF-16, as clients of Copilot's protocol assume whatever was agreed on; another one by
+            wish.
     """
 
-    name: str = ""
     process_id: int | None = None
     folders: tuple[Path, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    encodings: tuple[str, ...] = ()
     speaks_copilot: bool = False
     inline_completion: bool = False
     configuration: bool = False
     progress: bool = False
     document_changes: bool = False
     code_action_literals: bool = False
-
-    @property
-    def extensions(self) -> bool:
-        """It knows our own notifications and reports what it shows."""
-        return self.options.get("extensions") is True
-
-    @property
-    def configuration_replaces(self) -> bool:
-        """Its answer to `workspace/configuration` is all of its settings: what `initialize` said is old by then."""
-        return self.options.get("configuration_replaces") is True
-
-    @property
-    def completion_item(self) -> bool:
-        """The user wants suggestions as items of the completion popup."""
-        return self.options.get("completion_item") is True
-
-    @property
-    def debug(self) -> bool:
-        """Answer the requests that tests and measurements ask."""
-        return self.options.get("debug") is True
-
-    @property
-    def encoding(self) -> str:
-        """Of positions. UTF-16, as clients of Copilot's protocol assume whatever was agreed on; another one by wish."""
-        wanted = self.options.get("position_encoding")
-        return wanted if isinstance(wanted, str) and wanted in self.encodings else "utf-16"
+    extensions: bool = False
+    configuration_replaces: bool = False
+    completion_item: bool = False
+    debug: bool = False
+    encoding: str = "utf-16"
 
 
 def read_client(params: Mapping[str, Any]) -> Client:
     """The client behind these `InitializeParams`."""
-    options = _mapping(params, "initializationOptions")
-    process_id = params.get("processId")
+    options = _at(params, "initializationOptions")
+    own = own_options(options if isinstance(options, dict) else {})
+    process_id, encodings = params.get("processId"), _at(params, "capabilities", "general", "positionEncodings")
+    wanted = own.get("position_encoding")
+
+    def can(*keys: str) -> bool:
+        return _at(params, "capabilities", *keys) is True
+
     return Client(
-        name=str(_mapping(params, "clientInfo").get("name", "")),
         process_id=process_id if isinstance(process_id, int) and process_id > 0 else None,
         folders=_folders(params),
-        options=own_options(options),
-        encodings=tuple(str(one) for one in _list(_mapping(params, "capabilities", "general"), "positionEncodings")),
-        speaks_copilot="editorPluginInfo" in options,
-        inline_completion="inlineCompletion" in _mapping(params, "capabilities", "textDocument"),
-        configuration=_mapping(params, "capabilities", "workspace").get("configuration") is True,
-        progress=_flag(params, "window", "workDoneProgress"),
-        document_changes=_flag(params, "workspace", "workspaceEdit", "documentChanges"),
-        code_action_literals="codeActionLiteralSupport"
-        in _mapping(params, "capabilities", "textDocument", "codeAction"),
+        options=own,
+        speaks_copilot=_at(options, "editorPluginInfo") is not None,
+        inline_completion=_at(params, "capabilities", "textDocument", "inlineCompletion") is not None,
+        configuration=can("workspace", "configuration"),
+        progress=can("window", "workDoneProgress"),
+        document_changes=can("workspace", "workspaceEdit", "documentChanges"),
+        code_action_literals=_at(params, "capabilities", "textDocument", "codeAction", "codeActionLiteralSupport")
+        is not None,
+        extensions=own.get("extensions") is True,
+        configuration_replaces=own.get("configuration_replaces") is True,
+        completion_item=own.get("completion_item") is True,
+        debug=own.get("debug") is True,
+        encoding=wanted
+        if isinstance(wanted, str) and isinstance(encodings, list) and wanted in encodings
+        else "utf-16",
     )
 
 
@@ -119,32 +112,20 @@ def local_path(uri: object) -> Path | None:
 
 
 def _folders(params: Mapping[str, Any]) -> tuple[Path, ...]:
-    uris = [entry.get("uri") for entry in _list(params, "workspaceFolders") if isinstance(entry, dict)]
+    entries, root = params.get("workspaceFolders"), params.get("rootPath")
+    uris = [_at(entry, "uri") for entry in entries] if isinstance(entries, list) else []
     if not uris and params.get("rootUri"):
         uris = [params["rootUri"]]
-    paths = [path for path in map(local_path, uris) if path is not None]
-    root = params.get("rootPath")
     if not uris and isinstance(root, str) and root.startswith("/"):
-        paths = [Path(root)]
-    return tuple(dict.fromkeys(paths))
+        return (Path(root),)
+    return tuple(dict.fromkeys(path for path in map(local_path, uris) if path is not None))
 
 
-def _mapping(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+def _at(value: Any, *keys: str) -> Any:
+    """What lies under these keys, one in the other; None where there is nothing."""
     for key in keys:
-        inner = value.get(key)
-        if not isinstance(inner, dict):
-            return {}
-        value = inner
+        value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _list(value: Mapping[str, Any], key: str) -> list[Any]:
-    found = value.get(key)
-    return found if isinstance(found, list) else []
-
-
-def _flag(params: Mapping[str, Any], *keys: str) -> bool:
-    return _mapping(params, "capabilities", *keys[:-1]).get(keys[-1]) is True
 
 
 COMMANDS: Final = (
@@ -178,29 +159,19 @@ def initialize_result(client: Client) -> dict[str, Any]:
     return {"capabilities": capabilities, "serverInfo": {"name": "calomel"}}
 
 
-# Clients take any name as a sign that they may ask for suggestions.
-SIGNED_IN: Final = {"status": "OK", "user": "calomel"}
-
-
-def check_status(_: Mapping[str, Any]) -> dict[str, str]:
-    """`checkStatus`, `signInConfirm`."""
-    return dict(SIGNED_IN)
-
-
-def sign_in(_: Mapping[str, Any]) -> dict[str, str]:
-    """`signIn`, `signInInitiate`."""
-    return {"status": "AlreadySignedIn", "user": SIGNED_IN["user"]}
-
-
-def sign_out(_: Mapping[str, Any]) -> dict[str, str]:
-    """`signOut`: there is nothing to leave."""
-    return {"status": "OK"}
-
-
-def ok(_: Mapping[str, Any]) -> str:
-    """`setEditorInfo`, `notifyShown` and the like."""
-    return "OK"
-
-
-def nothing(_: Mapping[str, Any]) -> None:
-    """Notifications that ask for nothing."""
+# What clients of Copilot's protocol ask and tell, and the answers. They take any name as a sign that they may ask for
+# suggestions.
+_SIGNED_IN: Final = {"status": "OK", "user": "calomel"}
+_SIGNING_IN: Final = {"status": "AlreadySignedIn", "user": "calomel"}
+ANSWERS: Final[Mapping[str, Any]] = {
+    "checkStatus": _SIGNED_IN,
+    "signIn": _SIGNING_IN,
+    "signInInitiate": _SIGNING_IN,
+    "signInConfirm": _SIGNED_IN,
+    "signOut": {"status": "OK"},
+    "setEditorInfo": "OK",
+    "didChangeStatus": None,
+    "notifyShown": "OK",
+    "notifyAccepted": "OK",
+    "notifyRejected": "OK",
+}

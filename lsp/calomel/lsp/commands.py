@@ -8,58 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
-from calomel.context.builder import ContextBuilder, part_texts
+from calomel.context.builder import part_texts
 from calomel.lsp.configuration import Configuration
-from calomel.lsp.notices import ModelLink
-from calomel.lsp.protocol import InvalidParamsError
-from calomel.lsp.suggestions import document_of, position_of
-from calomel.lsp.text_sync import Cursors
+from calomel.lsp.services import Services
+from calomel.lsp.suggestions import place_of
+from calomel.lsp.text_sync import TextSync
 from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
 from calomel.suggest.silence import Silence
-from calomel.suggest.suggester import Suggester
-from calomel.workspace.workspace import Workspace
-
-
-class ContextView:
-    """Builds a context as a question would, and shows it.
-
-    Args:
-        budget: tokens that a question would get now.
-    """
-
-    def __init__(
-        self, workspace: Workspace, cursors: Cursors, builder: ContextBuilder, budget: Callable[[], int]
-    ) -> None:
-        self._workspace = workspace
-        self._cursors = cursors
-        self._builder = builder
-        self._budget = budget
-
-    async def show(self, argument: object) -> dict[str, Any]:
-        """The parts at `{textDocument, position}`, secrets masked as they are for the model."""
-        if not isinstance(argument, dict):
-            raise InvalidParamsError("calomel.showContext takes an object with textDocument and position.")
-        uri, _ = document_of(argument)
-        cursor = self._cursors.find(uri, *position_of(argument.get("position")))
-        verdict = None if isinstance(cursor, Silence) else self._workspace.verdict(cursor.document)
-        if verdict is not None and not verdict.allowed:
-            cursor = Silence.kept(verdict.reason)
-        if isinstance(cursor, Silence):
-            return {"parts": [], "reason": cursor.reason.value, "message": cursor.message}
-        situation = self._workspace.situation(uri, cursor.offset)
-        if situation is None:
-            return {"parts": []}
-        built = self._builder.build(situation, self._budget())
-        texts = part_texts(built.parts)
-        return {
-            "parts": [
-                {"part": each.part, "tokens": each.tokens, "why": each.why, "text": texts.get(each.part, "")}
-                for each in built.accounts
-            ],
-            "budget": self._budget(),
-        }
-
 
 SECONDS_PER_MINUTE: Final = 60.0
 MAX_SNOOZE_MINUTES: Final = 7 * 24 * 60
@@ -72,22 +29,21 @@ class Commands:
 
     def __init__(
         self,
-        suggester: Suggester,
-        model: ModelLink,
+        services: Services,
         configuration: Configuration,
-        context: ContextView,
-        log: Path,
+        sync: TextSync,
+        changed: Callable[[], None],
         clock: Callable[[], float],
+        log: Path,
     ) -> None:
-        self._suggester = suggester
-        self._model = model
+        """`changed` is called when suggestions were switched on or off."""
+        self._services = services
+        self._suggester = services.suggester
         self._configuration = configuration
-        self._context = context
-        self._log = log
+        self._sync = sync
+        self._changed = changed
         self._clock = clock
-        self.changed: Callable[[], None] = lambda: None
-        # How far the reading of the workspace is.
-        self.index: Callable[[], dict[str, object]] = dict
+        self._log = log
         self._table: dict[str, Callable[[Arguments], Any]] = {
             "calomel.accept": self._accept,
             "calomel.reject": self._reject,
@@ -109,7 +65,7 @@ class Commands:
         """Handle `workspace/executeCommand`, as a request or as a notification."""
         command = self._table.get(params.command)
         if command is None:
-            raise InvalidParamsError("There is no such command.")
+            raise JsonRpcInvalidParams("There is no such command.")
         value = command(list(params.arguments or []))
         return await value if isinstance(value, Awaitable) else value
 
@@ -127,11 +83,11 @@ class Commands:
         return True
 
     def _status(self, _: Arguments) -> dict[str, Any]:
-        status = self._suggester.status()
+        status, model = self._suggester.status(), self._services.model
         return {
-            "state": "off" if status.off else self._model.state,
-            "model": self._model.known.id if self._model.known else None,
-            "message": " ".join([self._model.message, *map(account_of, DEAD_THREADS.seen)]),
+            "state": "off" if status.off else model.state,
+            "model": model.known.id if model.known else None,
+            "message": " ".join([model.message, *map(account_of, DEAD_THREADS.seen)]),
             "silences": dict(status.silences),
             "outcomes": dict(status.outcomes),
             "requests": status.requests,
@@ -140,47 +96,68 @@ class Commands:
             "latency_ms": {"p50": _milliseconds(status.latency_p50), "p95": _milliseconds(status.latency_p95)},
             "off": status.off and str(status.off),
             "last": None if status.last is None else dict(status.last),
-            "last_request": self._model.last_request,
+            "last_request": model.last_request,
             "withheld": status.withheld,
-            "index": self.index(),
+            "index": self._services.index_status,
             "dead_threads": [asdict(dead) for dead in DEAD_THREADS.seen],
         }
 
     def _toggle(self, arguments: Arguments) -> dict[str, Any]:
         wish = arguments[0] if arguments else {}
         if not isinstance(wish, dict):
-            raise InvalidParamsError("calomel.toggle takes an object.")
+            raise JsonRpcInvalidParams("calomel.toggle takes an object.")
         scope = wish.get("scope", "global")
         needed = {"global": None, "language": "language", "file": "uri"}
         if scope not in needed:
-            raise InvalidParamsError("The scope is global, language or file.")
+            raise JsonRpcInvalidParams("The scope is global, language or file.")
         uri, language, enabled = wish.get("uri"), wish.get("language"), wish.get("enabled")
         for name, value in (("uri", uri), ("language", language)):
             if not isinstance(value, str | None) or (value is None and needed[scope] == name):
-                raise InvalidParamsError(f"The scope {scope} needs a {name}.")
+                raise JsonRpcInvalidParams(f"The scope {scope} needs a {name}.")
         if not isinstance(enabled, bool | None):
-            raise InvalidParamsError("enabled is true or false.")
+            raise JsonRpcInvalidParams("enabled is true or false.")
         now = self._suggester.toggle(scope, uri=uri, language=language, enabled=enabled)
-        self.changed()
+        self._changed()
         return {"scope": scope, "enabled": now}
 
     def _snooze(self, arguments: Arguments) -> dict[str, Any]:
         minutes = arguments[0] if arguments else 0
         if not isinstance(minutes, int | float) or isinstance(minutes, bool) or not 0 <= minutes <= MAX_SNOOZE_MINUTES:
-            raise InvalidParamsError("calomel.snooze takes minutes, from 0 to a week.")
+            raise JsonRpcInvalidParams("calomel.snooze takes minutes, from 0 to a week.")
         self._suggester.snooze(self._clock() + SECONDS_PER_MINUTE * minutes if minutes else None)
-        self.changed()
+        self._changed()
         return {"minutes": minutes}
 
-    async def _show_context(self, arguments: Arguments) -> dict[str, Any]:
-        return await self._context.show(arguments[0] if arguments else None)
+    def _show_context(self, arguments: Arguments) -> dict[str, Any]:
+        """What a question at `{textDocument, position}` would show the model, secrets masked as they are for it."""
+        uri, position = place_of(arguments[0] if arguments else None)
+        workspace, cursor = self._services.workspace, self._sync.find(uri, position)
+        verdict = None if isinstance(cursor, Silence) else workspace.verdict(cursor.document)
+        if verdict is not None and not verdict.allowed:
+            cursor = Silence.kept(verdict.reason)
+        if isinstance(cursor, Silence):
+            return {"parts": [], "reason": cursor.reason.value, "message": cursor.message}
+        situation = workspace.situation(uri, cursor.offset)
+        if situation is None:
+            return {"parts": []}
+        budget = self._services.budget()
+        built = self._services.builder.build(situation, budget)
+        texts = part_texts(built.parts)
+        return {
+            "parts": [
+                {"part": each.part, "tokens": each.tokens, "why": each.why, "text": texts.get(each.part, "")}
+                for each in built.accounts
+            ],
+            "budget": budget,
+        }
 
     def _show_log(self, _: Arguments) -> dict[str, str]:
         return {"path": str(self._log)}
 
     async def _reload(self, _: Arguments) -> dict[str, Any]:
         self._suggester.filter.forget()
-        return {"problems": await self._configuration.reload()}
+        await self._configuration.pull()
+        return {"problems": self._configuration.problems}
 
 
 def account_of(dead: DeadThread) -> str:
@@ -190,7 +167,7 @@ def account_of(dead: DeadThread) -> str:
 
 def _text(arguments: Arguments, at: int, what: str) -> str:
     if len(arguments) <= at or not isinstance(arguments[at], str):
-        raise InvalidParamsError(f"The argument is {what}.")
+        raise JsonRpcInvalidParams(f"The argument is {what}.")
     return str(arguments[at])
 
 

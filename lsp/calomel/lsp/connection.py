@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum, IntEnum, auto
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from calomel.lsp.client import Client, initialize_result, read_client
 
@@ -148,69 +146,13 @@ def _is_header(line: bytes) -> bool:
 
 VERSION: Final = "2.0"
 
+# Codes of JSON-RPC, and of the protocol (specification 3.18, "ErrorCodes").
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+INVALID_PARAMS: Final = -32602
+SERVER_NOT_INITIALIZED: Final = -32002
 
-class ErrorCode(IntEnum):
-    """JSON-RPC's codes and those that the protocol adds (specification 3.18, "ErrorCodes", "LSPErrorCodes")."""
-
-    PARSE_ERROR = -32700
-    INVALID_REQUEST = -32600
-    METHOD_NOT_FOUND = -32601
-    INVALID_PARAMS = -32602
-    INTERNAL_ERROR = -32603
-    SERVER_NOT_INITIALIZED = -32002
-    REQUEST_CANCELLED = -32800
-
-
-Id = int | str
 Message = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Malformed:
-    """What is no message: the answer to send."""
-
-    code: ErrorCode
-    reason: str
-    id: Id | None = None
-
-
-class NotJsonError(ValueError):
-    """The body is no JSON text in UTF-8."""
-
-
-def parse_messages(body: bytes) -> Iterator[Message | Malformed]:
-    """The messages of a body, one or a batch, each checked for the shape that JSON-RPC asks for.
-
-    The language server protocol knows no batches; the messages of one are handled, and answered, one by one.
-
-    Raises NotJsonError.
-    """
-    try:
-        value = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise NotJsonError(type(error).__name__) from None
-    if not isinstance(value, list):
-        yield _checked(value)
-    elif not value:
-        yield Malformed(ErrorCode.INVALID_REQUEST, "an empty batch")
-    else:
-        for item in value:
-            yield _checked(item)
-
-
-def result_message(message_id: Id, value: Any) -> Message:
-    """An answer."""
-    return {"jsonrpc": VERSION, "id": message_id, "result": value}
-
-
-def error_message(message_id: Id | None, code: int, reason: str) -> Message:
-    """An answer that something is wrong. `reason` never quotes the user's text."""
-    return {"jsonrpc": VERSION, "id": message_id, "error": {"code": int(code), "message": reason}}
-
-
-def notification(method: str, params: Any) -> Message:
-    """A message that wants no answer."""
-    return {"jsonrpc": VERSION, "method": method, "params": params}
 
 
 def encode_message(message: Mapping[str, Any]) -> bytes:
@@ -219,100 +161,28 @@ def encode_message(message: Mapping[str, Any]) -> bytes:
     return b"Content-Length: %d\r\n\r\n" % len(body) + body
 
 
-def is_id(value: object) -> bool:
-    """Whether a request may carry it: an integer or a string."""
-    return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
-
-
-def _checked(value: object) -> Message | Malformed:
-    if not isinstance(value, dict):
-        return Malformed(ErrorCode.INVALID_REQUEST, "A message is a JSON object.")
-    message_id = value.get("id")
-    known = message_id if is_id(message_id) else None
-    problem = _problem(value)
-    return Malformed(ErrorCode.INVALID_REQUEST, problem, known) if problem else value
-
-
-def _problem(message: Message) -> str | None:
-    if message.get("jsonrpc") != VERSION:
-        return 'A message says "jsonrpc": "2.0".'
-    if "method" in message:
-        if not isinstance(message["method"], str):
-            return "A method is a string."
-        if "id" in message and not is_id(message["id"]):
-            return "The id of a request is an integer or a string."
-        return None
-    if "result" not in message and "error" not in message:
-        return "A message has a method, a result or an error."
-    return None
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)  # NaN and the infinities are no JSON
-
-
-class State(Enum):
-    """Where the session stands."""
-
-    NEW = auto()
-    RUNNING = auto()
-    SHUT_DOWN = auto()
-
-
-class Lifecycle:
-    """Judges each message by the session's state (specification 3.18, "Server lifecycle")."""
-
-    def __init__(self) -> None:
-        self.state = State.NEW
-
-    def admit(self, message: Message) -> Malformed | bool:
-        """Whether to handle the message: yes, no without a word, or no with this answer."""
-        method, asks = message.get("method"), "id" in message
-        begins = method == "initialize"
-        if method == "exit" or (self.state is State.RUNNING and not begins) or (self.state is State.NEW and begins):
-            # As a notification, `initialize` begins nothing.
-            return asks or not begins
-        if not asks or method is None:
-            # Answers to our own requests may still come after a shutdown; nobody waits for them.
-            return False
-        if self.state is State.NEW:
-            return Malformed(ErrorCode.SERVER_NOT_INITIALIZED, "The first request is initialize.", message["id"])
-        happened = "initialized already" if self.state is State.RUNNING else "shut down"
-        return Malformed(ErrorCode.INVALID_REQUEST, f"The session was {happened}.", message["id"])
-
-    @property
-    def exit_code(self) -> int:
-        """0 after a shutdown, 1 without."""
-        return 0 if self.state is State.SHUT_DOWN else 1
-
-
-INVALID: Final = "initialize takes an object with the client's capabilities."
-
-
-class Door:
+class Connection:
     """Lets messages in one by one; what may not come in is answered here.
+
+    The language server protocol knows no batches; the messages of one are handled, and answered, one by one.
 
     Args:
         write: sends bytes to the client; False when nobody reads any more.
 
     Attributes:
         client: who is there, once `initialize` was answered.
-        exit_code: what to end with, once `exit` has come.
-        gone: nobody reads any more.
-        began: when reading the message began that was let in last, on `time.perf_counter`.
+        ended: `exit` has come, or nobody reads any more.
         note: takes a line for the log.
     """
 
     def __init__(self, write: Callable[[bytes], bool]) -> None:
         self.client: Client | None = None
-        self.exit_code: int | None = None
-        self.gone = False
-        self.began = 0.0
+        self.ended = False
         self.note: Callable[[str], None] = _to_stderr
+        self._state: Literal["new", "running", "shut down"] = "new"
         self._write = write
-        self._lifecycle = Lifecycle()
         self._framer = Framer()
-        self._parsed: deque[Message | Malformed] = deque()
+        self._parsed: deque[Any] = deque()
 
     def feed(self, data: bytes) -> None:
         """Take over the next bytes of the stream."""
@@ -320,68 +190,106 @@ class Door:
 
     def next(self) -> Message | None:
         """The next message for the session, `initialize` among them, which is answered already; None: feed more."""
-        while self.exit_code is None:
-            if not self._parsed and not self._read():
-                return None
-            while self._parsed:
-                message = self._admitted(self._parsed.popleft())
-                if message is not None:
+        while not self.ended and (self._parsed or self._read()):
+            while self._parsed and not self.ended:
+                message: Message = self._parsed.popleft()
+                if self._admits(message):
                     return message
         return None
 
     def send(self, message: Message) -> None:
         """Send a message to the client."""
         if not self._write(encode_message(message)):
-            self.gone = True
+            self.ended = True
 
     def shut_down(self) -> None:
         """`shutdown` was asked for: from now on everything but `exit` is refused."""
-        self._lifecycle.state = State.SHUT_DOWN
+        self._state = "shut down"
 
     @property
     def end_code(self) -> int:
-        """What to end with when the stream ends: 0 after a shutdown, 1 without."""
-        return self._lifecycle.exit_code if self.exit_code is None else self.exit_code
+        """What to end with: 0 after a shutdown, 1 without."""
+        return 0 if self._state == "shut down" else 1
 
     def _read(self) -> bool:
+        """Whether there was another frame."""
         frame = self._framer.next()
         if frame is None:
             return False
-        self.began = time.perf_counter()
         if isinstance(frame, Broken):
             self.note(f"skipped {frame.reason}")
             return True
         try:
-            self._parsed.extend(parse_messages(frame))
-        except NotJsonError:
-            self.note("a message that is no JSON")
+            value = json.loads(frame.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
             self._framer.unread(frame)
-            self.send(error_message(None, ErrorCode.PARSE_ERROR, "The message is no JSON."))
+            self._refuse(None, PARSE_ERROR, "The message is no JSON.")
+        else:
+            self._parsed.extend(value if isinstance(value, list) and value else [value])
         return True
 
-    def _admitted(self, message: Message | Malformed) -> Message | None:
-        verdict = message if isinstance(message, Malformed) else self._lifecycle.admit(message)
-        if isinstance(verdict, Malformed):
-            self.note(verdict.reason)
-            self.send(error_message(verdict.id, verdict.code, verdict.reason))
-            return None
-        if not verdict or isinstance(message, Malformed):
-            return None
-        method = message.get("method")
+    def _admits(self, message: Any) -> bool:
+        """Whether the session gets it, by its shape and the session's state (specification, "Server lifecycle")."""
+        problem = _problem(message)
+        if problem is not None:
+            return self._refuse(message, INVALID_REQUEST, problem)
+        method, asks = message.get("method"), "id" in message
+        begins = method == "initialize"
         if method == "exit":
-            self.exit_code = self._lifecycle.exit_code
-            return None
-        return message if method != "initialize" or self._initialize(message) else None
+            self.ended = True
+            return False
+        if self._state == "running" and not begins:
+            return True
+        if not asks or method is None:
+            # Notifications, and answers to our own requests, that nobody waits for any more.
+            return False
+        if self._state == "new" and begins:
+            return self._initialize(message)
+        code, reason = SERVER_NOT_INITIALIZED, "The first request is initialize."
+        if self._state != "new":
+            happened = "initialized already" if self._state == "running" else "shut down"
+            code, reason = INVALID_REQUEST, f"The session was {happened}."
+        return self._refuse(message, code, reason)
 
     def _initialize(self, message: Message) -> bool:
         params = message.get("params")
         if not isinstance(params, dict) or not isinstance(params.get("capabilities"), dict):
-            self.send(error_message(message["id"], ErrorCode.INVALID_PARAMS, INVALID))
-            return False
+            return self._refuse(message, INVALID_PARAMS, "initialize takes an object with the client's capabilities.")
         self.client = read_client(params)
-        self.send(result_message(message["id"], initialize_result(self.client)))
-        self._lifecycle.state = State.RUNNING
+        self.send({"jsonrpc": VERSION, "id": message["id"], "result": initialize_result(self.client)})
+        self._state = "running"
         return True
+
+    def _refuse(self, message: Any, code: int, reason: str) -> Literal[False]:
+        """Answer that something is wrong. `reason` never quotes the user's text."""
+        message_id = message.get("id") if isinstance(message, dict) else None
+        self.note(reason)
+        error = {"code": code, "message": reason}
+        self.send({"jsonrpc": VERSION, "id": message_id if _is_id(message_id) else None, "error": error})
+        return False
+
+
+def _problem(message: Any) -> str | None:
+    """What keeps this from being a message of JSON-RPC."""
+    if not isinstance(message, dict):
+        return "A message is a JSON object."
+    if message.get("jsonrpc") != VERSION:
+        return 'A message says "jsonrpc": "2.0".'
+    if "method" not in message:
+        return None if {"result", "error"} & message.keys() else "A message has a method, a result or an error."
+    if not isinstance(message["method"], str):
+        return "A method is a string."
+    if "id" in message and not _is_id(message["id"]):
+        return "The id of a request is an integer or a string."
+    return None
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(constant)  # NaN and the infinities are no JSON
 
 
 def _to_stderr(line: str) -> None:

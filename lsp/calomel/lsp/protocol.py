@@ -1,42 +1,46 @@
-"""The JSON-RPC protocol of pygls, with what it does wrong mended in one place.
+"""What is said to the editor and heard from it, once its bytes are messages: pygls, with what it does wrong mended.
 
-Mended against pygls 2.1: a request always gets an answer, also with params of a wrong form (-32602) or without any;
-errors go to the log instead of a popup in the editor; `workspace/executeCommand` is also taken as a notification;
-text of the user reaches no log; no second copy of each document is kept; answers to unknown ids, late answers and
-cancellations of nothing are no errors. Framing, the session's life and `initialize` are handled before (`server`).
+Mended against pygls 2.1: wrong params are answered with -32602, whichever they are; errors go to the log, not into a
+popup or an answer, both of which would quote the user's text; `workspace/executeCommand` is also taken as a
+notification; no second copy of each document is kept; answers to unknown ids, late answers and cancellations of nothing
+are no errors. Framing, the session's life and `initialize` come before (`connection`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+import sys
+import uuid
+from collections.abc import Callable
 from concurrent.futures import Future
 from enum import Enum
-from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 from cattrs import Converter
 from lsprotocol import types
 from lsprotocol.converters import get_converter
-from pygls.exceptions import JsonRpcException, PyglsError
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError, JsonRpcInvalidParams, PyglsError
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
 
-from calomel.lsp import connection
-from calomel.lsp.connection import ErrorCode, Id, Message
+from calomel.lsp.client import Client
+from calomel.lsp.connection import Message
 from calomel.lsp.log import describe
+from calomel.suggest.completer import Kind
+from calomel.suggest.silence import Silence, SilenceReason
 
 LOG: Final = logging.getLogger(__name__)
 
-Handler = Callable[[Any], Any]
+T = TypeVar("T")
+State = Literal["ready", "loading", "off", "error"]
 
-
-class InvalidParamsError(JsonRpcException):
-    """Params that a handler cannot work with; answered with -32602."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, ErrorCode.INVALID_PARAMS)
+# The words of Copilot's protocol for ours.
+_KINDS: Final = {"ready": "Normal", "loading": "Normal", "off": "Inactive", "error": "Warning"}
+# Silences that last until the user does something about them, and that he may not have asked for.
+_LASTING: Final = frozenset({SilenceReason.IGNORED_PATH, SilenceReason.OFF_LANGUAGE})
+# A client that does not answer is one that shows nothing.
+ANSWER_SECONDS: Final = 5.0
 
 
 def strict_converter() -> Converter:
@@ -57,11 +61,17 @@ def _strict(value: Any, kind: type) -> Any:
     return value
 
 
-_OF_TEXTS: Final = (types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE)
-
-
 # Made with the module, before there is an event loop: it takes 20 ms.
 _CONVERTER: Final = strict_converter()
+
+
+def read(value: object, kind: type[T], what: str) -> T:
+    """`value` as one of lsprotocol's types, or one of ours. Raises JsonRpcInvalidParams, which says what it is."""
+    try:
+        return _CONVERTER.structure(value, kind)
+    except Exception as error:  # noqa: BLE001 - cattrs raises groups, and whatever a hook raised
+        LOG.debug("%s: %s", what, describe(error))
+        raise JsonRpcInvalidParams(f"{what} do not have the form that the protocol asks for.") from None
 
 
 class EditorProtocol(LanguageServerProtocol):
@@ -72,189 +82,179 @@ class EditorProtocol(LanguageServerProtocol):
     the answer. Cancelling the request cancels a coroutine handler; the answer is -32800 then.
     """
 
-    _server: EditorLink
-    _converter: Converter
-
-    def __init__(self, server: EditorLink, converter: Converter) -> None:
-        super().__init__(server, converter)
-        self.handlers: dict[str, Handler] = {}
-        self.send: Callable[[Message], None] = lambda _: None
-        # Takes the params of a change of a document that could not be read.
-        self.misunderstood: Callable[[object], None] = lambda _: None
-        self._serving: dict[Id, Future[Any] | asyncio.Future[Any]] = {}
-        self._asked = 0
+    send: Callable[[Message], None]
+    # Takes the params of a change of a document that could not be read.
+    misunderstood: Callable[[object], None]
 
     def _register_builtin_features(self) -> None:
-        """None of pygls: its documents are a second, slower copy of ours, and `server` knows the session's life."""
+        """None of pygls: its documents are a second, slower copy of ours, and `connection` knows the session's life."""
 
     def receive(self, message: Message) -> None:
         """Handle one message that has JSON-RPC's shape and comes at a time when it may."""
         method = message.get("method")
         if method is None:
             self._take_answer(message)
-        elif "id" in message:
-            self._serve(message["id"], method, message)
-        else:
-            self._notice(method, message)
-
-    def cancel_all(self) -> None:
-        """Cancel every request that is being served; each is answered with -32800."""
-        for future in list(self._serving.values()):
-            future.cancel()
-
-    def _serve(self, message_id: Id, method: str, message: Message) -> None:
-        handler = self.handlers.get(method)
-        if handler is None:
-            self._refuse(message_id, ErrorCode.METHOD_NOT_FOUND, "This server does not serve that method.")
             return
+        known = method in self.fm.features or method == types.CANCEL_REQUEST
         try:
-            params = self._params(method, message)
-        except InvalidParamsError as error:
-            self._refuse(message_id, ErrorCode.INVALID_PARAMS, error.message)
-            return
-        self._run(handler, params, partial(self._answer, message_id, method), message_id)
-
-    def _notice(self, method: str, message: Message) -> None:
-        if method == types.CANCEL_REQUEST:
-            self._cancel(message)
-            return
-        handler = self.handlers.get(method)
-        if handler is None:
-            # The specification lets a server ignore unknown `$/` notifications; other unknown ones harm nobody either.
-            LOG.debug("ignored an unknown notification")
-            return
-        try:
-            params = self._params(method, message)
-        except InvalidParamsError as error:
+            params = _params(method, message.get("params")) if known else None
+        except JsonRpcInvalidParams as error:
+            if "id" in message:
+                self._send_response(message["id"], error=error.to_response_error())
+                return
             LOG.warning("dropped a %s: %s", method, error.message)
-            if method in _OF_TEXTS:
+            if method in {types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE}:
                 self.misunderstood(message.get("params"))
             return
-        self._run(handler, params, partial(self._noticed, method), None)
-
-    def _run(self, handler: Handler, params: Any, done: Callable[[Any], None], message_id: Id | None) -> None:
-        future: Future[Any] | asyncio.Future[Any]
-        if asyncio.iscoroutinefunction(handler):
-            future = asyncio.ensure_future(handler(params))
-            if message_id is not None:
-                self._serving[message_id] = future
+        if "id" in message:
+            self._handle_request(message["id"], method, params)
         else:
-            future = Future()
-            try:
-                future.set_result(handler(params))
-            except Exception as error:  # noqa: BLE001 - it is answered or logged by `done`
-                future.set_exception(error)
-        future.add_done_callback(done)
+            self._handle_notification(method, params)
 
-    def _answer(self, message_id: Id, method: str, future: Any) -> None:
-        if self._serving.get(message_id) is future:
-            del self._serving[message_id]
-        if future.cancelled():
-            self._refuse(message_id, ErrorCode.REQUEST_CANCELLED, "The request was cancelled.")
-            return
-        error = future.exception()
-        if error is None:
-            self.send(connection.result_message(message_id, self._converter.unstructure(future.result())))
-        elif isinstance(error, JsonRpcException):
-            self._refuse(message_id, error.code or ErrorCode.INTERNAL_ERROR, error.message)
-        else:
-            LOG.error("failed to answer a %s: %s", method, describe(error))
-            self._refuse(message_id, ErrorCode.INTERNAL_ERROR, "The server failed; its log says more.")
+    def cancel_all(self) -> None:
+        """Cancel every request that is under way, but the one that asks for it."""
+        asking: object = asyncio.current_task()
+        for future in list(self._request_futures.values()):
+            if future is not asking:
+                future.cancel()
 
-    def _noticed(self, method: str, future: Any) -> None:
-        if not future.cancelled() and (error := future.exception()) is not None:
-            LOG.error("failed to handle a %s: %s", method, describe(error))
-
-    def _refuse(self, message_id: Id, code: int, reason: str) -> None:
-        self.send(connection.error_message(message_id, code, reason))
-
-    def _cancel(self, message: Message) -> None:
-        params = message.get("params")
-        message_id = params.get("id") if isinstance(params, dict) else None
-        future = self._serving.get(message_id) if connection.is_id(message_id) and message_id is not None else None
-        if future is not None:
-            future.cancel()
-
-    def _params(self, method: str, message: Message) -> Any:
-        raw = message.get("params")
-        known = types.METHOD_TO_TYPES.get(method)
-        if known is None:
-            if raw is None:
-                return {}
-            if not isinstance(raw, dict):
-                raise InvalidParamsError("The params of this method are an object.")
-            return raw
-        kind = known[2]
-        if kind is None:
-            return None
-        # Client bugs that cost nobody anything: no params where all of them are optional.
-        try:
-            return self._converter.structure({} if raw is None else raw, cast(Any, kind))
-        except Exception as error:  # noqa: BLE001 - cattrs raises groups, and whatever a hook raised
-            LOG.debug("params of %s: %s", method, describe(error))
-            raise InvalidParamsError(
-                f"The params of {method} do not have the form that the protocol asks for."
-            ) from None
-
-    # Outgoing
-
-    def _send_data(self, data: Any) -> None:
-        if data:
-            self.send(self._converter.unstructure(data))
-
-    def send_request(
-        self,
-        method: str,
-        params: Any | None = None,
-        callback: Callable[[Any], None] | None = None,
-        msg_id: Id | None = None,
-    ) -> Future[Any]:
-        """Ask the client. Without pygls's log line, which holds the params."""
-        self._asked += 1
-        asked = msg_id if msg_id is not None else f"calomel-{self._asked}"
-        future: Future[Any] = Future()
-        if callback is not None:
-            future.add_done_callback(lambda done: callback(done.result()))
-        self._request_futures[asked] = future
-        self._result_types[asked] = self.get_result_type(method)
-        message = {"jsonrpc": connection.VERSION, "id": asked, "method": method}
-        self.send(message if params is None else message | {"params": self._converter.unstructure(params)})
-        return future
-
-    def notify(self, method: str, params: Any | None = None) -> None:
-        """Tell the client. Without pygls's log line, which holds the params."""
-        self.send(connection.notification(method, self._converter.unstructure(params)))
+    def _handle_cancel_notification(self, msg_id: object) -> None:
+        if isinstance(msg_id, int | str):
+            super()._handle_cancel_notification(msg_id)
 
     def _take_answer(self, message: Message) -> None:
         message_id = message.get("id")
-        future = self._request_futures.pop(message_id, None) if connection.is_id(message_id) else None  # type: ignore[arg-type]
-        kind = self._result_types.pop(message_id, None) if future is not None else None  # type: ignore[arg-type]
-        if future is None or not future.set_running_or_notify_cancel():
+        future = self._request_futures.get(message_id) if isinstance(message_id, str) else None  # ours are texts
+        # A late answer finds its future cancelled; what is no such future is a request of the client.
+        if not isinstance(future, Future) or not future.set_running_or_notify_cancel():
             LOG.debug("an answer that nobody waits for")
             return
-        if "error" in message:
-            problem = message["error"]
-            code = problem.get("code") if isinstance(problem, Mapping) else None
-            future.set_exception(JsonRpcException("The client refused.", code if isinstance(code, int) else -32603))
-            return
         try:
-            whole = self._converter.structure(message, kind) if kind is not None else None
-        except Exception as error:  # noqa: BLE001 - as above
-            LOG.warning("an answer of a wrong form: %s", describe(error))
-            future.set_exception(JsonRpcException("The client's answer has a wrong form.", ErrorCode.INTERNAL_ERROR))
-            return
-        future.set_result(message.get("result") if whole is None else whole.result)
+            answer = self.structure_message(message)
+        except JsonRpcException as error:
+            LOG.warning("an answer of a wrong form")
+            self._request_futures.pop(str(message_id))
+            future.set_exception(error)
+        else:
+            self._handle_response(answer.id, getattr(answer, "result", None), getattr(answer, "error", None))
+
+    def _send_response(
+        self, msg_id: int | str, result: Any | None = None, error: types.ResponseError | None = None
+    ) -> None:
+        if error is not None and error.code == JsonRpcInternalError.CODE:
+            # Its own words and its traceback may quote the user's text.
+            error = types.ResponseError(error.code, "The server failed; its log says more.")
+        super()._send_response(msg_id, result, error)
+
+    def _send_data(self, data: Any) -> None:
+        self.send(self._converter.unstructure(data))
 
 
-class EditorLink(LanguageServer):
-    """pygls's typed methods for what a server says to a client, over `EditorProtocol`."""
+def _params(method: str, raw: object) -> Any:
+    kind = types.METHOD_TO_TYPES[method][2] if method in types.METHOD_TO_TYPES else dict[str, Any]
+    # Client bugs that cost nobody anything: no params where all of them are optional.
+    raw = {} if raw is None else raw
+    if kind is None:
+        return None
+    if kind == dict[str, Any] and not isinstance(raw, dict):
+        raise JsonRpcInvalidParams("The params of this method are an object.")
+    return read(raw, cast(Any, kind), f"The params of {method}")
+
+
+class Editor(LanguageServer):
+    """The client at the other end, and all that it is told unasked, in the words that it knows.
+
+    Args:
+        client: what it said about itself.
+        send: sends a message to it.
+    """
 
     protocol: EditorProtocol
 
-    def __init__(self, send: Callable[[Message], None]) -> None:
+    def __init__(self, client: Client, send: Callable[[Message], None]) -> None:
         super().__init__("calomel", "", protocol_cls=EditorProtocol, converter_factory=lambda: _CONVERTER)
+        self.client = client
         self.protocol.send = send
+        self._last: tuple[State, str] | None = None
+        self._shown: set[str] = set()
 
     def report_server_error(self, error: Exception, source: type[PyglsError | JsonRpcException]) -> None:
         """To the log; pygls would open a popup."""
-        LOG.error("%s: %s", source.__name__, describe(error))
+        if isinstance(error, JsonRpcInternalError) or not isinstance(error, JsonRpcException):
+            # pygls reports an internal error while it handles the one that was raised.
+            LOG.error("%s: %s", source.__name__, describe(sys.exception() or error))
+
+    def tell_state(self, state: State, message: str) -> None:
+        """How the model is; nothing twice in a row."""
+        if self._last == (state, message):
+            return
+        self._last = (state, message)
+        LOG.info("%s: %s", state, message)
+        if self.client.extensions:
+            self.protocol.notify("calomel/status", {"state": state, "message": message})
+        elif state == "error":
+            self.warn(f"Calomel: {message.rstrip('.')}; `calomel doctor` says more.")
+        if self.client.speaks_copilot:
+            self.protocol.notify(
+                "didChangeStatus", {"busy": state == "loading", "kind": _KINDS[state], "message": message}
+            )
+
+    def tell_silence(self, uri: str, kind: Kind, silence: Silence) -> None:
+        """Why nothing is shown. Not for a question that a newer one replaced: the newer one's answer follows.
+
+        A client without a place for it is told what would last.
+        """
+        if not self.client.extensions:
+            if silence.reason in _LASTING:
+                self.warn(f"Calomel: {silence.message}", types.MessageType.Info)
+        elif silence.reason is not SilenceReason.SUPERSEDED:
+            params = {"uri": uri, "kind": kind, "reason": silence.reason.value, "message": silence.message}
+            self.protocol.notify("calomel/silence", params)
+
+    def warn(self, message: str, kind: types.MessageType = types.MessageType.Warning) -> None:
+        """Show a sentence to the user, the same one once a session."""
+        if message not in self._shown:
+            self._shown.add(message)
+            LOG.warning("%s", message)
+            self.window_show_message(types.ShowMessageParams(type=kind, message=message))
+
+
+class Progress:
+    """One line in the client's list of things that are going on. Silent for clients that cannot show it."""
+
+    def __init__(self, editor: Editor, title: str) -> None:
+        self._client = editor.client
+        self._progress = editor.work_done_progress
+        self._title = title
+        self._token = str(uuid.uuid4())
+        self._begun = False
+        self._percent = -1
+
+    async def begin(self, message: str | None = None, *, measured: bool = False) -> None:
+        """Ask the client for the line and begin it; `measured` ones report percentages."""
+        if not self._client.progress:
+            return
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._progress.create_async(self._token)
+        except (TimeoutError, JsonRpcException):
+            LOG.debug("the client shows no progress")
+            return
+        self._begun = True
+        said = types.WorkDoneProgressBegin(
+            title=self._title, message=message, percentage=0 if measured else None, cancellable=False
+        )
+        self._progress.begin(self._token, said)
+
+    def report(self, share: float) -> None:
+        """`share` of the work is done, 0 to 1; said when the percentage grows."""
+        percent = int(100 * max(0.0, min(1.0, share)))
+        if self._begun and percent > self._percent:
+            self._percent = percent
+            self._progress.report(self._token, types.WorkDoneProgressReport(percentage=percent))
+
+    def end(self, message: str | None = None) -> None:
+        """The work is done, or given up."""
+        if self._begun:
+            self._begun = False
+            self._progress.end(self._token, types.WorkDoneProgressEnd(message=message))

@@ -1,79 +1,229 @@
-"""The rooms behind this door: workspace, context and suggestions of one editor, furnished from the settings."""
+"""What stands behind this door: the model's link, and workspace, context, suggestions and outcomes of one editor."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from array import array
-from collections.abc import Callable
+import secrets
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from calomel.context.budget import EstimateCounter, ExactCounter
 from calomel.context.builder import ContextBuilder
-from calomel.lsp.notices import ModelLink
-from calomel.lsp.offers import Outcomes
+from calomel.lsp.log import describe
+from calomel.lsp.protocol import State
 from calomel.prompts.tokenizer import Tokenizer, TokenizerError
-from calomel.suggest.completer import ModelInfo
+from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.launch import version
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
+from calomel.suggest.prompt_log import PromptLog, prompt_log_path
 from calomel.suggest.suggester import Suggester
 from calomel.workspace.documents import Encoding
 from calomel.workspace.privacy import Privacy
 from calomel.workspace.related import Related
-from calomel.workspace.settings import Settings
+from calomel.workspace.settings import LogSettings, ServerSettings, Settings
 from calomel.workspace.syntax import SyntaxTrees
 from calomel.workspace.workspace import Workspace
-
-KEPT: Final = 65_536
-
-
-class Figures:
-    """Handling times of changes: from the body's bytes to the documents and all who listen being up to date."""
-
-    def __init__(self) -> None:
-        self._seconds = array("d")
-        self._count = 0
-
-    def note(self, seconds: float) -> None:
-        """One change was handled."""
-        if len(self._seconds) < KEPT:
-            self._seconds.append(seconds)
-        else:
-            self._seconds[self._count % KEPT] = seconds
-        self._count += 1
-
-    def report(self) -> dict[str, float | int | None]:
-        """Counts, milliseconds and MiB."""
-        ordered = sorted(self._seconds)
-
-        def milliseconds(share: float) -> float | None:
-            return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 4) if ordered else None
-
-        return {
-            "changes": self._count,
-            "change_p50_ms": milliseconds(0.5),
-            "change_p99_ms": milliseconds(0.99),
-            "change_max_ms": milliseconds(1.0),
-            "resident_mib": _resident_mib(),
-        }
-
-
-def _resident_mib() -> float | None:
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return None
-    line = next((line for line in status.splitlines() if line.startswith("VmRSS:")), None)
-    return None if line is None else round(int(line.split()[1]) / 1024, 1)
-
 
 LOG: Final = logging.getLogger(__name__)
 
 # While no model has said its own.
 DEFAULT_CONTEXT: Final = 2048
+# A server that is gone is looked for again, and not at every keystroke.
+RETRY_SECONDS: Final = 5.0
+
+_LOST: Final = "Its server ended; Calomel starts it again, or looks for it."
+
+TOO_SLOW: Final = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
+# A cold context, a compiler that runs beside it: one late answer says nothing, and neither do three.
+_ENOUGH: Final = 5
+
+CompleterFactory = Callable[[ServerSettings], Awaitable[Completer]]
+Connect = Callable[[], Awaitable[Completer]]
+Tell = Callable[[], None]
 
 
-class Rooms:
-    """Makes them, and hands changed settings on to each."""
+class ModelLink:
+    """A `Completer` that can be asked before there is one: until then it says that it is loading.
+
+    Args:
+        connect: finds or starts the model's server.
+        tell: learns of each change of state.
+        clock: seconds.
+        warn: shows a sentence to the user, each but once.
+    """
+
+    def __init__(self, connect: Connect, tell: Tell, clock: Callable[[], float], warn: Callable[[str], None]) -> None:
+        self.state: State = "loading"
+        self.message = "Looking for the model's server."
+        self.known: ModelInfo | None = None
+        self.last_request: dict[str, Any] | None = None
+        self._connect = connect
+        self._tell = tell
+        self._clock = clock
+        self._warn = warn
+        self._late = 0  # answers one after another
+        self._completer: Completer | None = None
+        self._loading: asyncio.Task[ModelInfo] | None = None
+        self._failed_at = float("-inf")
+        # Settings may change again while the last server is still being left.
+        self._moving = asyncio.Lock()
+
+    def start(self) -> asyncio.Task[ModelInfo]:
+        """Connect in the background; the task ends when the model is loaded, or cannot be."""
+        if self._loading is None:
+            self._say("loading", "The model is loading.")
+            self._loading = asyncio.create_task(self._load(), name="calomel-model")
+            self._loading.add_done_callback(self._loaded)
+        return self._loading
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Ask the model. Raises CompleterError."""
+        if self._completer is None or self.known is None:
+            self._retry()
+            code = "unreachable" if self.state == "error" else "loading"
+            raise CompleterError(code, self.message)
+        began = self._clock()
+        try:
+            answer = await self._completer.complete(request)
+        except CompleterError as error:
+            if error.code in {"unreachable", "loading"}:
+                # The server died or was replaced; whoever resolves its address next finds or starts one.
+                self.known = None
+                self._failed_at = float("-inf")
+                self._retry()
+                # Whether a model can be reached is known when that is over.
+                raise CompleterError("loading", _LOST) from error
+            if error.code in {"timeout", "overloaded"}:
+                self._note(late=True)
+            raise
+        except asyncio.CancelledError:
+            # Who typed on took the question back; who waited until its end got nothing from it.
+            if self._is_late(request, began):
+                self._note(late=True)
+            raise
+        self._note(late=self._is_late(request, began))
+        self.last_request = {
+            "kind": request.kind,
+            "context_tokens": answer.context_tokens,
+            "cached_tokens": answer.cached_tokens,
+            "candidates": len(answer.candidates),
+            "seconds": round(self._clock() - began, 4),
+            "queued_seconds": round(answer.timings.queued, 4),
+            "engine_seconds": round(answer.timings.total, 4),
+            "model": answer.model,
+        }
+        return answer
+
+    async def info(self) -> ModelInfo:
+        """What the model is; waits until it is loaded. Raises CompleterError."""
+        if self.known is not None:
+            return self.known
+        self._retry()
+        if self._loading is None:
+            raise CompleterError("unreachable", self.message)
+        # Whoever stops waiting does not stop the loading.
+        return await asyncio.shield(self._loading)
+
+    async def reconnect(self, connect: Connect) -> None:
+        """Leave this server for another, as changed settings want it; of several, the last one asked for counts."""
+        async with self._moving:
+            await self.aclose()
+            self._connect = connect
+            self._failed_at = float("-inf")
+            self.start()
+
+    async def aclose(self) -> None:
+        """Stop loading and let go of the connection."""
+        loading, self._loading = self._loading, None
+        if loading is not None:
+            loading.cancel()
+            await asyncio.wait({loading})
+        completer, self._completer, self.known = self._completer, None, None
+        if completer is not None:
+            await completer.aclose()
+
+    def _note(self, *, late: bool) -> None:
+        """An answer came, or the server was too busy to give one."""
+        self._late = self._late + 1 if late else 0
+        if self._late == _ENOUGH:
+            self._warn(TOO_SLOW)
+
+    def _is_late(self, request: CompleteRequest, began: float) -> bool:
+        return request.deadline is not None and self._clock() - began >= request.deadline
+
+    async def _load(self) -> ModelInfo:
+        if self._completer is None:
+            self._completer = await self._connect()
+        return await self._completer.info()
+
+    def _loaded(self, task: asyncio.Task[ModelInfo]) -> None:
+        if self._loading is not task:
+            if not task.cancelled():
+                task.exception()
+            return
+        self._loading = None
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
+            self.known = task.result()
+            self._say("ready", f"{self.known.id} is ready.")
+            return
+        self._failed_at = self._clock()
+        if isinstance(error, CompleterError):
+            self._say("error", str(error))
+        else:
+            LOG.error("the model did not load: %s", describe(error))
+            self._say("error", "The model did not load; the log says more.")
+
+    def _retry(self) -> None:
+        if self._loading is None and self._clock() - self._failed_at >= RETRY_SECONDS:
+            self.start()
+
+    def _say(self, state: State, message: str) -> None:
+        self.state, self.message = state, message
+        self._tell()
+
+
+class Outcomes:
+    """An `OutcomeSink` that follows the settings.
+
+    Args:
+        mask: hides secrets in texts, should the user want to keep them.
+        warn: shows a sentence to the user, from any thread.
+    """
+
+    def __init__(self, settings: LogSettings, mask: Callable[[str], str], warn: Callable[[str], None]) -> None:
+        self._mask = mask
+        path, session = outcome_log_path(), secrets.token_hex(4)
+        self._log = OutcomeLog(path, version=version(), session=session, warn=warn)
+        self._prompts = PromptLog(prompt_log_path(path), session=session, mask=mask, warn=warn)
+        self.apply(settings)
+
+    def apply(self, settings: LogSettings) -> None:
+        """Take over changed settings."""
+        self._wanted = settings.outcomes
+        self._text_wanted = settings.outcomes and settings.outcome_text
+        self._log.mask = self._mask if settings.outcome_text else None
+
+    def record(self, outcome: Outcome) -> None:
+        """Keep one, if outcomes are kept."""
+        if self._wanted:
+            self._log.record(outcome)
+        if self._text_wanted:
+            self._prompts.record(outcome)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._log.close()
+        self._prompts.close()
+
+
+class Services:
+    """Workspace, context and suggestions of one editor, furnished from the settings."""
 
     def __init__(
         self,
@@ -85,8 +235,8 @@ class Rooms:
         say: Callable[[str], None],
     ) -> None:
         """`say` is called from other threads, with sentences for the user."""
-        self._settings = settings
-        self._model = model
+        self.settings = settings
+        self.model = model
         self._has_read = False
         self._privacy = Privacy(folders, settings.privacy)
         self._syntax = SyntaxTrees()
@@ -103,15 +253,15 @@ class Rooms:
 
     def budget(self) -> int:
         """Tokens that a context gets."""
-        known = self._model.known
-        wanted = self._settings.suggest.context_tokens
+        known = self.model.known
+        wanted = self.settings.suggest.context_tokens
         if wanted is None:
             return DEFAULT_CONTEXT if known is None else known.default_context
         return wanted if known is None else min(wanted, known.max_context)
 
-    def apply(self, settings: Settings) -> bool:
-        """Take over changed settings; whether they want another server."""
-        before, self._settings = self._settings, settings
+    def apply(self, settings: Settings) -> None:
+        """Take over changed settings."""
+        before, self.settings = self.settings, settings
         if settings.suggest != before.suggest:
             self.suggester.apply_settings(settings.suggest)
         self._outcomes.apply(settings.log)
@@ -119,7 +269,6 @@ class Rooms:
             self._privacy.update(self.workspace.folders, settings.privacy)
             # What the old rules let through is kept there.
             self.builder.clear()
-        return settings.server != before.server
 
     async def model_is(self, info: ModelInfo) -> None:
         """Count tokens exactly from now on, when the model's tokenizer lies on this machine."""
@@ -137,7 +286,7 @@ class Rooms:
     @property
     def indexes(self) -> bool:
         """Whether there is anything to read, and the user wants it read."""
-        return self._settings.workspace.index and bool(self.workspace.folders)
+        return self.settings.workspace.index and bool(self.workspace.folders)
 
     @property
     def index_status(self) -> dict[str, object]:
@@ -148,17 +297,11 @@ class Rooms:
             "restarts": self._related.indexer.restarts,
         }
 
-    @property
-    def reading(self) -> tuple[object, ...]:
-        """The settings that decide what is read."""
-        return self._settings.workspace, self._settings.privacy
-
-    async def index(self, folders: tuple[Path, ...], report: Callable[[float], None]) -> None:
+    async def index(self, report: Callable[[float], None]) -> None:
         """Read the folders in the background, and forget what is not of them; returns when all of them are read."""
-        if not self.indexes:
-            if not self._has_read:
-                return
-            folders = ()
+        if not self.indexes and not self._has_read:
+            return
+        folders = tuple(self.workspace.folders) if self.indexes else ()
         self._has_read = True
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
@@ -168,14 +311,14 @@ class Rooms:
             if self._related.indexer.ready:
                 loop.call_soon_threadsafe(done.set)
 
-        self._related.start(folders, progress, most_files=self._settings.workspace.index_files)
+        self._related.start(folders, progress, most_files=self.settings.workspace.index_files)
         await done.wait()
         # What was taken while little was known, or of a folder that is gone, stays in the prompt otherwise.
         self.builder.clear()
 
     def folders_changed(self, folders: tuple[Path, ...]) -> None:
         """The editor has other folders."""
-        self._privacy.update(folders, self._settings.privacy)
+        self._privacy.update(folders, self.settings.privacy)
         self.workspace.set_folders(folders)
 
     def files_changed(self, paths: tuple[Path, ...]) -> None:

@@ -1,149 +1,115 @@
-"""`textDocument/copilotInlineEdit`, and the code action "Apply predicted edit" for clients that do not speak it."""
+"""Questions for suggestions, the answers in the words of the protocol, and the client's reports of what became of them.
+
+There are two ways of asking. Text at the cursor is asked for by `textDocument/inlineCompletion` and, where the user
+wants it so, `textDocument/completion`; a next edit by `textDocument/copilotInlineEdit` and, by clients that do not
+speak it, as the code action "Apply predicted edit". Each suggestion carries the command that tells of its acceptance.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
-from calomel.lsp.client import CODE_ACTION_KIND, Client
-from calomel.lsp.notices import Notices
-from calomel.lsp.offers import Feedback, code_action, completion_item, copilot_edit, inline_item
-from calomel.lsp.protocol import InvalidParamsError
-from calomel.lsp.text_sync import Cursor, Cursors
-from calomel.suggest.edit import Suggestion
+from calomel.lsp.client import CODE_ACTION_KIND
+from calomel.lsp.protocol import Editor, read
+from calomel.lsp.text_sync import Cursor, TextSync, offset_at
+from calomel.suggest.completer import Kind
+from calomel.suggest.edit import Suggestion, TextEdit, joined, utf16_length
 from calomel.suggest.question import Diagnostic, Selected, Trigger
 from calomel.suggest.silence import Silence, SilenceReason
 from calomel.suggest.suggester import Suggester
-from calomel.workspace.documents import Document, Position
+from calomel.workspace.documents import Document
 
-LOG: Final = logging.getLogger(__name__)
-
-
-class InlineCompletions:
-    """Answers with one item or with null, never with an error: clients log errors, or pop them up, at each key."""
-
-    def __init__(self, cursors: Cursors, suggester: Suggester, feedback: Feedback, notices: Notices) -> None:
-        self._cursors = cursors
-        self._suggester = suggester
-        self._feedback = feedback
-        self._notices = notices
-
-    async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
-        """Handle `textDocument/inlineCompletion`."""
-        invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
-        found = await self._ask(params.text_document.uri, params.position, params.context, invoked=invoked)
-        if found is None:
-            return None
-        suggestion, document = found
-        item = inline_item(suggestion, document, self._cursors.encoding)
-        if item is None:
-            # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
-            self._silent(document.uri, Silence.of(SilenceReason.STALE))
-            return None
-        self._feedback.sent(suggestion)
-        return types.InlineCompletionList(items=[item])
-
-    async def popup(self, params: types.CompletionParams) -> types.CompletionList:
-        """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""
-        nothing = types.CompletionList(is_incomplete=True, items=[])
-        # Editors say "invoked" for typing, too.
-        found = await self._ask(params.text_document.uri, params.position, None, invoked=False)
-        if found is None:
-            return nothing
-        suggestion, document = found
-        item = completion_item(suggestion, document, self._cursors.encoding)
-        if item is None:
-            return nothing
-        self._feedback.sent(suggestion)
-        return types.CompletionList(is_incomplete=True, items=[item])
-
-    async def _ask(
-        self,
-        uri: str,
-        position: types.Position,
-        context: types.InlineCompletionContext | None,
-        *,
-        invoked: bool,
-    ) -> tuple[Suggestion, Document] | None:
-        cursor = self._cursors.find(uri, position.line, position.character)
-        if isinstance(cursor, Silence):
-            self._silent(uri, cursor)
-            return None
-        trigger: Trigger = self._cursors.trigger(cursor.document, invoked=invoked)
-        selected = self._selected(cursor.document, context)
-        try:
-            answer = await self._suggester.inline(uri, cursor.offset, trigger, selected=selected)
-        except Exception:  # a fault of ours is a silence for the user, and a line in the log
-            LOG.exception("a question failed")
-            answer = Silence.of(SilenceReason.FAILED)
-        if isinstance(answer, Silence):
-            self._silent(uri, answer)
-            return None
-        if not self._cursors.fits(answer, cursor.document):
-            self._silent(uri, Silence.of(SilenceReason.STALE))
-            return None
-        return answer, cursor.document
-
-    def _silent(self, uri: str, silence: Silence) -> None:
-        self._notices.silence(uri, "fill", silence)
-
-    def _selected(self, document: Document, context: types.InlineCompletionContext | None) -> Selected | None:
-        chosen = context.selected_completion_info if context is not None else None
-        if chosen is None:
-            return None
-        start, end = chosen.range.start, chosen.range.end
-        encoding = self._cursors.encoding
-        return Selected(
-            document.offset_at(Position(start.line, start.character), encoding),
-            document.offset_at(Position(end.line, end.character), encoding),
-            chosen.text,
-        )
-
-
+TITLE: Final = "Accept the suggestion"
+ACTION_TITLE: Final = "Apply predicted edit"
+# A label in a completion popup is one short line.
+MAX_LABEL: Final = 60
 # A menu of code actions opens when every server has answered.
 MENU_SECONDS: Final = 1.5
 MAX_DIAGNOSTICS: Final = 32
 
-_SEVERITIES: Final = {1: "error", 2: "warning", 3: "information", 4: "hint"}
+_SEVERITIES: Final = ("error", "warning", "information", "hint")  # numbered from 1 by the protocol
+_WORD = re.compile(r"\w")
+# Their words hold what are operators elsewhere.
+_LISP_WORD = re.compile(r"[\w!$%&*+/:<=>?^~-]")
+_LISPS = frozenset({"clojure", "emacs-lisp", "lisp", "racket", "scheme"})
 
 
-class NextEdits:
-    """Answers with no edit or one: some clients apply every edit of an answer, others look at the first alone."""
+class Suggestions:
+    """The handlers of questions and reports.
 
-    def __init__(
-        self, client: Client, cursors: Cursors, suggester: Suggester, feedback: Feedback, notices: Notices
-    ) -> None:
-        self._client = client
-        self._cursors = cursors
+    What cannot be answered is answered with nothing, never with an error: clients log errors, or pop them up, at each
+    key. Some clients report what they show, others never do. A client that knows our extensions, or has reported once,
+    is waited for; for any other, what is sent counts as shown.
+    """
+
+    def __init__(self, editor: Editor, sync: TextSync, suggester: Suggester) -> None:
+        self._editor = editor
+        self._client = editor.client
+        self._sync = sync
         self._suggester = suggester
-        self._feedback = feedback
-        self._notices = notices
-        self._last: Suggestion | None = None
-        # The client has a better way to ask, and to show what comes.
-        self._spoken = client.extensions and client.inline_completion
+        self._reports: dict[Kind, bool] = {"fill": editor.client.extensions, "edit": editor.client.extensions}
+        self._asked: WeakKeyDictionary[Document, int] = WeakKeyDictionary()  # the revision of the last question
+        self._last: Suggestion | None = None  # of the next edits
+        # The client has a better way to ask for edits, and to show what comes.
+        self._spoken = editor.client.extensions and editor.client.inline_completion
+
+    async def inline(self, params: types.InlineCompletionParams) -> types.InlineCompletionList | None:
+        """Handle `textDocument/inlineCompletion`."""
+        invoked = params.context.trigger_kind == types.InlineCompletionTriggerKind.Invoked
+        found = await self._fill(params, params.context.selected_completion_info, invoked=invoked)
+        if found is None:
+            return None
+        item = inline_item(*found)
+        if item is None:
+            # Rare: a fill that replaces a line end. Only the next-edit method can carry it.
+            self._editor.tell_silence(params.text_document.uri, "fill", Silence.of(SilenceReason.STALE))
+            return None
+        self._sent(found[0])
+        return types.InlineCompletionList(items=[item])
+
+    async def popup(self, params: types.CompletionParams) -> types.CompletionList:
+        """Handle `textDocument/completion`; incomplete always, since the next key makes another suggestion."""
+        # Editors say "invoked" for typing, too.
+        found = await self._fill(params, None, invoked=False)
+        item = completion_item(*found) if found is not None else None
+        if found is None or item is None:
+            return types.CompletionList(is_incomplete=True, items=[])
+        self._sent(found[0])
+        return types.CompletionList(is_incomplete=True, items=[item])
 
     async def copilot(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Handle `textDocument/copilotInlineEdit`. Never null, never an error about the state of things."""
+        """Handle `textDocument/copilotInlineEdit`; with one edit at most, since some clients apply all of an answer."""
         self._spoken = True
-        uri, version = document_of(params)
-        line, character = position_of(params.get("position"))
-        cursor = self._cursors.find(uri, line, character)
-        if isinstance(cursor, Silence):
-            return self._silent(uri, cursor)
-        if version is not None and cursor.document.version is not None and version != cursor.document.version:
-            return self._silent(uri, Silence.of(SilenceReason.STALE))
+        uri, position = place_of(params)
+        version = params["textDocument"].get("version")
+        if not isinstance(version, int) or isinstance(version, bool):
+            version = None  # a client that does not know it asks about the text as it is
+        cursor = self._sync.find(uri, position)
+        if isinstance(cursor, Cursor) and version is not None and cursor.document.version not in {None, version}:
+            cursor = Silence.of(SilenceReason.STALE)
         context = params.get("context")
         invoked = isinstance(context, dict) and context.get("triggerKind") == 1
-        diagnostics = self._diagnostics(cursor.document, params.get("diagnostics"))
-        suggestion = await self._ask(cursor, version, diagnostics, Trigger.EXPLICIT if invoked else Trigger.EDIT)
-        if suggestion is None:
+        raw = params.get("diagnostics")
+        diagnostics = []
+        for one in raw[:MAX_DIAGNOSTICS] if isinstance(raw, list) else []:
+            # They are hints, so that a wrong one is left out.
+            with suppress(JsonRpcInvalidParams, TypeError, ValueError):
+                severity = one.get("severity") if isinstance(one, dict) else None
+                named = {"severity": _SEVERITIES.index(severity) + 1} if isinstance(severity, str) else {}
+                diagnostics.append(read({**one, **named}, types.Diagnostic, "A diagnostic"))
+        suggestion = await self._edit(uri, cursor, version, diagnostics, Trigger.EXPLICIT if invoked else Trigger.EDIT)
+        if suggestion is None or isinstance(cursor, Silence):
             return {"edits": []}
-        self._feedback.sent(suggestion)
-        return {"edits": [copilot_edit(suggestion, cursor.document, self._cursors.encoding)]}
+        self._sent(suggestion)
+        return {"edits": [copilot_edit(suggestion, cursor.document)]}
 
     async def actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         """Handle `textDocument/codeAction`.
@@ -152,108 +118,200 @@ class NextEdits:
         asks at each move of its cursor is offered what is known. lsp-mode does not say which of the two it is, and
         shows what comes in its mode line: to it, suggestions come as if by themselves.
         """
-        uri, start = params.text_document.uri, params.range.start
-        cursor = self._cursors.find(uri, start.line, start.character)
+        uri = params.text_document.uri
+        cursor = self._sync.find(uri, params.range.start)
         if isinstance(cursor, Silence) or not self._client.code_action_literals or not _wanted(params.context.only):
             return []
         known = self._last
-        if known is None or known.uri != uri or not self._cursors.fits(known, cursor.document):
+        if known is None or known.uri != uri or not self._sync.fits(known, cursor.document):
             kind = params.context.trigger_kind
             if kind == types.CodeActionTriggerKind.Automatic or self._spoken:
                 return []
             trigger = Trigger.EDIT if kind is None and self._client.inline_completion else Trigger.EXPLICIT
-            diagnostics = [
-                Diagnostic(
-                    *self._span(cursor.document, one.range), one.message, _SEVERITIES.get(one.severity or 1, "error")
-                )
-                for one in params.context.diagnostics[:MAX_DIAGNOSTICS]
-            ]
             try:
                 async with asyncio.timeout(MENU_SECONDS):
-                    known = await self._ask(cursor, None, diagnostics, trigger)
+                    known = await self._edit(uri, cursor, None, params.context.diagnostics, trigger)
             except TimeoutError:
-                self._silent(uri, Silence.of(SilenceReason.TIMEOUT))
+                self._editor.tell_silence(uri, "edit", Silence.of(SilenceReason.TIMEOUT))
                 return []
             if known is None:
                 return []
-        self._feedback.sent(known)
-        versioned = self._client.document_changes
-        return [code_action(known, cursor.document, self._cursors.encoding, versioned=versioned)]
+        self._sent(known)
+        return [code_action(known, cursor.document, versioned=self._client.document_changes)]
 
-    async def _ask(
-        self, cursor: Cursor, version: int | None, diagnostics: list[Diagnostic], trigger: Trigger
-    ) -> Suggestion | None:
-        uri = cursor.document.uri
-        try:
-            answer = await self._suggester.next_edit(
-                uri, version, cursor.offset, diagnostics=diagnostics, trigger=trigger
+    def shown(self, kind: Kind, params: Mapping[str, Any]) -> None:
+        """`textDocument/didShowCompletion`, `textDocument/didShowInlineEdit`."""
+        suggestion_id = _id_of(params)
+        if suggestion_id is not None:
+            self._reports[kind] = True
+            self._suggester.shown(suggestion_id)
+
+    def partly_accepted(self, params: Mapping[str, Any]) -> None:
+        """`textDocument/didPartiallyAcceptCompletion`: `acceptedLength` in utf-16 units from the item's start."""
+        suggestion_id, length = _id_of(params), params.get("acceptedLength")
+        if suggestion_id is not None and isinstance(length, int) and length > 0:
+            text = params["item"].get("insertText")
+            self._suggester.partly_accepted(
+                suggestion_id, length, utf16_length(text) if isinstance(text, str) else None
             )
-        except Exception:  # a fault of ours is a silence for the user, and a line in the log
-            LOG.exception("a question failed")
-            answer = Silence.of(SilenceReason.FAILED)
-        if not isinstance(answer, Silence) and not self._cursors.fits(answer, cursor.document):
+
+    async def _fill(
+        self,
+        params: types.InlineCompletionParams | types.CompletionParams,
+        chosen: types.SelectedCompletionInfo | None,
+        *,
+        invoked: bool,
+    ) -> tuple[Suggestion, Document] | None:
+        uri = params.text_document.uri
+        cursor = self._sync.find(uri, params.position)
+        if isinstance(cursor, Silence):
+            self._editor.tell_silence(uri, "fill", cursor)
+            return None
+        document = cursor.document
+        # The protocol tells a key pressed for it from the rest; an edit from a mere move, the revision does.
+        moved = self._asked.get(document) == document.revision
+        self._asked[document] = document.revision
+        trigger = Trigger.EXPLICIT if invoked else Trigger.CURSOR if moved else Trigger.EDIT
+        selected = None
+        if chosen is not None:
+            selected = Selected(*_span(document, chosen.range), chosen.text)
+        asking = self._suggester.inline(uri, cursor.offset, trigger, selected=selected)
+        suggestion = await self._answer("fill", document, asking)
+        return None if suggestion is None else (suggestion, document)
+
+    async def _edit(
+        self,
+        uri: str,
+        cursor: Cursor | Silence,
+        version: int | None,
+        diagnostics: Sequence[types.Diagnostic],
+        trigger: Trigger,
+    ) -> Suggestion | None:
+        if isinstance(cursor, Silence):
+            self._editor.tell_silence(uri, "edit", cursor)
+            return None
+        document = cursor.document
+        known = [
+            Diagnostic(*_span(document, one.range), one.message, _SEVERITIES[(one.severity or 1) - 1])
+            for one in diagnostics[:MAX_DIAGNOSTICS]
+        ]
+        asking = self._suggester.next_edit(uri, version, cursor.offset, diagnostics=known, trigger=trigger)
+        suggestion = await self._answer("edit", document, asking)
+        self._last = suggestion or self._last
+        return suggestion
+
+    async def _answer(
+        self, kind: Kind, document: Document, asking: Awaitable[Suggestion | Silence]
+    ) -> Suggestion | None:
+        answer = await asking
+        if not isinstance(answer, Silence) and not self._sync.fits(answer, document):
             answer = Silence.of(SilenceReason.STALE)
         if isinstance(answer, Silence):
-            self._silent(uri, answer)
+            self._editor.tell_silence(document.uri, kind, answer)
             return None
-        self._last = answer
         return answer
 
-    def _silent(self, uri: str, silence: Silence) -> dict[str, Any]:
-        self._notices.silence(uri, "edit", silence)
-        return {"edits": []}
+    def _sent(self, suggestion: Suggestion) -> None:
+        if not self._reports[suggestion.kind]:
+            self._suggester.shown(suggestion.id)
 
-    def _span(self, document: Document, where: types.Range) -> tuple[int, int]:
-        start, end = where.start, where.end
-        encoding = self._cursors.encoding
-        return (
-            document.offset_at(Position(start.line, start.character), encoding),
-            document.offset_at(Position(end.line, end.character), encoding),
-        )
 
-    def _diagnostics(self, document: Document, raw: object) -> list[Diagnostic]:
-        """Those of the request that can be read; they are hints, so that a wrong one is left out."""
-        found = []
-        for one in raw[:MAX_DIAGNOSTICS] if isinstance(raw, list) else []:
-            try:
-                where = one["range"]
-                first, last = position_of(where["start"]), position_of(where["end"])
-                message, severity = one["message"], one.get("severity", "error")
-            except (KeyError, TypeError, AttributeError, InvalidParamsError):
-                continue
-            encoding = self._cursors.encoding
-            start, end = (document.offset_at(Position(*place), encoding) for place in (first, last))
-            name = _SEVERITIES.get(severity, "error") if isinstance(severity, int) else str(severity)
-            if isinstance(message, str):
-                found.append(Diagnostic(start, end, message, name))
-        return found
+def place_of(params: object) -> tuple[str, types.Position]:
+    """URI and position of an object with `textDocument` and `position`. Raises JsonRpcInvalidParams."""
+    place = read(params, types.TextDocumentPositionParams, "textDocument and position")
+    return place.text_document.uri, place.position
+
+
+def _span(document: Document, where: types.Range) -> tuple[int, int]:
+    return offset_at(document, where.start), offset_at(document, where.end)
 
 
 def _wanted(only: Sequence[str] | None) -> bool:
     """Whether our kind, or a kind above it, is among those that the client wants."""
-    return not only or any(f"{CODE_ACTION_KIND}.".startswith(f"{kind}.") or not kind for kind in map(_name, only))
+    kinds = [kind.value if isinstance(kind, types.CodeActionKind) else kind for kind in only or [""]]
+    return any(not kind or f"{CODE_ACTION_KIND}.".startswith(f"{kind}.") for kind in kinds)
 
 
-def _name(kind: str) -> str:
-    return str(kind.value) if isinstance(kind, types.CodeActionKind) else kind
+def _id_of(params: Mapping[str, Any]) -> str | None:
+    """The first argument of the item's command. Whatever has another form is no report of ours."""
+    try:
+        found = params["item"]["command"]["arguments"][0]
+    except (KeyError, IndexError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
-def document_of(params: Mapping[str, Any]) -> tuple[str, int | None]:
-    """URI and version of `textDocument`. Raises InvalidParamsError."""
-    document = params.get("textDocument")
-    uri = document.get("uri") if isinstance(document, dict) else None
-    if not isinstance(uri, str):
-        raise InvalidParamsError("textDocument.uri is a string.")
-    version = document.get("version") if isinstance(document, dict) else None
-    # A client that does not know the version asks about the text as it is.
-    return uri, version if isinstance(version, int) and not isinstance(version, bool) else None
+def accept_command(suggestion: Suggestion) -> types.Command:
+    """Sent back by the client when the user accepts."""
+    return types.Command(title=TITLE, command="calomel.accept", arguments=[suggestion.id])
 
 
-def position_of(value: object) -> tuple[int, int]:
-    """Line and character of a position. Raises InvalidParamsError."""
-    place = value if isinstance(value, dict) else {}
-    line, character = place.get("line"), place.get("character")
-    for number in (line, character):
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-            raise InvalidParamsError("A position has a line and a character, both whole numbers from 0 on.")
-    return int(line or 0), int(character or 0)
+def inline_item(suggestion: Suggestion, document: Document) -> types.InlineCompletionItem | None:
+    """For `textDocument/inlineCompletion`; None when the range would leave its line, which the protocol forbids."""
+    edit = joined(document.text, suggestion.edits)
+    where = range_of(document, edit)
+    if where.start.line != where.end.line:
+        return None
+    return types.InlineCompletionItem(insert_text=edit.text, range=where, command=accept_command(suggestion))
+
+
+def copilot_edit(suggestion: Suggestion, document: Document) -> dict[str, Any]:
+    """For `textDocument/copilotInlineEdit`."""
+    edit = joined(document.text, suggestion.edits)
+    return {
+        "text": edit.text,
+        "textDocument": {"uri": document.uri, "version": document.version},
+        "range": range_of(document, edit),
+        "command": accept_command(suggestion),
+    }
+
+
+def completion_item(suggestion: Suggestion, document: Document) -> types.CompletionItem | None:
+    """For `textDocument/completion`."""
+    edit = joined(document.text, suggestion.edits)
+    if not edit.text.strip():
+        return None
+    edit = _with_word(edit, document)
+    where = range_of(document, edit)
+    if where.start.line != where.end.line:
+        return None
+    first = edit.text.strip().splitlines()[0]
+    return types.CompletionItem(
+        label=first if len(first) <= MAX_LABEL else first[: MAX_LABEL - 1] + "…",
+        kind=types.CompletionItemKind.Text,
+        detail="Calomel",
+        filter_text=edit.text,
+        sort_text="\u007f",
+        insert_text_format=types.InsertTextFormat.PlainText,
+        insert_text_mode=types.InsertTextMode.AsIs,
+        text_edit=types.TextEdit(range=where, new_text=edit.text),
+        command=accept_command(suggestion),
+    )
+
+
+def _with_word(edit: TextEdit, document: Document) -> TextEdit:
+    """The edit from the beginning of the word that it goes on with: clients drop what does not begin as that word."""
+    start, text = edit.start, document.text
+    inside = _LISP_WORD if document.language_id in _LISPS else _WORD
+    while start and inside.match(text[start - 1]):
+        start -= 1
+    return TextEdit(start, edit.end, text[start : edit.start] + edit.text)
+
+
+def code_action(suggestion: Suggestion, document: Document, *, versioned: bool) -> types.CodeAction:
+    """For `textDocument/codeAction`."""
+    edits = [types.TextEdit(range=range_of(document, edit), new_text=edit.text) for edit in suggestion.edits]
+    if versioned:
+        identifier = types.OptionalVersionedTextDocumentIdentifier(uri=document.uri, version=document.version)
+        change = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(text_document=identifier, edits=edits)])
+    else:
+        change = types.WorkspaceEdit(changes={document.uri: edits})
+    return types.CodeAction(
+        title=ACTION_TITLE, kind=CODE_ACTION_KIND, edit=change, command=accept_command(suggestion), is_preferred=False
+    )
+
+
+def range_of(document: Document, edit: TextEdit) -> types.Range:
+    """The range of an edit in the document."""
+    start, end = document.position_at(edit.start), document.position_at(edit.end)
+    return types.Range(types.Position(*start), types.Position(*end))

@@ -11,17 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from lsprotocol import types
 
-from calomel.lsp.client import local_path
 from calomel.suggest.edit import Suggestion
-from calomel.suggest.question import Trigger
 from calomel.suggest.silence import Silence, SilenceReason
-from calomel.workspace.documents import Change, Document, Encoding, FullChange, Position, RangeChange, ResyncNeeded
+from calomel.workspace.documents import Change, Document, FullChange, Position, RangeChange, ResyncNeeded
 from calomel.workspace.privacy import MAX_BYTES
 from calomel.workspace.workspace import Workspace
 
@@ -33,6 +30,22 @@ LOST: Final = (
     "Calomel lost track of a document and is silent there until its text is sent again:"
     " close and open it, or reload it from its file."
 )
+
+
+DISAGREE: Final = "The editor and Calomel disagree about its text; close and open it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in an open document."""
+
+    document: Document
+    offset: int
+
+
+def offset_at(document: Document, position: types.Position) -> int:
+    """Where a position of the protocol lies."""
+    return document.offset_at(Position(position.line, position.character))
 
 
 class TextSync:
@@ -49,15 +62,26 @@ class TextSync:
         self._warned = False
         self._lost: dict[str, str] = {}  # uri to language id
         self._large: set[str] = set()
-        self.folders_changed: Callable[[tuple[Path, ...]], None] = workspace.set_folders
 
     def lost(self, uri: str) -> bool:
         """Whether the document here is not the editor's."""
         return uri in self._lost
 
-    def too_large(self, uri: str) -> bool:
-        """Whether it is not because nobody holds a text of that size."""
-        return uri in self._large
+    def find(self, uri: str, position: types.Position) -> Cursor | Silence:
+        """The place; a position beyond a line or the text is its end, as the specification says."""
+        if uri in self._large:
+            return Silence.kept("too_large")
+        if uri in self._lost:
+            return Silence.of(SilenceReason.STALE, DISAGREE)
+        document = self._workspace.documents.get(uri)
+        if document is None:
+            return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
+        return Cursor(document, offset_at(document, position))
+
+    def fits(self, suggestion: Suggestion, document: Document) -> bool:
+        """Whether a suggestion refers to the present text, in the document that was asked about."""
+        present = self._workspace.documents.get(document.uri)
+        return present is document and suggestion.revision == document.revision and document.uri not in self._lost
 
     def opened(self, params: types.DidOpenTextDocumentParams) -> None:
         """Take over a document; one that is open already is replaced."""
@@ -109,13 +133,6 @@ class TextSync:
         self._lost.pop(params.text_document.uri, None)
         self._large.discard(params.text_document.uri)
         self._workspace.close(params.text_document.uri)
-
-    def folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
-        """Folders came and went."""
-        removed = {local_path(folder.uri) for folder in params.event.removed}
-        kept = [folder for folder in self._workspace.folders if folder not in removed]
-        added = [path for folder in params.event.added if (path := local_path(folder.uri)) is not None]
-        self.folders_changed(tuple(dict.fromkeys([*kept, *added])))
 
     def _take(self, uri: str, language: str, version: int | None, text: str) -> None:
         """Begin with a whole text."""
@@ -186,52 +203,3 @@ def _clean(text: str) -> str:
     except UnicodeEncodeError:
         return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     return text
-
-
-_LOST: Final = "The editor and Calomel disagree about its text; close and open it again."
-
-
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """A place in an open document."""
-
-    document: Document
-    offset: int
-
-
-class Cursors:
-    """Finds the place that a position names, and what brought the editor to ask about it."""
-
-    def __init__(self, workspace: Workspace, sync: TextSync, encoding: Encoding) -> None:
-        self.encoding = encoding
-        self._workspace = workspace
-        self._sync = sync
-        self._asked: dict[str, int] = {}  # uri to the revision of the last question
-
-    def find(self, uri: str, line: int, character: int) -> Cursor | Silence:
-        """The place; a position beyond a line or the text is its end, as the specification says."""
-        if self._sync.too_large(uri):
-            return Silence.kept("too_large")
-        if self._sync.lost(uri):
-            return Silence.of(SilenceReason.STALE, _LOST)
-        document = self._workspace.documents.get(uri)
-        if document is None:
-            return Silence.of(SilenceReason.UNKNOWN_DOCUMENT)
-        return Cursor(document, document.offset_at(Position(line, character), self.encoding))
-
-    def trigger(self, document: Document, *, invoked: bool) -> Trigger:
-        """The protocol tells a key pressed for it from the rest; an edit from a mere move, the revision does."""
-        before = self._asked.get(document.uri)
-        self._asked[document.uri] = document.revision
-        if invoked:
-            return Trigger.EXPLICIT
-        return Trigger.CURSOR if before == document.revision else Trigger.EDIT
-
-    def fits(self, suggestion: Suggestion, document: Document) -> bool:
-        """Whether a suggestion refers to the present text, in the document that was asked about."""
-        present = self._workspace.documents.get(document.uri)
-        return present is document and suggestion.revision == document.revision and not self._sync.lost(document.uri)
-
-    def forget(self, uri: str) -> None:
-        """The document was closed."""
-        self._asked.pop(uri, None)

@@ -81,7 +81,7 @@ def lsp(
     """Serve suggestions to an editor that speaks the language server protocol."""
     if stdio and tcp is not None:
         raise CommandError("--stdio and --tcp exclude each other")
-    from calomel.lsp.server import create_server, leave, run_stdio
+    from calomel.lsp.server import Server, leave, run_stdio
     from calomel.lsp.transport import accept_one
 
     if tcp is None:
@@ -90,7 +90,7 @@ def lsp(
         transport = accept_one(tcp, lambda port: print(f"listening on 127.0.0.1:{port}", flush=True))
     except OSError as error:
         raise CommandError(f"cannot listen on port {tcp}: {error.strerror}") from error
-    leave(create_server().run(transport))
+    leave(Server().run(transport))
 
 
 def doctor(
