@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from calomel.prompts.parts import Hunk
-from calomel.suggest.locations import Why, continuations, renames
+from calomel.suggest.locations import Why, continuations
 from calomel.suggest.question import Diagnostic
 
 TEXT = """\
@@ -20,10 +20,9 @@ def hunk(before: str, after: str, line: int = 0) -> Hunk:
 
 
 def test_a_rename_is_whole_names() -> None:
-    assert renames(hunk("x = old_name + 1\n", "x = new_name + 1\n")) == (("old_name", "new_name"),)
-    assert renames(hunk("x = 1\n", "x = 2\n")) == ()
-    assert renames(hunk("x = ab\n", "x = cd\n")) == ()
-    assert renames(hunk("", "x = name\n")) == ()
+    for before, after in ("x = 1\n", "x = 2\n"), ("x = ab\n", "x = cd\n"), ("", "x = name\n"):
+        found = continuations(f"{after}y = ab + 1\nname = 1\n", [hunk(before, after)], 0)
+        assert Why.SAME_TEXT not in [place.why for place in found]
 
 
 def test_a_rename_goes_on_wherever_the_old_name_stands_as_a_word() -> None:

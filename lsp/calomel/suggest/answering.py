@@ -31,9 +31,6 @@ from calomel.workspace.workspace import Situation
 _LOADING_PATIENCE: Final = 10.0
 # A cursor that moves tells of a next edit only for so long after an edit (Copilot's rule).
 _AFTER_EDIT: Final = 10.0
-# Lines of other documents, and other documents, that imports are looked for in.
-_HEAD: Final = 80
-_HEADS: Final = 8
 # Why a kept answer is none: the model may have another one.
 _ASK_AGAIN: Final = frozenset(
     {SilenceReason.DISAGREES_WITH_SELECTED, SilenceReason.REVERTS_EDIT, SilenceReason.RESUMES_UNDONE}
@@ -283,10 +280,6 @@ async def _next_edit(session: Session, asked: Asked, question: Question, info: M
 
     if "edit" not in info.kinds:
         return (await renames(session.source, question, places, there))[0]
-    # The beginnings of the other open documents, where imports stand, and the excerpts that the prompt has anyway.
-    shown = [each for each in workspace.shown() if each is not document][:_HEADS]
-    others = [question.mask("".join(each.lines(0, _HEAD))) for each in shown]
-    others += [excerpt.text for excerpt in situation.related]
-    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path, others)
+    proposed = drafts(situation.text, _masked(session, hunks), situation.offset, path)
     extended, state.extended = state.extended, False
     return (await next_edits(session.source, question, proposed, places, there, extended=extended))[0]

@@ -231,8 +231,7 @@ async def _look(source: CandidateSource, question: Question, hidden: EditPrompt,
     if "edit" in info.kinds:
         path, offset = situation.path, situation.offset
         own = [hunk for hunk in hidden.edits if hunk.path == path]
-        others = [excerpt.text for excerpt in hidden.related]
-        proposed = await asyncio.to_thread(drafts, situation.text, hidden.edits, offset, path, others)
+        proposed = await asyncio.to_thread(drafts, situation.text, hidden.edits, offset, path)
         places = await asyncio.to_thread(continuations, situation.text, own, offset)
         found = await next_edits(
             source, question, proposed, places, lambda place: replace(situation, offset=place), within=(start, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -180,10 +180,6 @@ class Workspace:
                 listener.closed(document)
             self._withdraw()
         return allowed
-
-    def shown(self) -> Iterator[Document]:
-        """The open documents that a model may see, as far as is known; `situation` looks at all of them anew."""
-        return (document for document in self.documents.values() if document.uri not in self._hidden)
 
     def permits(self, name: str) -> bool:
         """Whether a model may see what prompts call so: every open document and every file that has this name."""

@@ -38,13 +38,6 @@ def test_what_is_half_typed_is_finished_as_the_edits_before() -> None:
     assert moment.results()[0] == "run(c, k=1)"
 
 
-def test_a_begun_line_is_finished_as_the_one_before() -> None:
-    text = "def test_a():\n    run()\n\ndef test_b():\n    run()\n"
-    moment = Moment(text, ("def test_a", "@slow\ndef test_a"), ("\ndef test_b", "\n@sl\ndef test_b"))
-    moment.cursor = moment.text.index("@sl\n") + 3
-    assert "@slow" in [result.split("\n")[0] for result in moment.results()]
-
-
 def test_the_drafts_of_a_rename_together_finish_it() -> None:
     moment = Moment("old_name = 1\na(old_name)\nb(old_name)\n", ("old_name = 1", "new_name = 1"))
     assert edited(moment.text, moment.drafts()) == "new_name = 1\na(new_name)\nb(new_name)\n"

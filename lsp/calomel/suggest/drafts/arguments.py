@@ -1,10 +1,14 @@
-"""An argument or parameter list was changed: the other lists of the same name follow."""
+"""What a list of parameters or arguments became: the other lists of the same name follow.
+
+Items that came, went or changed places (`arguments`), parameters that are passed by name from now on (`by_name`), and
+functions whose calls wait from now on (`awaited`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -12,15 +16,13 @@ from itertools import islice
 from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
-from calomel.suggest.drafts.names import in_scope, may_be, owner_of, receiver_of
+from calomel.suggest.drafts.scopes import function_rows, in_scope, is_definition, may_be, owner_of, receiver_of
 from calomel.suggest.drafts.text import (
     KEYWORDS,
     Listed,
     Rows,
     calls,
-    function_rows,
     inserted,
-    is_definition,
     is_name,
     read_list,
     removed,
@@ -71,16 +73,17 @@ def arguments(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
         places = 0
         for listed in calls(rows.text, edit.name):
             row, last = rows.row(listed.name_start), rows.row(listed.end)
-            if any(at in edited for at in range(row, last + 1)):
+            of_class = rows.before(listed.name_start).lstrip().startswith("class ")
+            if of_class or any(at in edited for at in range(row, last + 1)):
                 continue
-            before = rows.text[rows.start(row) : listed.name_start]
-            if before.lstrip().startswith("class "):
-                continue
-            defines = is_definition(before, rows.text[listed.end + 1 : rows.end(last)])
+            defines = _defines(rows, listed)
             if not defines and not _is_call_of(rows, listed, edit):
                 continue
-            for likeness, (start, end, text) in _followed(rows.text, listed, edit, defines=defines):
-                if all(in_scope(rows, row, name) for name in _used(text, taken=edit.added is None or defines)):
+            followed = _followed(rows.text, listed, edit, defines=defines) if edit.defines or not defines else None
+            if followed is not None:
+                likeness, (start, end, text) = followed
+                used = () if edit.added is None or defines else _used(text)
+                if all(in_scope(rows, row, name) for name in used):
                     yield EditDraft(start, end, text, MAKER, support, likeness)
             places += 1
             if places >= _PLACES:
@@ -93,16 +96,18 @@ def changed_lists(rows: Rows, seen: Evidence) -> Iterator[tuple[int | None, str,
         around = None if edit.row is None or list_edits(edit.old, edit.new) else _around(rows, edit.row)
         if around is None or edit.row is None:
             yield edit.row, edit.old, edit.new
-            continue
-        lines = rows.lines[around.start : around.stop]
-        before = [*lines[: edit.row - around.start], edit.old, *lines[edit.row - around.start + 1 :]]
-        yield around.start, "\n".join(before), "\n".join(lines)
+        else:
+            yield _before(rows, around, edit.row, edit.old)
     for insertion in seen.insertions:
         around = None if insertion.row is None or len(insertion.lines) > 1 else _around(rows, insertion.row)
         if around is not None and insertion.row is not None:
-            lines = rows.lines[around.start : around.stop]
-            at = insertion.row - around.start
-            yield around.start, "\n".join([*lines[:at], *lines[at + 1 :]]), "\n".join(lines)
+            yield _before(rows, around, insertion.row)
+
+
+def _before(rows: Rows, around: range, row: int, *old: str) -> tuple[int, str, str]:
+    """The same of a list over several lines of which one was `old`, or is new."""
+    lines, at = rows.lines[around.start : around.stop], row - around.start
+    return around.start, "\n".join([*lines[:at], *old, *lines[at + 1 :]]), "\n".join(lines)
 
 
 def _around(rows: Rows, row: int) -> range | None:
@@ -115,11 +120,17 @@ def _around(rows: Rows, row: int) -> range | None:
 
 
 def _resolved(rows: Rows, edit: ListEdit, row: int | None) -> ListEdit:
-    """The edit with what is to be looked for elsewhere."""
+    """The edit with what is to be looked for elsewhere: the class of a constructor, the owner of a method."""
     if not edit.defines or row is None:
         return edit
-    called = _called(rows, edit.name, row)
-    return replace(edit, name=called, owner=owner_of(rows, row) if called == edit.name else None)
+    owner = owner_of(rows, row)
+    if owner is not None and edit.name in _CONSTRUCTORS:
+        return replace(edit, name=owner, owner=None)
+    return replace(edit, owner=owner)
+
+
+def _defines(rows: Rows, listed: Listed) -> bool:
+    return is_definition(rows.before(listed.name_start), rows.behind(listed.end + 1))
 
 
 def _is_call_of(rows: Rows, listed: Listed, edit: ListEdit) -> bool:
@@ -129,9 +140,9 @@ def _is_call_of(rows: Rows, listed: Listed, edit: ListEdit) -> bool:
     return receiver_of(rows.text, listed.name_start) == edit.owner
 
 
-def _used(item: str, *, taken: bool) -> Iterator[str]:
+def _used(item: str) -> Iterator[str]:
     """The names that a new item uses: what stands before an equals sign or is called says nothing of this place."""
-    line = () if taken else tokens(item)
+    line = tokens(item)
     for at, token in enumerate(line):
         following = "".join(other.text for other in line[at + 1 : at + 3]).lstrip()
         before = line[at - 1].text if at else ""
@@ -139,29 +150,13 @@ def _used(item: str, *, taken: bool) -> Iterator[str]:
             yield token.text
 
 
-def strays(rows: Rows, seen: Evidence, draft: EditDraft, own: Collection[EditDraft]) -> bool:
-    """Whether a draft of another maker puts a new item into a list that does not follow: `own` are those that do."""
-    first, last = rows.row(draft.start), rows.row(draft.end)
-    if first != last or any((draft.start, draft.end, draft.text) == (each.start, each.end, each.text) for each in own):
+def strays(rows: Rows, seen: Evidence, line: str, new: str) -> bool:
+    """Whether a line that became `new` got the item that a list got among the last edits."""
+    came = {each.added[1] for each in list_edits(line, new) if each.added is not None}
+    if not came:
         return False
-    line, start = rows.lines[first], rows.start(first)
-    new = line[: draft.start - start] + draft.text + line[draft.end - start :]
-    if new in {rows.lines[first][: each.start - start] + each.text + line[each.end - start :] for each in own
-               if rows.row(each.start) == rows.row(each.end) == first}:  # fmt: skip
-        return False
-    added = {each.added[1] for _, old, now in changed_lists(rows, seen) for each in list_edits(old, now) if each.added}
-    return any(each.added is not None and each.added[1] in added for each in list_edits(line, new))
-
-
-def _called(rows: Rows, name: str, row: int | None) -> str:
-    """What is called when a constructor is: its class."""
-    if name not in _CONSTRUCTORS or row is None:
-        return name
-    for above in range(row - 1, -1, -1):
-        match = re.match(r"\s*(?:export\s+|default\s+|abstract\s+)*class\s+(\w+)", rows.lines[above])
-        if match is not None:
-            return match.group(1)
-    return name
+    edits = (each for _, old, now in changed_lists(rows, seen) for each in list_edits(old, now))
+    return any(each.added is not None and each.added[1] in came for each in edits)
 
 
 @lru_cache(maxsize=512)
@@ -169,20 +164,16 @@ def list_edits(old: str, new: str) -> tuple[ListEdit, ...]:
     """What became of the lists in a line, or in several."""
     found: list[ListEdit] = []
     after = list(calls(new))
-    used: set[int] = set()
     for one in calls(old):
-        same = [at for at, other in enumerate(after) if other.name == one.name and at not in used]
-        if not same or one.name in KEYWORDS:
+        other = next((other for other in after if other.name == one.name), None)
+        if other is None or one.name in KEYWORDS:
             continue
-        other = after[same[0]]
-        used.add(same[0])
-        line_start = max(old.rfind("\n", 0, one.name_start), 0)
-        rest = old[one.end + 1 :].partition("\n")[0]
-        defines = is_definition(old[line_start : one.name_start].lstrip("\n"), rest)
+        after.remove(other)
+        before = old[old.rfind("\n", 0, one.name_start) + 1 : one.name_start]
+        defines = is_definition(before, old[one.end + 1 :].partition("\n")[0])
         edit = _compared(one.name, one.texts(old), other.texts(new), defines=defines)
         if edit is not None:
-            on = None if defines else receiver_of(old, one.name_start)
-            found.append(replace(edit, owner=on))
+            found.append(edit if defines else replace(edit, owner=receiver_of(old, one.name_start)))
     return tuple(found)
 
 
@@ -205,97 +196,63 @@ def _compared(name: str, before: list[str], after: list[str], *, defines: bool) 
     return None
 
 
-def _followed(
-    text: str, listed: Listed, edit: ListEdit, *, defines: bool
-) -> Iterator[tuple[float, tuple[int, int, str]]]:
-    """How a list follows the edit of another one, with how likely that is."""
+def _followed(text: str, listed: Listed, edit: ListEdit, *, defines: bool) -> tuple[float, tuple[int, int, str]] | None:
+    """How a list follows the edit of another one, with how likely that is; None when it does not."""
     items = listed.texts(text)
-    shift = sum(1 for item in items[:1] if defines and _RECEIVER.match(item))
-    own = items[shift:]
-    if defines and not edit.defines:
-        return
+    shift = int(defines and bool(items) and _RECEIVER.match(items[0]) is not None)
+    own, spans = items[shift:], listed.items[shift:]
     if edit.added is not None:
-        yield from _added(text, listed, edit, own, shift, defines=defines)
-    elif edit.taken is not None:
-        at = _taken(own, edit)
-        if at is not None:
-            yield 1.0, removed(listed, at + shift)
-    elif edit.order is not None and len(own) == edit.count and not any(map(_KEYWORD.match, own)):
-        spans = listed.items[shift:]
-        parts = [text[spans[old][0] : spans[old][1]] for old in edit.order]
-        between = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
-        joined = "".join(part + gap for part, gap in zip(parts, [*between, ""], strict=True))
-        yield 1.0, (spans[0][0], spans[-1][1], joined)
+        at, item = _added(edit.added, edit, own, defines=defines)
+        return (1.0 if len(own) == edit.count else 0.7, inserted(text, listed, at + shift, item)) if item else None
+    if edit.taken is not None:
+        taken = _taken(edit.taken, edit, own)
+        return None if taken is None else (1.0, removed(listed, taken + shift))
+    if edit.order is None or len(own) != edit.count or any(map(_KEYWORD.match, own)):
+        return None
+    between = [text[spans[at][1] : spans[at + 1][0]] for at in range(len(spans) - 1)]
+    joined = "".join(own[old] + gap for old, gap in zip(edit.order, [*between, ""], strict=True))
+    return 1.0, (spans[0][0], spans[-1][1], joined)
 
 
-def _added(
-    text: str, listed: Listed, edit: ListEdit, own: list[str], shift: int, *, defines: bool
-) -> Iterator[tuple[float, tuple[int, int, str]]]:
-    index, item = edit.added or (0, "")
-    parameter = _PARAMETER.match(item)
-    name = parameter.group(1) if parameter and edit.defines else None
-    if not edit.defines and _TYPED.match(item) and not _KEYWORD.match(item) and '"' not in item:
-        return
-    if item in own or (name and any(own_item == name or own_item.startswith(name + "=") for own_item in own)):
-        return
+def _added(added: tuple[int, str], edit: ListEdit, own: list[str], *, defines: bool) -> tuple[int, str]:
+    """Where in a list what comes; nothing where the list has it, or is right as it is."""
+    index, item = added
+    keyword, keywords = _KEYWORD.match(item), sum(1 for each in own if _KEYWORD.match(each))
+    parameter = _PARAMETER.match(item) if edit.defines else None
+    name = parameter.group(1) if parameter else ""
     # Where there are fewer items than before the new one, the new one has no place of its own but as a keyword.
-    keywords = sum(1 for each in own if _KEYWORD.match(each))
     at = len(own) if index >= edit.count else index
-    if at > len(own):
-        return
-    likeness = 1.0 if len(own) == edit.count else 0.7
-    if defines or not edit.defines:
-        if keywords and at == len(own) and not defines and not _KEYWORD.match(item):
-            at -= keywords
-        yield likeness, inserted(text, listed, at + shift, item)
-        return
-    if name is None or item.startswith("*"):
-        return
-    optional = "=" in item or item[len(name) :].startswith("?")
-    if optional:
-        return  # calls are right as they are
-    if keywords:
-        yield likeness, inserted(text, listed, len(own) + shift, f"{name}={name}")
+    stands = item in own or (name and any(each == name or each.startswith(name + "=") for each in own))
+    optional = "=" in item or item.startswith("*") or item[len(name) :].startswith("?")
+    if edit.defines:
+        fits = defines or (bool(name) and not optional)
     else:
-        yield likeness, inserted(text, listed, at + shift, name)
+        fits = not _TYPED.match(item) or bool(keyword) or '"' in item
+    if stands or not fits or at > len(own):
+        return 0, ""
+    if edit.defines and not defines:
+        return (len(own), f"{name}={name}") if keywords else (at, name)
+    behind = not edit.defines and at == len(own) and not keyword
+    return at - keywords if behind else at, item
 
 
-def _taken(own: list[str], edit: ListEdit) -> int | None:
-    index, item = edit.taken or (0, "")
-    parameter = _PARAMETER.match(item)
+def _taken(taken: tuple[int, str], edit: ListEdit, own: list[str]) -> int | None:
+    """Which item of a list goes."""
+    index, item = taken
     keyword = _KEYWORD.match(item)
-    name = keyword.group(1) if keyword else parameter.group(1) if parameter and edit.defines else None
+    parameter = keyword or (_PARAMETER.match(item) if edit.defines else None)
     for at, each in enumerate(own):
         found = _KEYWORD.match(each)
-        if found is not None and found.group(1) == name:
+        if found is not None and parameter is not None and found.group(1) == parameter.group(1):
             return at
     if keyword and not edit.defines:
         return None
-    if index < len(own) and not _KEYWORD.match(own[index]) and len(own) >= edit.count - (1 if edit.defines else 0):
-        return index
-    return None
-
-
-def without_parameter(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
-    """A parameter with a default is gone: in the body its default stands for it."""
-    for row, old, new in changed_lists(rows, seen):
-        for edit in list_edits(old, new):
-            if edit.taken is None or not edit.defines or row is None:
-                continue
-            match = re.match(r"\*{0,2}([^\W\d]\w*)[^=]*=\s*(\S.*)$", edit.taken[1], re.DOTALL)
-            body = function_rows(rows, row)
-            if match is None or body is None:
-                continue
-            name, value = match.groups()
-            for found in re.finditer(rf"(?<![\w$.]){re.escape(name)}(?![\w$]|\s*=(?!=))", rows.text):
-                if rows.row(found.start()) in body and rows.row(found.start()) != row:
-                    yield EditDraft(found.start(), found.end(), value.strip(), MAKER, 1, 0.9)
+    stands = index < len(own) and not _KEYWORD.match(own[index])
+    return index if stands and len(own) >= edit.count - edit.defines else None
 
 
 BY_NAME: Final = "by_name"
 _NAME: Final = re.compile(r"[^\W\d][\w$]*")
-_OWN_RECEIVER: Final = re.compile(r"(?:self|cls)\b")
-_NAMED: Final = re.compile(r"[^\W\d]\w*\s*=(?!=)")
 _MOST_CALLS: Final = 32
 
 
@@ -308,37 +265,31 @@ def by_name(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
             if parameters is None or items == parameters:
                 continue
             if "*" in items and "*" not in parameters:
-                names = [item for item in parameters if not _OWN_RECEIVER.match(item)]
+                names = [item for item in parameters if not _RECEIVER.match(item)]
                 first = items.index("*") - (len(parameters) - len(names))
                 yield from _keywords(rows, listed.name, names, first)
             elif len(items) >= 1 and items[-1].startswith("{") and len(parameters) > len(items) - 1:
                 yield from _options(rows, listed.name, parameters, items)
 
 
-def _called_function(rows: Rows, name: str) -> Iterator[tuple[Listed, list[str]]]:
-    for count, listed in enumerate(calls(rows.text, name)):
-        row, last = rows.row(listed.name_start), rows.row(listed.end)
-        before = rows.text[rows.start(row) : listed.name_start]
-        if count >= _MOST_CALLS:
-            return
-        if not is_definition(before, rows.text[listed.end + 1 : rows.end(last)]):
-            yield listed, listed.texts(rows.text)
+def _calls_of(rows: Rows, name: str) -> Iterator[Listed]:
+    return (listed for listed in islice(calls(rows.text, name), _MOST_CALLS) if not _defines(rows, listed))
 
 
 def _keywords(rows: Rows, name: str, parameters: list[str], first: int) -> Iterator[EditDraft]:
     names = [match.group() if (match := _NAME.match(item)) else "" for item in parameters]
-    for listed, items in _called_function(rows, name):
-        if len(items) > len(names) or any(item.startswith("*") for item in items):
+    for listed in _calls_of(rows, name):
+        items = listed.texts(rows.text)
+        if not items or len(items) > len(names) or any(item.startswith("*") for item in items):
             continue
-        parts, at = "", listed.items[0][0] if items else 0
-        changed = False
-        for index, (start, end) in enumerate(listed.items):
-            named = index < first or _NAMED.match(items[index]) is not None or not names[index]
-            changed = changed or not named
-            parts += rows.text[at:start] + ("" if named else f"{names[index]}=") + rows.text[start:end]
-            at = end
-        if changed:
-            yield EditDraft(listed.items[0][0], at, parts, BY_NAME, 1, 1.0)
+        at, end = listed.items[0][0], listed.items[-1][1]
+        parts: list[str] = []
+        for index, (start, _) in enumerate(listed.items):
+            if index >= first and names[index] and not _KEYWORD.match(items[index]):
+                parts += rows.text[at:start], f"{names[index]}="
+                at = start
+        if parts:
+            yield EditDraft(listed.items[0][0], end, "".join([*parts, rows.text[at:end]]), BY_NAME, 1, 1.0)
 
 
 def _options(rows: Rows, name: str, parameters: list[str], items: list[str]) -> Iterator[EditDraft]:
@@ -350,7 +301,8 @@ def _options(rows: Rows, name: str, parameters: list[str], items: list[str]) -> 
     moved = [match.group() for item in parameters[kept:] if (match := _NAME.match(item))]
     if names != moved or not names:
         return
-    for listed, passed in _called_function(rows, name):
+    for listed in _calls_of(rows, name):
+        passed = listed.texts(rows.text)
         if not kept < len(passed) <= kept + len(names) or passed[kept].startswith(("{", "...")):
             continue
         pairs = [value if key == value else f"{key}: {value}" for key, value in zip(names, passed[kept:], strict=False)]
@@ -360,8 +312,7 @@ def _options(rows: Rows, name: str, parameters: list[str], items: list[str]) -> 
 
 AWAITED: Final = "awaited"
 _HEAD: Final = re.compile(r"\basync\s+(?:(?:def|function\*?|fn)\s+)?([^\W\d][\w$]*)\s*(?:<[^(]*>)?\(")
-_AWAIT: Final = re.compile(r"\b(?:def|function|fn)\b")
-_MOST_AWAITED: Final = 24
+_FUNCTION: Final = re.compile(r"\b(?:def|function|fn)\b")
 
 
 def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
@@ -372,35 +323,28 @@ def awaited(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
         if match is not None and not re.search(r"\basync\b", edit.old):
             names[match.group(1)] = re.search(r"\bfn\b", edit.new) is not None
     support = max(1, len(names))
-    heads: set[int] = set()
-    for name, behind in names.items():
-        for row, draft in _calls(rows, name, support, behind=behind):
-            if draft is not None:
-                yield draft
-            around = function_rows(rows, row)
-            if around is not None:
-                heads.add(around.start)
-    for row in heads:
-        found = _AWAIT.search(rows.lines[row])
-        if found is not None and not re.search(r"\basync\b", rows.lines[row]):
-            at = rows.start(row) + found.start()
+    found = [each for name, behind in names.items() for each in _waiting(rows, name, behind=behind)]
+    for _, at, text in found:
+        if text:
+            yield EditDraft(at, at, text, AWAITED, support)
+    for row in {around.start for row, _, _ in found if (around := function_rows(rows, row)) is not None}:
+        head = _FUNCTION.search(rows.lines[row])
+        if head is not None and not re.search(r"\basync\b", rows.lines[row]):
+            at = rows.start(row) + head.start()
             yield EditDraft(at, at, "async ", AWAITED, support, 0.95)
 
 
-def _calls(rows: Rows, name: str, support: int, *, behind: bool) -> Iterator[tuple[int, EditDraft | None]]:
-    """The lines of the calls, and how they wait: `behind` them or before; None for those that do already."""
-    for listed in islice(calls(rows.text, name), _MOST_AWAITED):
-        row = rows.row(listed.name_start)
-        before = rows.text[rows.start(row) : listed.name_start]
-        rest = rows.text[listed.end + 1 : rows.end(rows.row(listed.end))]
-        if is_definition(before, rest) or _AWAIT.search(before.rpartition("(")[2]):
+def _waiting(rows: Rows, name: str, *, behind: bool) -> Iterator[tuple[int, int, str]]:
+    """The lines of the calls, and where they get what: `behind` them or before; nothing where they wait already."""
+    for listed in _calls_of(rows, name):
+        before = rows.before(listed.name_start)
+        if _FUNCTION.search(before.rpartition("(")[2]):
             continue
+        row, at = rows.row(listed.name_start), listed.end + 1
         if behind:
-            waits = re.match(r"\s*\.await\b", rest) is not None
-            yield row, None if waits else EditDraft(listed.end + 1, listed.end + 1, ".await", AWAITED, support)
+            yield row, at, "" if re.match(r"\s*\.await\b", rows.behind(at)) else ".await"
             continue
         # The receiver waits too: `await self.store.load()`.
         receiver = re.search(r"(?:[\w$]+(?:\?\.|\.))*$", before)
         at = listed.name_start - (len(receiver.group()) if receiver else 0)
-        waits = re.search(r"\bawait\s+$", rows.text[rows.start(row) : at]) is not None
-        yield row, None if waits else EditDraft(at, at, "await ", AWAITED, support)
+        yield row, at, "" if re.search(r"\bawait\s+$", rows.before(at)) else "await "

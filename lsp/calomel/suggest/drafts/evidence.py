@@ -1,9 +1,10 @@
-"""What the last edits say: which lines became which, and which lines are new."""
+"""What the last edits say: which lines became which, and which lines are new; and what is drafted from them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from rapidfuzz import fuzz
@@ -38,6 +39,11 @@ class EditDraft:
     def apply(self, text: str) -> str:
         """The text after it."""
         return text[: self.start] + self.text + text[self.end :]
+
+    def changed(self, rows: Rows) -> tuple[int, str, str]:
+        """Where the lines begin that it changes, what they are and what they become, without the last one's end."""
+        start, end = rows.start(rows.row(self.start)), rows.end(rows.row(self.end))
+        return start, rows.text[start:end], rows.text[start : self.start] + self.text + rows.text[self.end : end]
 
 
 # Edits that rules are read from: what was done before them was another matter.
@@ -110,7 +116,7 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
     insertions: list[Insertion] = []
     deleted: list[str] = []
     for age, hunk in enumerate(reversed(hunks[-_HUNKS:])):
-        before, after = _lines(hunk.before), _lines(hunk.after)
+        before, after = ([line.rstrip("\r\n") for line in split_lines(text)] for text in (hunk.before, hunk.after))
         if max(len(before), len(after)) > _LONGEST:
             continue
         own = path is None or hunk.path == path
@@ -130,11 +136,11 @@ def evidence(rows: Rows, hunks: Sequence[Hunk], path: str | None = None) -> Evid
 
 def _add(edits: list[LineEdit], edit: LineEdit) -> None:
     """Add an older edit; when a newer one went on with it, both are one."""
-    for at, newer in enumerate(edits):
-        if newer.old == edit.new and newer.age > -1:
-            edits[at] = replace(newer, old=edit.old)
-            return
-    edits.append(edit)
+    at = next((at for at, newer in enumerate(edits) if newer.old == edit.new), None)
+    if at is None:
+        edits.append(edit)
+    else:
+        edits[at] = replace(edits[at], old=edit.old)
 
 
 def _grow(insertions: list[Insertion], new: Insertion) -> None:
@@ -145,37 +151,25 @@ def _grow(insertions: list[Insertion], new: Insertion) -> None:
         insertions.append(new)
 
 
-def _lines(text: str) -> list[str]:
-    return [line.rstrip("\r\n") for line in split_lines(text)]
+_Pairs = tuple[tuple[int | None, int | None], ...]
 
 
-def _paired(before: list[str], after: list[str]) -> list[tuple[int | None, int | None]]:
-    """Old and new lines that belong to each other, in order; None beside those that have no other."""
-    if not before or not after:
-        return [(at, None) for at in range(len(before))] + [(None, at) for at in range(len(after))]
-    alike = [[fuzz.ratio(old.strip(), new.strip()) if old.strip() else 0.0 for new in after] for old in before]
+def _paired(before: list[str], after: list[str]) -> _Pairs:
+    """Old and new lines that belong to each other, in order, as alike as can be; None beside those without another."""
     rows, columns = len(before), len(after)
-    best = [[0.0] * (columns + 1) for _ in range(rows + 1)]
-    for row in range(rows - 1, -1, -1):
-        for column in range(columns - 1, -1, -1):
-            worth = alike[row][column]
-            # Where as many lines came as went, the same place counts for something too.
-            limit = _ALIKE / 2 if rows == columns and row == column else _ALIKE
-            together = best[row + 1][column + 1] + worth if worth >= limit else 0.0
-            best[row][column] = max(best[row + 1][column], best[row][column + 1], together)
-    pairs: list[tuple[int | None, int | None]] = []
-    row = column = 0
-    while row < rows and column < columns:
-        worth = alike[row][column]
-        limit = _ALIKE / 2 if rows == columns and row == column else _ALIKE
-        if worth >= limit and best[row][column] == best[row + 1][column + 1] + worth:
-            pairs.append((row, column))
-            row, column = row + 1, column + 1
-        elif best[row][column] == best[row + 1][column]:
-            pairs.append((row, None))
-            row += 1
-        else:
-            pairs.append((None, column))
-            column += 1
-    pairs += [(at, None) for at in range(row, rows)]
-    return pairs + [(None, at) for at in range(column, columns)]
+
+    @cache
+    def best(row: int, column: int) -> tuple[float, _Pairs]:
+        if row == rows or column == columns:
+            return 0.0, (*((at, None) for at in range(row, rows)), *((None, at) for at in range(column, columns)))
+        old, new = before[row].strip(), after[column].strip()
+        worth = fuzz.ratio(old, new) if old else 0.0
+        choices = []
+        # Where as many lines came as went, the same place counts for something too.
+        if worth >= (_ALIKE / 2 if rows == columns and row == column else _ALIKE):
+            choices.append((worth, (row, column), best(row + 1, column + 1)))
+        choices += [(0.0, (row, None), best(row + 1, column)), (0.0, (None, column), best(row, column + 1))]
+        own, pair, (rest, pairs) = max(choices, key=lambda choice: choice[0] + choice[2][0])
+        return own + rest, (pair, *pairs)
+
+    return best(0, 0)[1]

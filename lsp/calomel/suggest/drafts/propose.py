@@ -1,26 +1,31 @@
-"""All drafts for one moment, best first."""
+"""All drafts for one moment, best first: what would go on with the last edits, and with the line at the cursor.
+
+`drafts` asks the makers, takes out what undoes an edit or leaves the scope of one, and puts first what more edits
+agree with. `region_texts` are the texts that drafts make of one region, for the model to judge. `continuation` drafts
+the rest of a line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from calomel.prompts.parts import Hunk
+from calomel.prompts.parts import Hunk, common_suffix
 from calomel.selectivity.analogy import expected
 from calomel.suggest.completer import Draft
 from calomel.suggest.drafts.arguments import MAKER as ARGUMENTS
-from calomel.suggest.drafts.arguments import arguments, awaited, by_name, strays, without_parameter
-from calomel.suggest.drafts.evidence import EditDraft, Evidence, evidence
+from calomel.suggest.drafts.arguments import arguments, awaited, by_name, strays
+from calomel.suggest.drafts.evidence import EditDraft, evidence
 from calomel.suggest.drafts.imports import imports
-from calomel.suggest.drafts.names import relatives
 from calomel.suggest.drafts.rename import MAKER as RENAME
-from calomel.suggest.drafts.rename import leaves_scope, rename, renamings
-from calomel.suggest.drafts.shape import repeated, shape_of_siblings
-from calomel.suggest.drafts.sibling import sibling
+from calomel.suggest.drafts.rename import relatives, rename, renamed_words, renamings
+from calomel.suggest.drafts.shape import shape_of_siblings
 from calomel.suggest.drafts.substitution import extraction, substitution
 from calomel.suggest.drafts.text import Rows
+from calomel.suggest.edit import Planned, TextEdit, apply, trimmed
 from calomel.suggest.recall import recall
 from calomel.suggest.recent import standing
 from calomel.workspace.documents import Document
@@ -44,12 +49,9 @@ def continuation(
     line. Where the line goes on behind the cursor, what stands elsewhere in the document between the same two texts.
     None for a short match, and none that `mask` finds a secret in.
     """
-    end = offset
-    text = document.text
-    while end < len(text) and text[end] not in "\r\n":
-        end += 1
-    rest = text[offset:end]
-    start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+    text, row = document.text, document.line_of(offset)
+    start = document.line_start(row)
+    rest = document.line(row)[offset - start :].rstrip("\r\n")
     draft = _beside(text, offset, offset - start, rest.rstrip())
     if draft is None:
         draft = _between(text, offset) if rest.strip() else _behind(matches, document, offset)
@@ -105,41 +107,23 @@ def region_texts(text: str, start: int, end: int, drafts: Iterable[EditDraft]) -
         draft for draft in drafts if start <= draft.start and draft.end <= end and draft.start < max(end, start + 1)
     ]
     found: dict[str, RegionText] = {}
-    sets: list[list[EditDraft]] = []
     for draft in inside:
         together = [draft]
         for other in inside:
-            if (
-                other.maker == draft.maker
-                and not (other.alone or draft.alone)
-                and len(together) < _TOGETHER
-                and all(_apart(other, each) for each in together)
-            ):
+            alike = other.maker == draft.maker and not (other.alone or draft.alone)
+            if alike and len(together) < _TOGETHER and all(_apart(other, each) for each in together):
                 together.append(other)
-        if len(together) > 1:
-            sets.append(together)
-        sets.append([draft])
-    for chosen in sets:
-        new = _applied(text, start, end, chosen)
-        if new != text[start:end] and new not in found:
-            found[new] = RegionText(Draft(new, chosen[0].maker), min(draft.support for draft in chosen))
-        if len(found) >= _MOST_TEXTS:
-            break
-    return tuple(found.values())
+        for chosen in [together, [draft]] if together[1:] else [[draft]]:
+            edits = sorted(TextEdit(each.start - start, each.end - start, each.text) for each in chosen)
+            new = apply(text[start:end], edits)
+            if new != text[start:end]:
+                found.setdefault(new, RegionText(Draft(new, draft.maker), min(each.support for each in chosen)))
+    return tuple(islice(found.values(), _MOST_TEXTS))
 
 
 def _apart(one: EditDraft, other: EditDraft) -> bool:
     """Whether both can be done: they do not touch, and do not begin at one place."""
     return one.end < other.start or other.end < one.start
-
-
-def _applied(text: str, start: int, end: int, chosen: Sequence[EditDraft]) -> str:
-    parts: list[str] = []
-    at = start
-    for draft in sorted(chosen, key=lambda draft: draft.start):
-        parts += (text[at : draft.start], draft.text)
-        at = draft.end
-    return "".join([*parts, text[at:end]])
 
 
 # How often each was right, alone and with one edit of support, on stories of packages that train the model.
@@ -152,8 +136,6 @@ WORTH: Final = {
     "shape": 0.73,
     "arguments": 0.7,
     "substitution": 0.68,
-    "repeated": 0.2,
-    "sibling": 0.2,
 }
 _MOST: Final = 64
 _MOST_OF_ONE: Final = 128
@@ -163,9 +145,7 @@ _LONGEST: Final = 120_000
 _AROUND: Final = 120
 
 
-def drafts(
-    text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None, others: Sequence[str] = ()
-) -> tuple[EditDraft, ...]:
+def drafts(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None = None) -> tuple[EditDraft, ...]:
     """What would go on with the last edits, best first, one for each text that would result.
 
     The order: what more edits agree with, what is more alike, what is nearer to the cursor, below before above.
@@ -175,55 +155,57 @@ def drafts(
         hunks: the last edits, newest last, the one that is being made included.
         cursor: offset.
         path: of the document, as hunks name it; None when all hunks are its own.
-        others: texts of other files, which may have imports that are missing here.
     """
     hunks = standing(text, hunks, path)
     if not hunks:
         return ()
     low, high = _window(text, cursor)
     part, cursor = text[low:high], cursor - low
-    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path, others)]
-    return tuple(
-        replace(draft, start=draft.start + low, end=draft.end + low) for draft in _ordered(part, found, cursor)
-    )
+    found = [*_unfinished(part, hunks, cursor, path), *_all(part, hunks, cursor, path)]
+    return tuple(_moved(draft, low) for draft in _ordered(part, found, cursor))
 
 
-def _all(
-    text: str,
-    hunks: Sequence[Hunk],
-    cursor: int,
-    path: str | None,
-    others: Sequence[str] = (),
-    *,
-    begun: bool = False,
-) -> list[EditDraft]:
+def _moved(draft: EditDraft, by: int) -> EditDraft:
+    return replace(draft, start=draft.start + by, end=draft.end + by)
+
+
+def _all(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
     rows = Rows(text)
     seen = evidence(rows, hunks, path)
     row = rows.row(cursor)
-    makers: Iterable[Iterable[EditDraft]] = (
+    makers: Iterable[Iterator[EditDraft]] = (
         rename(rows, seen),
         relatives(rows, seen),
         arguments(rows, seen),
-        without_parameter(rows, seen),
         by_name(rows, seen),
         awaited(rows, seen),
         shape_of_siblings(rows, seen, row),
         substitution(rows, seen),
-        sibling(rows, seen),
-        repeated(rows, seen, row, begun=begun),
         extraction(rows, seen),
-        imports(rows, seen, path, others),
+        imports(rows, seen, path),
     )
     found = [draft for maker in makers for draft in islice(maker, _MOST_OF_ONE)]
-    own = [draft for draft in found if draft.maker == ARGUMENTS]
-    local = [each for each in renamings(rows, seen) if each.local is not None]
-    return [
-        draft
-        for draft in found
-        if not _undoes(rows, draft, seen)
-        and (draft.maker == ARGUMENTS or not strays(rows, seen, draft, own))
-        and (draft.maker == RENAME or not leaves_scope(rows, draft, local))
-    ]
+    renames = renamings(rows, seen)
+    was = {edit.row: edit.old for edit in seen.edits if edit.row is not None}
+    deleted = {line.strip() for line in seen.deleted}
+    followed = {draft.changed(rows) for draft in found if draft.maker == ARGUMENTS}
+
+    def fits(draft: EditDraft) -> bool:
+        first, last = rows.row(draft.start), rows.row(draft.end)
+        at, line, new = draft.changed(rows)
+        if new == line or new in {was.get(each) for each in range(first, last + 1)}:
+            return False  # it makes a line what it was before
+        if draft.start == draft.end and draft.text.strip() in deleted:
+            return False
+        if first != last:
+            return True
+        # A list got what only those of one name get, or a name is changed that means something else here.
+        if draft.maker != ARGUMENTS and (at, line, new) not in followed and strays(rows, seen, line, new):
+            return False
+        local = {(each.old, each.new) for each in renames if each.local is not None and first not in each.local}
+        return draft.maker == RENAME or not local or local.isdisjoint(renamed_words(line, new))
+
+    return [draft for draft in found if fits(draft)]
 
 
 def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None) -> list[EditDraft]:
@@ -244,71 +226,37 @@ def _unfinished(text: str, hunks: Sequence[Hunk], cursor: int, path: str | None)
     before = text[:start] + newest.before + text[end:]
     old_cursor = min(cursor, start + len(newest.before))
     found = []
-    for draft in _all(before, moved, old_cursor, path, begun=True):
-        if draft.end < start or draft.start > start + len(newest.before):
-            continue
+    for draft in _all(before, moved, old_cursor, path):
         goal = draft.apply(before)
-        if goal[:cursor] != text[:cursor] or goal == text:
+        touches = draft.end >= start and draft.start <= start + len(newest.before)
+        if not touches or goal[:cursor] != text[:cursor] or goal == text:
             continue
-        rest = 0
-        most = min(len(goal), len(text)) - cursor
-        while rest < most and goal[-1 - rest] == text[-1 - rest]:
-            rest += 1
+        rest = common_suffix(goal[cursor:], text[cursor:])
         edit = replace(draft, start=cursor, end=len(text) - rest, text=goal[cursor : len(goal) - rest])
         # It must go on with what is typed, not take it back.
-        if len(edit.text) > 0 and edit.end - edit.start <= len(newest.before) + len(newest.after):
-            found.append(replace(edit, start=edit.start + low, end=edit.end + low, support=draft.support + 1))
+        if edit.text and edit.end - edit.start <= len(newest.before) + len(newest.after):
+            found.append(replace(_moved(edit, low), support=draft.support + 1))
     return found
 
 
-def _undoes(rows: Rows, draft: EditDraft, seen: Evidence) -> bool:
-    """Whether a draft makes a line what it was before, or brings back what was deleted."""
-    first, last = rows.row(draft.start), rows.row(draft.end)
-    start = rows.start(first)
-    whole = rows.text[start : draft.start] + draft.text + rows.text[draft.end : rows.end(last)]
-    if any(edit.row is not None and first <= edit.row <= last and edit.old == whole for edit in seen.edits):
-        return True
-    if draft.start == draft.end:
-        return draft.text.strip() in {line.strip() for line in seen.deleted}
-    return whole == rows.text[start : rows.end(last)]
-
-
 def _ordered(text: str, found: Iterable[EditDraft], cursor: int) -> list[EditDraft]:
-    best: dict[tuple[int, int, str], EditDraft] = {}
-    agreed: dict[tuple[int, int, str], set[str]] = {}
+    same: defaultdict[Planned, list[EditDraft]] = defaultdict(list)
     for draft in found:
-        key = _trimmed(text, draft)
-        known = best.get(key)
-        agreed.setdefault(key, set()).add(draft.maker)
-        if known is None or _worth(draft) > _worth(known):
-            best[key] = draft
+        same[trimmed(Planned(draft.start, draft.end, draft.text, text[draft.start : draft.end]))].append(draft)
     rows_below = text.count("\n", 0, cursor)
 
-    def order(item: tuple[tuple[int, int, str], EditDraft]) -> tuple[float, bool, int]:
-        key, draft = item
-        distance = text.count("\n", 0, draft.start) - rows_below
-        return -_worth(draft) - 0.1 * (len(agreed[key]) - 1), distance < 0, abs(distance)
+    def order(agreeing: list[EditDraft]) -> tuple[float, bool, int]:
+        best = max(agreeing, key=_worth)
+        distance = text.count("\n", 0, best.start) - rows_below
+        agreed = len({draft.maker for draft in agreeing}) - 1
+        return -_worth(best) - 0.1 * agreed, distance < 0, abs(distance)
 
-    return [draft for _, draft in sorted(best.items(), key=order)][:_MOST]
+    return [max(agreeing, key=_worth) for agreeing in sorted(same.values(), key=order)][:_MOST]
 
 
 def _worth(draft: EditDraft) -> float:
     """Between the worth of its maker and 1, the nearer to 1 the more edits agree."""
     return (1 - (1 - WORTH.get(draft.maker, 0.5)) / draft.support) * draft.likeness
-
-
-def _trimmed(text: str, draft: EditDraft) -> tuple[int, int, str]:
-    """The same edit without what its old and its new text share."""
-    start, end, new = draft.start, draft.end, draft.text
-    old = text[start:end]
-    front = 0
-    while front < min(len(old), len(new)) and old[front] == new[front]:
-        front += 1
-    old, new = old[front:], new[front:]
-    back = 0
-    while back < min(len(old), len(new)) and old[-1 - back] == new[-1 - back]:
-        back += 1
-    return start + front, end - back, new[: len(new) - back]
 
 
 def _window(text: str, cursor: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""A rename goes on: the other places of the old name, and names that are made with it."""
+"""A rename goes on: the other places of the old name, where it means the same, and names that are made as it is."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -11,22 +11,27 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence, LineEdit
+from calomel.suggest.drafts.scopes import TYPE, function_rows, is_typed_head, parameter_head
 from calomel.suggest.drafts.text import (
-    TYPE,
     TYPES,
     Rows,
-    function_rows,
+    is_name,
     is_own_word,
     is_prose,
-    is_typed_head,
+    is_quoted,
     is_word,
-    parameter_head,
-    tokens,
+    parts,
+    respelled,
+    spellings,
+    whole,
+    words,
 )
 
 MAKER: Final = "rename"
 _SHORTEST: Final = 3
 _PLACES: Final = 48
+# A name that is made as another one is renamed less surely.
+_RELATED: Final = 0.5
 # Of the words of two lines, for one to be the other with names changed.
 _SAME: Final = 0.6
 _WORD: Final = re.compile(r"\w+|\W")
@@ -40,8 +45,6 @@ _NAMED: Final = re.compile(r"(?:^|[(,*.{])\s*(?:(?:mut|public|private|protected|
 # The same, and a variable, where types stand in front of names.
 _TYPED_NAMED: Final = re.compile(rf"[(,]\s*(?:{TYPE})+$|^\s*(?:{TYPE})+$")
 _TYPED_DECLARED: Final = rf"(?:^\s*|\bfor\s*\(\s*)(?:{TYPE})+(?:\w+\s*,\s*)*{{0}}\s*(?:=(?!=)|[;\[,:])"
-# A placeholder that is open, in a string that has code in it.
-_COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 _Use = Literal["attribute", "keyword", "quoted", "plain"]
 
 
@@ -66,11 +69,74 @@ class Renaming:
     local: range | None
     partly: bool
 
+    def holds(self, row: int, use: _Use) -> bool:
+        """Whether the old name means the same where it is used so."""
+        if self.use == "quoted" != use:
+            return False  # the words of a string name no code
+        if self.local is None:
+            return len(self.old) >= _SHORTEST or use == "attribute"
+        return use == "quoted" or (use != "attribute" if row in self.local else use == "keyword")
+
 
 def rename(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for the renames among the last edits, in Python, TypeScript, Go, Rust and whatever has names."""
     for each in renamings(rows, seen):
-        yield from _places(rows, each)
+        by_row: defaultdict[int, list[re.Match[str]]] = defaultdict(list)
+        for match in rows.uses(each.old):
+            by_row[rows.row(match.start())].append(match)
+            if len(by_row) > _PLACES:
+                break
+        for row, matches in by_row.items():
+            yield from _of_line(rows, each, row, matches)
+
+
+def _of_line(rows: Rows, renaming: Renaming, row: int, matches: Sequence[re.Match[str]]) -> Iterator[EditDraft]:
+    """All places of the old name in a line, and those alone that are used alike."""
+    line, start = rows.lines[row], rows.start(row)
+    uses = [(match, _use(line, match.start() - start, match.end() - start)) for match in matches]
+    kept = [(match, use) for match, use in uses if renaming.holds(row, use)]
+    # Code alone: what a string or a comment says is a change of its own, and an unsure one.
+    code = [match for match, use in kept if use != "quoted"]
+    same = [match for match, use in kept if use == renaming.use]
+    quoted = [match for match, use in kept if use == "quoted"]
+    outside = renaming.local is not None and row not in renaming.local
+    likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
+    for chosen, worth in (code, 1.0), (same if len(same) < len(code) else [], 0.9), (quoted, 0.6):
+        if chosen:
+            spelled = dict.fromkeys(_respelled(rows, chosen, renaming, full=full) for full in (True, False))
+            for text, share in zip(spelled, (1.0, 0.9), strict=False):
+                first, last = chosen[0].start(), chosen[-1].end()
+                alone, sure = chosen is quoted, likeness * worth * share
+                yield EditDraft(first, last, text, MAKER, renaming.support, sure, alone=alone)
+
+
+def relatives(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
+    """Drafts for `OldName` and `OLD_NAME` where `old_name` was renamed, and for others with a word replaced twice."""
+    found = renamings(rows, seen)
+    names = {
+        old: (new, each.support)
+        for each in reversed(found)
+        if each.local is None and len(parts(each.old)) > 1
+        for old, new in zip(spellings(each.old), spellings(each.new), strict=True)
+        if old != each.old
+    }
+    replaced = Counter(pair for each in found if (pair := _replaced_word(each)) is not None)
+    for (old, new), count in replaced.items():
+        for name in set(words(rows.text)) if count > 1 else ():
+            if is_name(name) and old in parts(name) != [old]:
+                names.setdefault(name, (respelled(name, {old: new}), count))
+    for old, (new, support) in names.items():
+        for match in rows.uses(old):
+            before = rows.before(match.start())
+            alone = is_quoted(before + old, len(before))
+            yield EditDraft(match.start(), match.end(), new, MAKER, support, _RELATED, alone=alone)
+
+
+def _replaced_word(renaming: Renaming) -> tuple[str, str] | None:
+    """The one word in which two names of several words differ."""
+    one, other = parts(renaming.old), parts(renaming.new)
+    differing = [(a, b) for a, b in zip(one, other, strict=False) if a != b]
+    return differing[0] if len(one) == len(other) > 1 and len(differing) == 1 else None
 
 
 @lru_cache(maxsize=512)
@@ -79,24 +145,14 @@ def renamed_words(old: str, new: str) -> tuple[tuple[str, str], ...]:
     one, other = _WORD.findall(old), _WORD.findall(new)
     pairs: dict[str, str] = {}
     for tag, low, high, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if tag != "replace" or high - low != last - first:
+        if tag != "replace" or high - low != last - first or _beside(one, low, high) != _beside(other, first, last):
             continue
-        if _beside(one, low, high) != _beside(other, first, last):
-            continue
-        together = list(zip(one[low:high], other[first:last], strict=True))
-        if any(before != after and not (is_word(before) and is_word(after)) for before, after in together):
-            continue
-        for before, after in together:
-            if before != after and is_own_word(before) and is_own_word(after):
-                pairs.setdefault(before, after)
+        changed = [(a, b) for a, b in zip(one[low:high], other[first:last], strict=True) if a != b]
+        if all(is_word(a) and is_word(b) for a, b in changed):
+            for a, b in changed:
+                if is_own_word(a) and is_own_word(b):
+                    pairs.setdefault(a, b)
     return tuple(pairs.items())
-
-
-def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
-    """Whether a line declares a field of a type."""
-    if edit.row is None or re.match(_FIELD.format(re.escape(name)), edit.new) is None:
-        return False
-    return function_rows(rows, edit.row) is None
 
 
 def _beside(pieces: Sequence[str], first: int, last: int) -> tuple[str, str]:
@@ -111,27 +167,22 @@ def renamings(rows: Rows, seen: Evidence) -> list[Renaming]:
     newest: dict[tuple[str, str], LineEdit] = {}
     for edit in seen.edits:
         for pair in renamed_words(edit.old, edit.new):
-            if not _is_rename(edit, pair):
-                continue
-            if (pair[1], pair[0]) in newest:
-                continue
-            support[pair] += 1
-            newest.setdefault(pair, edit)
+            if _is_rename(edit, pair) and pair[::-1] not in newest:
+                support[pair] += 1
+                newest.setdefault(pair, edit)
     found = [_renaming(rows, seen, pair, edit, support[pair]) for pair, edit in newest.items()]
     # What became different things has no one new name.
     olds = Counter(old for old, _ in newest)
     return [each for each in found if each is not None and olds[each.old] == 1]
 
 
-def leaves_scope(rows: Rows, draft: EditDraft, local: Sequence[Renaming]) -> bool:
-    """Whether a draft of another maker renames where a name means something else: `local` are renames of one place."""
-    row = rows.row(draft.start)
-    beyond = {(each.old, each.new) for each in local if each.local is not None and row not in each.local}
-    if not beyond or row != rows.row(draft.end):
-        return False
-    line, start = rows.lines[row], rows.start(row)
-    new = line[: draft.start - start] + draft.text + line[draft.end - start :]
-    return not beyond.isdisjoint(renamed_words(line, new))
+def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
+    """Whether a line is still the same but for names; a comment, but for this one."""
+    one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
+    if is_prose(edit.new):
+        return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
+    changed_places = pair[0] in other and pair[1] in one
+    return not changed_places and SequenceMatcher(None, one, other, autojunk=False).ratio() >= _SAME
 
 
 def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit, support: int) -> Renaming | None:
@@ -145,99 +196,45 @@ def _renaming(rows: Rows, seen: Evidence, pair: tuple[str, str], edit: LineEdit,
         # A name that code had before is another thing: it was put in the place of this one, here.
         if support < 2 and _stands_elsewhere(rows, new, seen):  # noqa: PLR2004
             return None
-    partly = _first(edit.new, old) != (-1, -1)
-    return Renaming(old, new, support, use, edit.row, local, partly)
+    return Renaming(old, new, support, use, edit.row, local, _first(edit.new, old) != (-1, -1))
 
 
-def _is_rename(edit: LineEdit, pair: tuple[str, str]) -> bool:
-    """Whether a line is still the same but for names; a comment, but for this one."""
-    one, other = _WORD.findall(edit.old), _WORD.findall(edit.new)
-    if is_prose(edit.new):
-        return len(one) == len(other) and [pair[1] if word == pair[0] else word for word in one] == other
-    if pair[0] in other and pair[1] in one:
-        return False  # they changed places
-    same = SequenceMatcher(None, one, other, autojunk=False).ratio()
-    return same >= _SAME
+def _is_field(rows: Rows, edit: LineEdit, name: str) -> bool:
+    """Whether a line declares a field of a type."""
+    declares = edit.row is not None and re.match(_FIELD.format(re.escape(name)), edit.new) is not None
+    return declares and edit.row is not None and function_rows(rows, edit.row) is None
 
 
 def _stands_elsewhere(rows: Rows, name: str, seen: Evidence) -> bool:
     edited = seen.rows()
-    pattern = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    for match in pattern.finditer(rows.text):
-        row = rows.row(match.start())
-        if row not in edited and not is_quoted(rows.lines[row], match.start() - rows.start(row)):
-            return True
-    return False
+    places = ((rows.row(match.start()), rows.before(match.start())) for match in rows.uses(name))
+    return any(row not in edited and not is_quoted(rows.lines[row], len(before)) for row, before in places)
 
 
-def _places(rows: Rows, renaming: Renaming) -> Iterator[EditDraft]:
-    """Every line with the old name: all of its places in the line, and those alone that are used alike."""
-    pattern = re.compile(rf"(?<![\w$]){re.escape(renaming.old)}(?![\w$])")
-    by_row: dict[int, list[re.Match[str]]] = {}
-    for match in pattern.finditer(rows.text):
-        by_row.setdefault(rows.row(match.start()), []).append(match)
-        if len(by_row) > _PLACES:
-            break
-    for row, matches in by_row.items():
-        line, start = rows.lines[row], rows.start(row)
-        uses = [_use(line, match.start() - start, match.end() - start) for match in matches]
-        outside = renaming.local is not None and row not in renaming.local
-        kept = [
-            (match, use)
-            for match, use in zip(matches, uses, strict=True)
-            if (renaming.local is None and (len(renaming.old) >= _SHORTEST or use == "attribute"))
-            or (renaming.local is not None and (use == "quoted" or (use == "keyword" and outside) or
-            (use != "attribute" and not outside)))
-        ]  # fmt: skip
-        if renaming.use == "quoted":
-            # The words of a string name no code.
-            kept = [(match, use) for match, use in kept if use == "quoted"]
-        if not kept:
-            continue
-        likeness = 0.4 if outside or (renaming.partly and row == renaming.row) else 1.0
-        # Code alone: what a string or a comment says is a change of its own, and an unsure one.
-        code = [match for match, use in kept if use != "quoted"]
-        same = [match for match, use in kept if use == renaming.use]
-        quoted = [match for match, use in kept if use == "quoted"]
-        choices = [code, same if len(same) < len(code) else [], quoted]
-        for number, chosen in enumerate(choices):
-            if not chosen:
-                continue
-            first, last = chosen[0].start(), chosen[-1].end()
-            spelled = dict.fromkeys(
-                [_respelled_at(rows, chosen, renaming, full=True), _respelled_at(rows, chosen, renaming)]
-            )
-            for other, text in enumerate(spelled):
-                worth = likeness * (1.0, 0.9, 0.6)[number] * (0.9 if other else 1.0)
-                yield EditDraft(first, last, text, MAKER, renaming.support, worth, alone=chosen is quoted)
-
-
-def _respelled_at(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renaming, *, full: bool = False) -> str:
+def _respelled(rows: Rows, chosen: Sequence[re.Match[str]], renaming: Renaming, *, full: bool) -> str:
     """The text from the first to the last place with the new name.
 
     `full`: `{ name }`, which is `{ name: name }` in JavaScript and Rust, keeps the name of the field.
     """
     text, at = "", chosen[0].start()
     for match in chosen:
-        new = renaming.new
-        if full and renaming.use == "plain" and _is_shorthand(rows.text, match.start(), match.end()):
-            new = f"{renaming.old}: {new}"
-        text += rows.text[at : match.start()] + new
+        shorthand = full and renaming.use == "plain" and _is_shorthand(rows, match.start(), match.end())
+        text += rows.text[at : match.start()] + (f"{renaming.old}: " if shorthand else "") + renaming.new
         at = match.end()
     return text
 
 
-def _is_shorthand(text: str, start: int, end: int) -> bool:
-    line = text[text.rfind("\n", 0, start) + 1 : start]
+def _is_shorthand(rows: Rows, start: int, end: int) -> bool:
+    line = rows.before(start)
     if any(line.count(quote) % 2 for quote in "\"'`"):
         return False  # a placeholder in a string
     if not re.search(r"\{[^{}()\[\]=]*$", line) or re.match(r"\s*(?:import|export|const|let|var|use)\b[^=]*$", line):
         return False
-    return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", text[end : end + 40]) is not None
+    return re.search(r"[{,]\s*$", line) is not None and re.match(r"\s*[,}]", rows.text[end : end + 40]) is not None
 
 
 def _first(line: str, name: str) -> tuple[int, int]:
-    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)
+    match = whole(name).search(line)
     return match.span() if match else (-1, -1)
 
 
@@ -250,29 +247,6 @@ def _use(line: str, start: int, end: int) -> _Use:
     if before.endswith(("(", ",", "{")) and re.match(r"=(?!=)", after):
         return "keyword"
     return "plain"
-
-
-def is_quoted(line: str, at: int) -> bool:
-    """Whether a place is in a string or a comment of one line, but for what a string computes: `{total}`."""
-    for token in tokens(line):
-        if token.start <= at < token.end:
-            inside = len(token.text) > 1 and token.text[0] in "\"'`"
-            return inside and _COMPUTED.search(line[token.start : at]) is None
-        # Behind a quote that its line does not close there is a string that goes on.
-        comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())
-        if comment or token.text in {'"', "`"} or (token.text == "*" and not line[: token.start].strip()):
-            return True
-    return False
-
-
-def _is_inline(line: str, start: int, end: int) -> bool:
-    """Whether a name is the parameter of a function that begins and ends in its line."""
-    arrow = re.match(r"[^()]*\)?\s*(?::\s*[\w<>\[\]]+\s*)?=>\s*(.*)", line[end:])
-    if arrow is not None:
-        return bool(arrow.group(1)) and not arrow.group(1).rstrip().endswith(("{", "("))
-    if re.search(r"\|[^|]*$", line[:start]) and re.match(r"[^|]*\|\s*[^{\s]", line[end:]):
-        return True
-    return re.search(r"\blambda\b[^:]*$", line[:start]) is not None
 
 
 def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range | None:
@@ -288,10 +262,19 @@ def _local(rows: Rows, edits: Sequence[LineEdit], old: str, new: str) -> range |
         if inside is None:
             continue
         typed = is_typed_head(rows, inside.start)
-        named = _TYPED_NAMED if typed else _NAMED
-        declared = _TYPED_DECLARED if typed else _DECLARED
+        named, declared = (_TYPED_NAMED, _TYPED_DECLARED) if typed else (_NAMED, _DECLARED)
         parameter = head is not None and inside.start == head and named.search(edit.new[:start]) is not None
         variable = inside.start != edit.row and re.search(declared.format(re.escape(new)), edit.new) is not None
         if parameter or variable:
             return inside
     return None
+
+
+def _is_inline(line: str, start: int, end: int) -> bool:
+    """Whether a name is the parameter of a function that begins and ends in its line."""
+    arrow = re.match(r"[^()]*\)?\s*(?::\s*[\w<>\[\]]+\s*)?=>\s*(.*)", line[end:])
+    if arrow is not None:
+        return bool(arrow.group(1)) and not arrow.group(1).rstrip().endswith(("{", "("))
+    if re.search(r"\|[^|]*$", line[:start]) and re.match(r"[^|]*\|\s*[^{\s]", line[end:]):
+        return True
+    return re.search(r"\blambda\b[^:]*$", line[:start]) is not None

@@ -1,22 +1,27 @@
-"""What the last edits put in the place of something, put in its place elsewhere, where its neighbours are the same."""
+"""What the last edits put in the place of something, put in its place elsewhere.
+
+Where its neighbours are the same (`substitution`), or where the value stands that got a name (`extraction`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice, takewhile
 from typing import Final
 
 from calomel.suggest.drafts.evidence import EditDraft, Evidence
 from calomel.suggest.drafts.rename import renamings
+from calomel.suggest.drafts.scopes import function_rows
 from calomel.suggest.drafts.text import (
     Rows,
     changes,
-    function_rows,
     indent_of,
     is_distinctive,
     is_literal,
     is_name,
+    is_quoted,
     tokens,
 )
 
@@ -53,8 +58,11 @@ def substitution(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     edited = {edit.row for edit in seen.edits}
     local = {(each.old, each.new) for each in renamings(rows, seen)}
     for each in known:
-        if (each.removed, each.inserted) not in taken_back | local:
-            yield from _places(rows, each, edited)
+        if (each.removed, each.inserted) in taken_back | local:
+            continue
+        found = _replaced(rows, each) if each.removed else _inserted(rows, each, edited)
+        for start, end, likeness in islice(found, _PLACES):
+            yield EditDraft(start, end, each.inserted, MAKER, each.support, likeness)
 
 
 def substitutions(seen: Evidence) -> list[Substitution]:
@@ -62,17 +70,16 @@ def substitutions(seen: Evidence) -> list[Substitution]:
     found: dict[tuple[str, str], Substitution] = {}
     for edit in seen.telling():
         old, new = tokens(edit.old), tokens(edit.new)
+        texts = [token.text for token in old]
         ops = changes(old, new)
         for op in ops:
-            removed = "".join(token.text for token in old[op.first : op.last])
-            inserted = "".join(op.inserted)
+            removed, inserted = "".join(texts[op.first : op.last]), "".join(op.inserted)
             if removed.split() == inserted.split():
                 continue
             # One of several changes of a line means little alone, unless it puts one thing in the place of another.
             if len(ops) > 1 and not (is_distinctive(removed) and inserted.strip()):
                 continue
-            left = tuple(token.text for token in reversed(old[: op.first]) if not token.text.isspace())[:_CONTEXT]
-            right = tuple(token.text for token in old[op.last :] if not token.text.isspace())[:_CONTEXT]
+            left, right = _neighbours(texts, op.first, op.last)
             # What is added to a list is added to that of the same name alone.
             if not removed.strip() and _is_item(inserted, left, right):
                 continue
@@ -82,13 +89,15 @@ def substitutions(seen: Evidence) -> list[Substitution]:
                 found[key] = Substitution(removed, inserted, left, right)
             else:
                 # What two edits have in common is what matters.
-                found[key] = replace(
-                    known,
-                    left=known.left[: _common(known.left, left)],
-                    right=known.right[: _common(known.right, right)],
-                    support=known.support + 1,
-                )
+                left, right = known.left[: _common(known.left, left)], known.right[: _common(known.right, right)]
+                found[key] = replace(known, left=left, right=right, support=known.support + 1)
     return list(found.values())
+
+
+def _neighbours(texts: Sequence[str], first: int, last: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The tokens before and behind some, nearest first."""
+    left = [text for text in reversed(texts[:first]) if not text.isspace()]
+    return tuple(left[:_CONTEXT]), tuple([text for text in texts[last:] if not text.isspace()][:_CONTEXT])
 
 
 def _is_item(inserted: str, left: Sequence[str], right: Sequence[str]) -> bool:
@@ -97,26 +106,16 @@ def _is_item(inserted: str, left: Sequence[str], right: Sequence[str]) -> bool:
     return new.startswith(",") or new.endswith(",") or alone
 
 
-def _places(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterator[EditDraft]:
-    if wanted.removed:
-        yield from _replaced(rows, wanted)
-    elif wanted.left or wanted.right:
-        yield from _inserted(rows, wanted, edited)
+_Place = tuple[int, int, float]
 
 
-def _replaced(rows: Rows, wanted: Substitution) -> Iterator[EditDraft]:
+def _replaced(rows: Rows, wanted: Substitution) -> Iterator[_Place]:
     target = [token.text for token in tokens(wanted.removed)]
     # One name for another is a rename, or something that holds between these neighbours alone.
     renames = is_name(wanted.removed) and is_name(wanted.inserted)
     distinctive = is_distinctive(wanted.removed) and bool(wanted.inserted) and not renames
-    at, places, last_row = 0, 0, -1
-    while places < _PLACES and (at := rows.text.find(wanted.removed, at)) >= 0:
-        row = rows.row(at)
-        at = rows.start(row + 1) if row > last_row else at + 1
-        if row <= last_row:
-            continue
-        last_row = row
-        line = tokens(rows.lines[row])
+    for row in dict.fromkeys(rows.row(match.start()) for match in re.finditer(re.escape(wanted.removed), rows.text)):
+        line, start = tokens(rows.lines[row]), rows.start(row)
         texts = [token.text for token in line]
         for first in range(len(line) - len(target) + 1):
             last = first + len(target)
@@ -126,21 +125,13 @@ def _replaced(rows: Rows, wanted: Substitution) -> Iterator[EditDraft]:
             if not distinctive and not _enough(left, right, wanted):
                 continue
             # It stands there already: `foo` in `old.foo` where `foo` became `old.foo`.
-            if _stands(rows.lines[row], line[first].start, wanted) or _defines(texts[:first], wanted.inserted):
-                continue
-            places += 1
-            start = rows.start(row)
-            low, high = start + line[first].start, start + line[last - 1].end
-            likeness = _likeness(left, right, wanted)
-            yield EditDraft(low, high, wanted.inserted, MAKER, wanted.support, likeness)
+            if not _stands(rows.lines[row], line[first].start, wanted) and not _defines(texts[:first], wanted.inserted):
+                yield start + line[first].start, start + line[last - 1].end, _likeness(left, right, wanted)
 
 
-def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterator[EditDraft]:
+def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iterator[_Place]:
     """An insertion has nothing to look for but its neighbours."""
     near = [token for token in (*wanted.left[:2], *wanted.right[:2]) if is_name(token)]
-    if not near:
-        return
-    places = 0
     for row, text in enumerate(rows.lines):
         if row in edited or not any(name in text for name in near):
             continue
@@ -150,17 +141,12 @@ def _inserted(rows: Rows, wanted: Substitution, edited: set[int | None]) -> Iter
             if first < len(line) and texts[first].isspace() and not wanted.inserted[:1].isspace():
                 continue
             left, right = _agreement(texts, first, first, wanted)
-            if not _enough(left, right, wanted) or not _names_agree(wanted, left, right):
-                continue
             at = line[first].start if first < len(line) else len(text)
-            if _stands(text, at, wanted):
-                continue
-            places += 1
-            offset = rows.start(row) + at
-            yield EditDraft(offset, offset, wanted.inserted, MAKER, wanted.support, _likeness(left, right, wanted))
-            break
-        if places >= _PLACES:
-            return
+            # Brackets and commas stand everywhere: a name must be among the neighbours that are the same.
+            named = any(is_name(token) for token in (*wanted.left[:left], *wanted.right[:right]))
+            if named and _enough(left, right, wanted) and not _stands(text, at, wanted):
+                yield rows.start(row) + at, rows.start(row) + at, _likeness(left, right, wanted)
+                break
 
 
 def _defines(before: Sequence[str], name: str) -> bool:
@@ -182,9 +168,8 @@ def _stands(line: str, at: int, wanted: Substitution) -> bool:
 
 
 def _agreement(texts: list[str], first: int, last: int, wanted: Substitution) -> tuple[int, int]:
-    left = [text for text in reversed(texts[:first]) if not text.isspace()][:_CONTEXT]
-    right = [text for text in texts[last:] if not text.isspace()][:_CONTEXT]
-    return _common(tuple(left), wanted.left), _common(tuple(right), wanted.right)
+    left, right = _neighbours(texts, first, last)
+    return _common(left, wanted.left), _common(right, wanted.right)
 
 
 def _enough(left: int, right: int, wanted: Substitution) -> bool:
@@ -195,23 +180,14 @@ def _enough(left: int, right: int, wanted: Substitution) -> bool:
     return left + right >= need and (left > 0 or not wanted.left) and (right > 0 or not wanted.right)
 
 
-def _names_agree(wanted: Substitution, left: int, right: int) -> bool:
-    """Whether a name is among the neighbours that are the same: brackets and commas stand everywhere."""
-    return any(is_name(token) for token in (*wanted.left[:left], *wanted.right[:right]))
-
-
 def _likeness(left: int, right: int, wanted: Substitution) -> float:
     whole = len(wanted.left) + len(wanted.right)
     return 0.3 + 0.7 * (left + right) / whole if whole else 0.5
 
 
-def _common(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many tokens both begin with."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
 
 
 EXTRACTION: Final = "extraction"
@@ -231,42 +207,33 @@ _MOST_REPLACED: Final = 24
 def extraction(rows: Rows, seen: Evidence) -> Iterator[EditDraft]:
     """Drafts for the places of what a new line gave a name to."""
     for insertion in seen.insertions:
-        if insertion.row is None:
-            continue
-        for number, line in enumerate(insertion.lines):
+        for number, line in enumerate(insertion.lines if insertion.row is not None else ()):
             match = _ASSIGNED.match(line)
-            if match is None or not is_name(match.group(1)):
-                continue
-            yield from _places_of_value(rows, insertion.row + number, match.group(1), match.group(2), line)
+            if match is not None and is_name(match.group(1)) and insertion.row is not None:
+                found = _places_of_value(rows, insertion.row + number, match.group(2), line)
+                for start, end, likeness in islice(found, _MOST_REPLACED):
+                    yield EditDraft(start, end, match.group(1), EXTRACTION, 1, likeness)
 
 
-def _places_of_value(rows: Rows, row: int, name: str, value: str, line: str) -> Iterator[EditDraft]:
+def _places_of_value(rows: Rows, row: int, value: str, line: str) -> Iterator[_Place]:
     parts = tokens(value)
     literal = (len(parts) == 1 and is_literal(value)) or _LITERAL.fullmatch(value) is not None
-    if value in _COMMON or (
-        not literal and (len(value) < _EXPRESSION or not any(is_name(part.text) for part in parts))
-    ):
-        return
-    if not literal and value[-1:] in "([{,":
+    telling = len(value) >= _EXPRESSION and value[-1] not in "([{," and any(is_name(part.text) for part in parts)
+    if value in _COMMON or not (literal or telling):
         return
     # A value that was computed holds where it was computed; a constant everywhere.
     inside = function_rows(rows, row) if indent_of(line) else None
     scope = inside if inside is not None and row != inside.start else range(len(rows))
     quoted = value[0] in "\"'`"
-    pattern = re.compile((r"" if quoted else r"(?<![\w.])") + re.escape(value) + (r"" if quoted else r"(?![\w.])"))
+    pattern = re.escape(value) if quoted else rf"(?<![\w.]){re.escape(value)}(?![\w.])"
     likeness = 0.5 if not literal else 0.35 if _SMALL.fullmatch(value) else 0.8
-    places = 0
-    for match in pattern.finditer(rows.text):
+    for match in re.finditer(pattern, rows.text):
         at = rows.row(match.start())
         if at == row or at not in scope or (not literal and at < row):
             continue
         other = _ASSIGNED.match(rows.lines[at])
         if other is not None and other.group(2) == value and literal and is_name(other.group(1)):
             continue
-        before = rows.lines[at][: match.start() - rows.start(at)]
-        if before.count('"') % 2 or re.search(r"(?:^|\s)(?:#|//)", before) or before[-1:] in {"f", "r", "b"}:
-            continue
-        yield EditDraft(match.start(), match.end(), name, EXTRACTION, 1, likeness)
-        places += 1
-        if places >= _MOST_REPLACED:
-            return
+        before = rows.before(match.start())
+        if not is_quoted(before + " ", len(before)) and before[-1:] not in {"f", "r", "b"}:
+            yield match.start(), match.end(), likeness

@@ -1,10 +1,14 @@
-"""Which lines belong together, by indentation and the words that functions begin with; no grammar needed."""
+"""Lines, tokens and lists of a text, whatever its language: what all drafts are made of.
+
+`Rows` finds lines and names, `tokens` cuts a line into words and marks, `changes` compares two lines token by token,
+and `calls` and `read_list` read what stands between brackets. No grammar is needed: code may be half written.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -42,6 +46,18 @@ class Rows:
         """The line that `offset` lies in."""
         return max(0, min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1))
 
+    def before(self, offset: int) -> str:
+        """What stands before `offset` in its line."""
+        return self.text[self.start(self.row(offset)) : offset]
+
+    def behind(self, offset: int) -> str:
+        """The rest of the line from `offset` on."""
+        return self.text[offset : self.end(self.row(offset))]
+
+    def uses(self, name: str) -> Iterator[re.Match[str]]:
+        """Where a name stands, whole."""
+        return whole(name).finditer(self.text)
+
     def opening(self, before: int, low: int) -> int | None:
         """Where the innermost bracket is that was opened in `low:before` and not closed there; None without one."""
         depth = 0
@@ -68,6 +84,12 @@ class Rows:
         return min(found, key=lambda row: abs(row - near), default=None)
 
 
+@lru_cache(maxsize=512)
+def whole(name: str) -> re.Pattern[str]:
+    """What finds a name, but not as a part of another."""
+    return re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+
+
 def indent_of(line: str) -> str:
     """The blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip())]
@@ -83,7 +105,6 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NAME: Final = re.compile(r"[^\W\d]\w*")
-_WORDS: Final = re.compile(r"[^\W\d]\w*")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Words that no rename renames and that stand in many places: of the languages that most code is written in.
 _RESERVED: Final = (
@@ -125,12 +146,38 @@ def tokens(line: str) -> tuple[Token, ...]:
 
 def words(text: str) -> list[str]:
     """The names and keywords in a text, those in strings and comments too."""
-    return _WORDS.findall(text)
+    return _NAME.findall(text)
 
 
 def parts(name: str) -> list[str]:
     """`user`, `name` of `user_name`, `userName`, `USER_NAME`."""
     return [part.lower() for part in _PART.findall(name)]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """A name as it is, then as `user_name`, `userName`, `UserName` and `USER_NAME`."""
+    pieces = parts(name) or [name]
+    upper = "".join(piece.capitalize() for piece in pieces)
+    lower = "_".join(pieces)
+    return name, lower, pieces[0] + upper[len(pieces[0]) :], upper, lower.upper()
+
+
+def respelled(text: str, names: Mapping[str, str]) -> str:
+    """A name in which others are words, with these called as `names` says, however they are spelled there."""
+    for old, new in names.items():
+        for one, other in zip(spellings(old), spellings(new), strict=True):
+            at = text.find(one)
+            if len(one) > 1 and at >= 0 and _is_word_of(text, at, at + len(one)):
+                return text[:at] + other + text[at + len(one) :]
+    return text
+
+
+def _is_word_of(text: str, start: int, end: int) -> bool:
+    """Whether a part of a name is a whole word of it: `user` in `user_name` and `User` in `getUser`."""
+    before, first = text[start - 1 : start], text[start : start + 1]
+    last, after = text[end - 1 : end], text[end : end + 1]
+    begins = not before.isalnum() or (before.islower() and first.isupper())
+    return begins and (not after.isalnum() or (last.islower() and after.isupper()))
 
 
 def is_name(token: str) -> bool:
@@ -166,10 +213,20 @@ def is_distinctive(text: str) -> bool:
     )
 
 
+def kind(token: str) -> str:
+    """A token, but one for all names, one for all strings and numbers, and one for all blanks."""
+    return "w" if is_name(token) else "0" if is_literal(token) else " " if token.isspace() else token
+
+
 @lru_cache(maxsize=8192)
 def shape(line: str) -> str:
     """A line with every name, string and number made equal, so that lines of one shape are one string."""
-    return "".join("w" if is_name(text) else "0" if is_literal(text) else text for text, _ in tokens(line.strip()))
+    return "".join(kind(token.text) for token in tokens(line.strip()))
+
+
+def texts_of(line: Iterable[Token]) -> tuple[str, ...]:
+    """The texts of tokens."""
+    return tuple(token.text for token in line)
 
 
 def is_prose(line: str) -> bool:
@@ -331,141 +388,18 @@ def _separator(text: str, found: Listed, index: int) -> str:
     return "," + (before if "\n" in before else " ")
 
 
-# Lines of a head.
-_HEAD: Final = 24
-_FUNCTION: Final = re.compile(
-    r"^\s*(?:(?:async|export|default|public|private|protected|static|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
-    r"(?:def|func|fn|function\*?)\b"
-    r"|\bfunction\b\*?\s*[\w$]*\s*(?:<[^>]*>)?\("
-    r"|\bfunc\b.*\{\s*$|\|[^|]*\|\s*(?:->.*)?\{\s*$"
-    r"|=>\s*\{?\s*$"
-    r"|^\s*(?:(?:async|public|private|protected|static|get|set|readonly)\s+)*"
-    r"(?!if\b|for\b|while\b|switch\b|catch\b|match\b|return\b)[A-Za-z_$][\w$]*\s*(?:<[^>]*>)?\([^;]*\)\s*(?::[^{;=]+)?\{\s*$"
-)
-_DEFINITION: Final = re.compile(
-    r"^\s*(?:(?:async|export|default|public|private|protected|static|abstract|pub(?:\([^)]*\))?|const|unsafe|extern)\s+)*"
-    r"(?:def|func|fn|function\*?)\s+(?:\([^)]*\)\s*)?$"
-)
-# A type as C, Java and their kin write it in front of a name: `static`, `const char *`, `List<String>[]`.
-TYPE: Final = (
-    r"(?!(?:return|else|new|throw|await|case|goto|delete|yield|if|for|while|switch|catch|do|in|of|def|func|fn|function|"
-    r"class|let|var|type|import|export)\b)"
-    r"[A-Za-z_](?:[\w.]|::|<[^<>;=]*(?:<[^<>;=]*>)?[^<>;=]*>)*(?:\[\])*(?:\s+(?:[*&]+\s*)?|[*&]+\s*)"
-)
-_TYPED: Final = re.compile(
-    rf"\s*((?:{TYPE})*)~?(?!(?:if|for|while|switch|catch)\b)[A-Za-z_][\w:]*\s*\([^;{{}}]*(?:\)[\w., ]*\{{?)?\s*$"
-)
-_LONGEST_HEAD: Final = 400
-_BODY: Final = re.compile(r"\s*(?:(?:const|noexcept|override|throws\s[\w., ]+)\s*)*\{")
-_METHOD: Final = re.compile(r"^\s*(?:(?:async|public|private|protected|static|abstract|override|get|set)\s+)*$")
+# A placeholder that is open, in a string that has code in it.
+_COMPUTED: Final = re.compile(r"[{][^{}]*\Z")
 
 
-def is_function(line: str) -> bool:
-    """Whether a line begins a function."""
-    return _FUNCTION.search(line) is not None
-
-
-def begins_function(rows: Rows, row: int) -> bool:
-    """The same for a line whose parameters may stand on the lines below."""
-    line = rows.lines[row]
-    if is_function(line) or is_typed_head(rows, row):
-        return True
-    if not line.rstrip().endswith("("):
-        return False
-    found = read_list(rows.text, rows.start(row) + len(line.rstrip()) - 1)
-    if found is None:
-        return False
-    name = re.search(r"[\w$]+(?:<[^>]*>)?\s*\($", line.rstrip())
-    after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
-    return name is not None and is_definition(line[: name.start()], after)
-
-
-def is_typed_head(rows: Rows, row: int) -> bool:
-    """Whether a function begins in a line whose parameters have their types in front of them, as in C and Java."""
-    line = rows.lines[row]
-    found = _TYPED.match(line) if len(line) <= _LONGEST_HEAD else None
-    listed = None if found is None else read_list(rows.text, rows.start(row) + line.index("("))
-    body = None if listed is None else _BODY.match(rows.text, listed.end + 1)
-    # Without a type in its line, which may stand above, only a body that begins below tells it from a call.
-    return found is not None and body is not None and (bool(found[1]) or "\n" in body[0])
-
-
-def is_definition(before: str, after: str) -> bool:
-    """Whether a parenthesised list, with `before` and `after` around name and list, holds parameters.
-
-    Args:
-        before: the line before the name.
-        after: what follows the list on its last line.
-    """
-    if _DEFINITION.match(before):
-        return True
-    return bool(_METHOD.match(before)) and re.match(r"\s*(?::[^{;=]+)?\{\s*$", after) is not None
-
-
-def parameter_head(rows: Rows, row: int, column: int) -> int | None:
-    """The line with the name of the function whose parameters stand at a place; None when it holds none."""
-    at = rows.opening(rows.start(row) + column, rows.start(max(0, row - _HEAD)))
-    if at is None or rows.text[at] != "(":
-        return None
-    head = rows.row(at)
-    found = read_list(rows.text, at)
-    if found is None:
-        return None
-    before = rows.text[rows.start(head) : at]
-    after = rows.text[found.end + 1 : rows.end(rows.row(found.end))]
-    name = re.search(r"[\w$]*(?:<[^>]*>)?\s*$", before)
-    named = before[: name.start()] if name else before
-    if (
-        is_function(rows.lines[head])
-        or is_typed_head(rows, head)
-        or is_definition(named, after)
-        or re.match(r"\s*(?::[^{=;]+)?=>", after)
-    ):
-        return head
-    return None
-
-
-def function_rows(rows: Rows, row: int) -> range | None:
-    """The lines of the innermost function that a line is in; None outside of every function."""
-    width = len(indent_of(rows.lines[row])) + (1 if begins_function(rows, row) else 0)
-    for above in range(row, -1, -1):
-        line = rows.lines[above]
-        if line.strip() and len(indent_of(line)) < width:
-            if line.lstrip()[:1] in {")", "]"} or line.strip() == "{":
-                # The end of a head over several lines, which began above at this width.
-                continue
-            if begins_function(rows, above):
-                return range(above, block_end(rows, above))
-            width = len(indent_of(line))
-            if not width:
-                return None
-    return None
-
-
-def _head_end(rows: Rows, row: int) -> int:
-    """The line behind the head of a block, which may be long: parameters, `where` clauses."""
-    for at in range(row, min(len(rows), row + _HEAD)):
-        line = rows.lines[at].rstrip()
-        if line.endswith(("{", ":", "=>")):
-            return at + 1
-        if line.endswith(";") or not line:
-            break
-    return row + 1
-
-
-def block_end(rows: Rows, row: int) -> int:
-    """The line behind the block that `row` begins: its deeper lines, and the bracket that closes it."""
-    width = len(indent_of(rows.lines[row]))
-    end = _head_end(rows, row)
-    for below in range(end, len(rows)):
-        line = rows.lines[below]
-        if not line.strip():
-            continue
-        inner = len(indent_of(line))
-        closing = inner == width and line.lstrip()[:1] in {")", "}", "]"}
-        if inner <= width and not closing:
-            break
-        end = below + 1
-        if closing and not line.rstrip().endswith(("{", ":", "(", "[", ",")) and not line.lstrip().startswith(")"):
-            break
-    return end
+def is_quoted(line: str, at: int) -> bool:
+    """Whether a place is in a string or a comment of one line, but for what a string computes: `{total}`."""
+    for token in tokens(line):
+        if token.start <= at < token.end:
+            inside = len(token.text) > 1 and token.text[0] in "\"'`"
+            return inside and _COMPUTED.search(line[token.start : at]) is None
+        # Behind a quote that its line does not close there is a string that goes on.
+        comment = token.text in {"#", "//"} and (token.start == 0 or line[token.start - 1].isspace())
+        if comment or token.text in {'"', "`"} or (token.text == "*" and not line[: token.start].strip()):
+            return True
+    return False
