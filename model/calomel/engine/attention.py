@@ -25,9 +25,7 @@ from calomel.engine.config import ModelConfig
 from calomel.engine.memory import REACH, MemoryConfig, in_threes
 from calomel.engine.transformer import Transformer
 
-# Rows of the largest canvases; a mask of a prefill chunk has megabytes.
-_REMEMBERED_ROWS: Final = 72
-# Of one mask: 64 of them are kept.
+# Of one mask, as that of a canvas: 64 of them are kept. A mask of a prefill chunk has megabytes.
 _REMEMBERED_NUMBERS: Final = 2**18
 # From so many on a mask takes 16 MB in float32, thrice that while it is made, and longer than it takes to do without.
 _MASK_NUMBERS: Final = 2**22
@@ -272,7 +270,7 @@ def _mask_of(piece: Piece, first: int, window: int | None, groups: int, q: Tenso
     if rows == 1 or (open_rows and not windowed):
         return None
     small = groups * rows * (piece.stop - first) <= _REMEMBERED_NUMBERS
-    make = _remembered_mask if windowed and rows <= _REMEMBERED_ROWS and small else _mask
+    make = _remembered_mask if windowed and small else _mask
     reach = block if block > 1 else 1 if piece.causal else rows
     return make(rows, piece.context - first, window if windowed else None, reach, groups, q.dtype, q.device)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import accumulate, pairwise
 from operator import add, sub
-from typing import Generic, TypedDict, TypeVar, Unpack
+from typing import Generic, TypeAlias, TypedDict, TypeVar, Unpack
 
 import torch
 
@@ -161,6 +161,9 @@ class Decoder(ABC, Generic[P, C, B]):
         torch.set_num_threads(self._threads if work >= _PARALLEL_WORK else 1)
 
 
+TransformerJob: TypeAlias = Job[P, K, KeyValueBuffer]
+
+
 class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
     """One on our own network: the rows of all jobs are pieces of one flat forward.
 
@@ -178,22 +181,22 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self._flash = flash_varlen() if weight.dtype in (torch.float16, torch.bfloat16) else None
 
     @abstractmethod
-    def pieces(self, job: Job[P, K, KeyValueBuffer]) -> list[Piece]:
+    def pieces(self, job: TransformerJob[P, K]) -> list[Piece]:
         """The rows of `job` in the next forward; none where it was finished without one."""
 
     @abstractmethod
-    def draws(self, job: Job[P, K, KeyValueBuffer], pieces: Sequence[Piece], first: int) -> list[Draw]:
+    def draws(self, job: TransformerJob[P, K], pieces: Sequence[Piece], first: int) -> list[Draw]:
         """How the tokens of the rows are drawn that `pieces` read, from row `first` of the forward on."""
 
     @abstractmethod
-    def take(self, job: Job[P, K, KeyValueBuffer], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
+    def take(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> None:
         """What a forward means for `job`, whose rows begin at row `first` of `choice`."""
 
-    def step(self, jobs: Sequence[Job[P, K, KeyValueBuffer]]) -> None:
+    def step(self, jobs: Sequence[TransformerJob[P, K]]) -> None:
         """See `Decoder`."""
         pieces: list[Piece] = []
         draws: list[Draw] = []
-        taking: list[tuple[Job[P, K, KeyValueBuffer], list[Piece], int]] = []
+        taking: list[tuple[TransformerJob[P, K], list[Piece], int]] = []
         read = 0
         for job in jobs:
             with alone(job.handle):
@@ -217,7 +220,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
             # What is only queued has no measured time, and whoever comes next waits for all of it.
             torch.cuda.synchronize(self.device)
 
-    def lay(self, job: Job[P, K, KeyValueBuffer], canvas: K, fitting: Callable[[int], int]) -> None:
+    def lay(self, job: TransformerJob[P, K], canvas: K, fitting: Callable[[int], int]) -> None:
         """Make `canvas` that of `job`, all masks but for frozen tokens: of each length that may be the next one's.
 
         Args:
@@ -232,7 +235,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
 
     def draw(
         self,
-        job: Job[P, K, KeyValueBuffer],
+        job: TransformerJob[P, K],
         start: int,
         columns: Sequence[int],
         known: Sequence[int] = (),
@@ -246,9 +249,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         forced = {row: frozen[place] for row, place in places if place in frozen}
         return Draw(start, start + len(columns), job.request.sampling, job.generator, counts, without_end, forced)
 
-    def probed(
-        self, job: Job[P, K, KeyValueBuffer], pieces: Sequence[Piece], choice: Choice, first: int
-    ) -> tuple[int, int]:
+    def probed(self, job: TransformerJob[P, K], pieces: Sequence[Piece], choice: Choice, first: int) -> tuple[int, int]:
         """Which of `pieces` is the canvas to go on with, and its first row; the first step of several chooses one."""
         canvas, chosen = job.canvas, 0
         starts = list(accumulate((len(piece.read) for piece in pieces), initial=first))

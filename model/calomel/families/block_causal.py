@@ -56,10 +56,8 @@ class Blocks:
 
     def estimate(self, raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         """Its memory."""
-        canvas = block_of(raw, self.field, self.length)
-        if self.mixture is None:
-            return decoder_estimate(raw, options, canvas=canvas)
-        return _mixture_estimate(raw, options, self.mixture(raw), canvas=canvas)
+        moe = None if self.mixture is None else self.mixture(raw)
+        return decoder_estimate(raw, options, moe=moe, canvas=block_of(raw, self.field, self.length))
 
     def read(self, raw: Mapping[str, Any], folder: Path) -> Generation:  # noqa: ARG002  (as `Family` has it)
         """One canvas a block, in as many steps at most."""
@@ -84,22 +82,6 @@ class Blocks:
 
 def _generation(policy: str, block: int, source: str) -> Generation:
     return Generation(policy=policy, max_steps=block, fill_canvases=(block,), edit_canvas=block, source=source)
-
-
-def _mixture_estimate(raw: Mapping[str, Any], options: EstimateOptions, moe: MoeConfig, *, canvas: int) -> Estimate:
-    """The memory of a decoder with a mixture of experts in the place of its MLPs."""
-    size, layers, inner = (int(raw[name]) for name in ("hidden_size", "num_hidden_layers", "intermediate_size"))
-    heads = int(raw["num_attention_heads"])
-    key_heads, width = int(raw.get("num_key_value_heads") or heads), int(raw.get("head_dim") or size // heads)
-    attention = layers * size * width * (2 * heads + 2 * key_heads)
-    dense = 3 * size * inner * len(moe.dense)
-    expert = 3 * size * moe.intermediate_size
-    mixtures = (layers - len(moe.dense)) * (expert * (moe.experts + moe.shared) + size * moe.experts)
-    outside = int(raw["vocab_size"]) * size * (1 if raw.get("tie_word_embeddings") else 2)
-    # A token's row is as wide as all the experts that see it.
-    wide = max(inner if moe.dense else 0, moe.intermediate_size * (moe.chosen + moe.shared))
-    total = attention + dense + mixtures + outside
-    return decoder_estimate({**raw, "intermediate_size": wide}, options, parameters=total, canvas=canvas)
 
 
 def _experts(raw: Mapping[str, Any], **fields: Any) -> MoeConfig:

@@ -11,18 +11,25 @@ from typing import Any
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
 
 
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object at `path`; empty where there is no such file. Raises CheckpointError for a damaged one."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
+    return found
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """The `config.json` of `folder`; raises CheckpointError when it is absent or no JSON object."""
     path = folder / "config.json"
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(raw, dict):
-        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
-    return raw
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist; a checkpoint folder needs config.json")
+    return read_object(path)
 
 
 def decoder_config(
@@ -105,10 +112,12 @@ def token_ids(folder: Path) -> dict[str, int]:
         CheckpointError: one of these files is there and damaged.
     """
     found: dict[str, int] = {}
-    fast = _read(folder / "tokenizer.json")
+    fast = read_object(folder / "tokenizer.json")
     found |= {token["content"]: int(token["id"]) for token in fast.get("added_tokens") or ()}
-    found |= {name: number for name, number in _read(folder / "added_tokens.json").items() if isinstance(number, int)}
-    decoder = _read(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
+    found |= {
+        name: number for name, number in read_object(folder / "added_tokens.json").items() if isinstance(number, int)
+    }
+    decoder = read_object(folder / "tokenizer_config.json").get("added_tokens_decoder") or {}
     return found | {token["content"]: int(number) for number, token in decoder.items()}
 
 
@@ -122,8 +131,8 @@ def token_id(folder: Path, *names: str) -> int | None:
     for name in names:
         if name in added:
             return added[name]
-    model = _read(folder / "tokenizer.json").get("model")
-    vocabulary = model.get("vocab") if isinstance(model, Mapping) else _read(folder / "vocab.json")
+    model = read_object(folder / "tokenizer.json").get("model")
+    vocabulary = model.get("vocab") if isinstance(model, Mapping) else read_object(folder / "vocab.json")
     if isinstance(vocabulary, Mapping):
         return next((int(vocabulary[name]) for name in names if name in vocabulary), None)
     return None
@@ -135,13 +144,3 @@ def need_token_id(folder: Path, *names: str) -> int:
     if found is None:
         raise CheckpointError(f"the tokenizer in {folder} has no token {' or '.join(names)}")
     return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    return found if isinstance(found, dict) else {}

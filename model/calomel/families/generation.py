@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeGuard
 
-from calomel.engine import CheckpointError
+from calomel.families.configuration import read_object
 from calomel.families.family import Family, Generation
 
-GENERATION_FILE: Final = "generation_config.json"
 _ALGORITHMS: Final = ("origin", "maskgit_plus", "topk_margin", "entropy", "p2")
 
 
 def read_generation_config(folder: Path) -> dict[str, Any]:
     """The `generation_config.json` of `folder`; empty where there is none. Raises CheckpointError for a damaged one."""
-    path = folder / GENERATION_FILE
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path} is not valid JSON: it holds no object")
-    return found
+    return read_object(folder / "generation_config.json")
 
 
 def generation_of(family: Family, raw: Mapping[str, Any], folder: Path) -> Generation:

@@ -85,7 +85,9 @@ def load_into(
     places = list(table)
     known = _tensors(module)
     _check_names(places, known, shards, ignored)
-    names = _names(module)
+    names: dict[int, list[str]] = {}
+    for name, tensor in known.items():
+        names.setdefault(id(tensor), []).append(name)
     for ours, theirs in places:
         wanted = known[ours]
         kind = keep(ours) or (dtype if wanted.is_floating_point() else wanted.dtype)
@@ -102,13 +104,6 @@ def _tensors(module: nn.Module) -> dict[str, Tensor]:
     """Parameters and persistent buffers by every name that they have."""
     kept = module.state_dict(keep_vars=True)
     return {name: tensor for name, tensor in kept.items() if isinstance(tensor, Tensor)}
-
-
-def _names(module: nn.Module) -> dict[int, list[str]]:
-    names: dict[int, list[str]] = {}
-    for name, tensor in _tensors(module).items():
-        names.setdefault(id(tensor), []).append(name)
-    return names
 
 
 def _check_names(
@@ -156,14 +151,6 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-_ROUTER_BIAS: Final = "expert_bias"
-
-
-def _frequencies_and_ties(name: str) -> bool:
-    """Published tensors that nobody needs: frequencies that follow from the configuration, and a tied head."""
-    return name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight"
-
-
 class _WithoutNumbers(TorchFunctionMode):
     """Modules are made without the random numbers that weights begin with.
 
@@ -201,8 +188,10 @@ def load_decoder(
         Shards(folder),
         dtype=dtype,
         device=device,
-        ignored=_frequencies_and_ties,
-        keep=_router_bias,
+        # Frequencies follow from the configuration, and a tied head is there already.
+        ignored=lambda name: name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight",
+        # It decides between experts whose scores differ by less than bfloat16 can tell.
+        keep=lambda name: torch.float32 if name.endswith("expert_bias") else None,
         placed=None if quantize is None else lambda name: quantize_tensor(model, name),
     )
     model.inverse_frequency = inverse_frequency(config).to(device)
@@ -241,8 +230,3 @@ def engine_of(model: Transformer, options: OpenOptions) -> Engine:
     """An engine on our decoder, as `options` say."""
     decoder = BlockCausal(model, cache_tokens=options.cached, spare_tokens=options.spare, threads=options.threads)
     return Engine(decoder, max_batch=options.max_batch)
-
-
-def _router_bias(name: str) -> torch.dtype | None:
-    # It decides between experts whose scores differ by less than bfloat16 can tell.
-    return torch.float32 if name.endswith(_ROUTER_BIAS) else None

@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 
 from calomel.engine import CheckpointError
+from calomel.engine.config import MoeConfig
 from calomel.families.shards import Shards
 
 _MEMINFO: Final = Path("/proc/meminfo")
@@ -140,7 +141,7 @@ def decoder_estimate(
     raw: Mapping[str, Any],
     options: EstimateOptions,
     *,
-    parameters: int | None = None,
+    moe: MoeConfig | None = None,
     cached: bool = True,
     canvas: int = 64,
 ) -> Estimate:
@@ -149,7 +150,7 @@ def decoder_estimate(
     Args:
         raw: its `config.json`.
         options: what is to be opened, and how.
-        parameters: used when `options.shards` is None; None to count a dense SwiGLU decoder's.
+        moe: what it has in the place of MLPs; None for a dense SwiGLU decoder.
         cached: contexts are kept in a cache; False where every step forwards the whole sequence.
         canvas: the family's canvas, where `options` names none.
 
@@ -165,11 +166,16 @@ def decoder_estimate(
         raise CheckpointError(f"config.json has no usable field {error}; the memory cannot be told") from error
     each = BYTES[options.dtype]
     tied = bool(raw.get("tie_word_embeddings"))
+    perceptrons = layers * 3 * size * inner
+    if moe is not None:
+        dense, expert = len(moe.dense), 3 * size * moe.intermediate_size
+        perceptrons = 3 * size * inner * dense
+        perceptrons += (layers - dense) * (expert * (moe.experts + moe.shared) + size * moe.experts)
+        # A token's row is as wide as all the experts that see it.
+        inner = max(inner if dense else 0, moe.intermediate_size * (moe.chosen + moe.shared))
     if options.shards is None:
-        matrices = layers * (size * width * (2 * heads + 2 * key_heads) + 3 * size * inner)
+        matrices = layers * size * width * (2 * heads + 2 * key_heads) + perceptrons
         outside = vocabulary * size * (1 if tied else 2)
-        if parameters is not None:
-            matrices = max(0, parameters - outside)
         weights = outside * each + int(matrices * (_QUANTIZED_BYTES if options.quantize else each))
     else:
         dropped = {"lm_head.weight", "model.lm_head.weight"} if tied else set()
