@@ -14,11 +14,11 @@ from calomel.report.heldout import BenchDataError, read_heldout
 from calomel.suggest.recall import (
     OWN,
     CopyCandidate,
+    CopyScorer,
     draft_features,
     own_features,
     prior_features,
     probability,
-    read_worth,
 )
 
 
@@ -92,5 +92,5 @@ def test_the_shipped_model_is_fitted(tmp_path: Path) -> None:
     place = documents(tmp_path / "documents.jsonl.zst", 40)
     made = fit_recall(place, holes_per_kind=150)
     made.worth.write(tmp_path)
-    assert read_worth(tmp_path) is not None
+    assert CopyScorer.read(tmp_path) is not None
     assert sum(one.draft is not None for one in made.samples) > 40

@@ -13,7 +13,7 @@ from tests.cli.conftest import FakeFiller, Run
 from calomel.cli.demo import open_log
 from calomel.cli.tour import Tour
 from calomel.replay.events import Changed, Opened
-from calomel.suggest.completer import CanvasText, CompleteAnswer, CompleteRequest, Fill, FillRequest
+from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Fill, FillRequest
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,10 +26,12 @@ def watchable(filler: FakeFiller, monkeypatch: pytest.MonkeyPatch) -> FakeFiller
         yield CanvasText(1, "░", ("░",), (False,))
         yield filler.fill(request)
 
-    async def arewrite(request: CompleteRequest) -> CompleteAnswer:
-        return CompleteAnswer(())
+    async def complete(request: CompleteRequest) -> CompleteAnswer:
+        if request.kind == "edit":
+            return CompleteAnswer(())
+        return CompleteAnswer((Candidate(filler.answers[0], (-0.1,)),))
 
-    for name, method in {"canvases": canvases, "arewrite": arewrite}.items():
+    for name, method in {"canvases": canvases, "complete": complete}.items():
         monkeypatch.setattr(filler, name, method, raising=False)
     return filler
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from calomel.engine.errors import CacheFullError, UnknownPolicyError
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Fill, FillRequest
 
 Run = Callable[..., Any]
@@ -33,9 +34,8 @@ def test_filled_text_is_shown_in_its_place(run: Run, filler: Filler, source: Pat
 def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: Path) -> None:
     run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "fixed:2", "--model", "m", "--device", "meta")
     expected = FillRequest(
-        prefix="def add(a, b):\n    return ",
-        suffix="\n\n\nprint(add(1, 2))\n",
-        path="add.py",
+        "fill",
+        PromptParts(path="add.py", prefix="def add(a, b):\n    return ", suffix="\n\n\nprint(add(1, 2))\n"),
         max_tokens=9,
         policy="fixed:2",
         min_tokens=1,

@@ -194,11 +194,3 @@ def test_a_number_that_nothing_was_ever_at_is_a_damaged_line(used: Path, changes
         log.write(json.dumps(line) + "\n")
     found = document(used)
     assert (found["bad_lines"], found["total"]["shown"]) == (1, 6)
-
-
-def test_half_a_surrogate_pair_in_a_log_is_shown_as_what_no_text_is(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path.write_text(json.dumps({"time": 1e9, "id": "a", "outcome": "shown", "language": "py\ud800", "maker": "\udfff"}))
-    assert run("--log", path) == 0
-    assert "py\ufffd" in capsys.readouterr().out

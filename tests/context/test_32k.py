@@ -69,9 +69,7 @@ def test_builder_and_engine_serve_32k_and_read_a_keystroke_alone(filler: Filler,
 
     def ask(found: Situation) -> tuple[int, int]:
         parts = builder.build(found, budget).parts
-        fill = filler.fill(
-            FillRequest(prefix="", parts=parts, max_tokens=ANSWER, max_context=POSITIONS, min_tokens=ANSWER)
-        )
+        fill = filler.fill(FillRequest("fill", parts, max_tokens=ANSWER, max_context=POSITIONS, min_tokens=ANSWER))
         assert fill.completion_tokens == ANSWER
         return fill.prompt_tokens, fill.cached_tokens
 

@@ -151,7 +151,7 @@ def test_a_chunk_is_shared_by_who_needs_least_and_who_came_first(left: list[int]
     while scheduler.admit():
         pass
 
-    picked = scheduler.pick()
+    picked: list[Any] = list(scheduler.pick())
 
     assert [job.prefill_rows for job in jobs] == rows
     assert picked == [job for job in jobs if job.prefill_rows or not job.prefill_left]

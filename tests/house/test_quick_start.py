@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import FillRequest
 from calomel.suggest.in_process import open_filler
 
@@ -33,7 +34,14 @@ def test_the_request_of_the_readme_waits_for_the_server_and_gets_a_line_that_can
     (said,) = re.findall(r"-d '(.*)'", block)
     body = json.loads(said)
     with closing(open_filler()) as filler:
-        answer = filler.fill(FillRequest(body["prompt"], body["suffix"], max_tokens=body["max_tokens"], fitted=True))
+        answer = filler.fill(
+            FillRequest(
+                "fill",
+                PromptParts(prefix=body["prompt"], suffix=body["suffix"]),
+                max_tokens=body["max_tokens"],
+                fitted=True,
+            )
+        )
     assert answer.text
     compile(body["prompt"] + answer.text + body["suffix"], "readme", "exec")
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,6 +40,7 @@ class FakeFiller:
             end_log_prob=-0.1,
             steps=3,
             length_scores=(),
+            finish_reason="stop",
             prefill_seconds=0.01,
             denoise_seconds=0.01,
         )
@@ -105,13 +107,18 @@ class FakeFiller:
             yield state
         yield self._fill()
 
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        """Every draft is likely; a region that nobody drafted for stays as it is."""
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Every draft is likely; a region that nobody drafted for stays as it is, and a hole is filled."""
         self.requests.append(request)
         self.started.set()
         await self._wait(len(self.deltas))
         if self.error is not None:
             raise self.error
+        if request.kind == "fill":
+            fill = self._fill()
+            own = replace(Candidate.of(fill.result, fill.text), finish_reason=fill.finish_reason)
+            timings = Timings(queued=0.005, total=fill.seconds)
+            return CompleteAnswer((own,), context_tokens=24, cached_tokens=16, timings=timings)
         candidates = tuple(
             Candidate(draft.text, (-0.01,), end_log_prob=-0.01, maker=draft.maker, log_prob=-0.1, keep_log_prob=-9.0)
             for draft in request.drafts

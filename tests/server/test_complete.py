@@ -17,7 +17,6 @@ from starlette.testclient import TestClient
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.server.lifetime import DrainingServer
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft, Kind
-from calomel.suggest.scoring import Drafted, JudgedDraft
 from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
 
 JSON = {"content-type": "application/json"}
@@ -42,6 +41,7 @@ def filler(filler: Any) -> Any:
             end_log_prob=-0.125,
             steps=3,
             length_scores=((16, -0.5),),
+            finish_reason="stop",
             prefill_seconds=0.01,
             denoise_seconds=0.005,
         )
@@ -93,31 +93,16 @@ def test_a_rewrite_carries_every_makers_text_and_how_it_was_judged(client: TestC
         Candidate("d", maker="canvas", log_prob=-4.0, keep_log_prob=-3.0),
     )
 
-    async def rewrite(request: CompleteRequest) -> CompleteAnswer:
+    async def complete(request: CompleteRequest) -> CompleteAnswer:
         filler.requests.append(request)
         return CompleteAnswer(said, context_tokens=9, cached_tokens=8)
 
-    filler.arewrite = rewrite
+    filler.complete = complete
     found = decode_answer(ask(client, REWRITE).content)
     assert found.candidates == said
     assert [candidate.log_ratio for candidate in found.candidates] == [2.0, -1.0]
     assert (found.context_tokens, found.cached_tokens, found.model) == (9, 8, "calomel-nano")
     assert filler.requests == [REWRITE]
-
-
-def test_drafts_compete_with_the_models_own_text_for_a_hole(client: TestClient, filler: Any) -> None:
-    async def draft(request: Any, drafts: Any) -> Any:
-        filler.requests.append(request)
-        judged = tuple(JudgedDraft(each.text, each.maker, (-0.25,), -0.25) for each in drafts)
-        return filler._fill(), Drafted(SimpleNamespace(), judged, -1.5, -6.0)  # type: ignore[arg-type]
-
-    filler.adraft = draft
-    drafts = (Draft("return n and a long way on", "continuation"), Draft("x", "continuation"))
-    found = decode_answer(ask(client, replace(QUESTION, drafts=drafts)).content)
-    assert [candidate.text for candidate in found.candidates] == [drafts[0].text, "return n", "x"]
-    assert [candidate.maker for candidate in found.candidates] == ["continuation", "canvas", "continuation"]
-    assert [candidate.log_prob for candidate in found.candidates] == [-0.5, -1.5, -0.5]
-    assert {candidate.keep_log_prob for candidate in found.candidates} == {-6.0}
 
 
 def test_info_says_what_the_model_can_do(client: TestClient) -> None:

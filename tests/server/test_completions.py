@@ -60,7 +60,7 @@ def test_an_answer_has_every_field_that_zed_wants(client: TestClient) -> None:
 def test_tokens_of_other_models_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
     client.post(URL, json=ask(QWEN))
 
-    assert (filler.requests[0].prefix, filler.requests[0].suffix) == ("def f(n):\n    ", "\nf(1)\n")
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
 
 
 @pytest.mark.parametrize(("suffix", "expected"), [("\nx", "\nx"), ("", ""), ("<|endoftext|>", ""), (None, "")])
@@ -69,7 +69,7 @@ def test_the_text_behind_the_hole_may_come_apart(
 ) -> None:
     client.post(URL, json=ask(suffix=suffix))
 
-    assert (filler.requests[0].prefix, filler.requests[0].suffix) == ("def f(n):\n    ", expected)
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", expected)
 
 
 def test_files_before_the_hole_reach_the_model(client: TestClient, filler: Any) -> None:
@@ -113,7 +113,7 @@ def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None
 
 def test_a_list_with_one_text_is_a_prompt(client: TestClient, filler: Any) -> None:
     assert client.post(URL, json=ask(["x = "], n=1, echo=False, logprobs=1, user="u")).status_code == 200
-    assert filler.requests[0].prefix == "x = "
+    assert filler.requests[0].parts.prefix == "x = "
 
 
 def test_the_model_may_be_left_out(client: TestClient) -> None:
@@ -249,7 +249,7 @@ def test_a_llama_server_is_asked_at_its_root_with_tokens_in_its_prompt(client: T
     prompt = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\n\nf(1)\n<|fim_middle|>"
     answer = client.post("/completion", json={"prompt": prompt, "n_predict": 16, "stream": False})
     assert (answer.status_code, answer.json()["content"], answer.json()["stop"]) == (200, "return n", True)
-    assert (filler.requests[0].prefix, filler.requests[0].suffix) == ("def f(n):\n    ", "\n\nf(1)\n")
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\n\nf(1)\n")
 
 
 @pytest.mark.parametrize(

@@ -61,12 +61,12 @@ def test_two_answers_have_different_ids(client: TestClient) -> None:
 def test_text_before_and_after_the_hole_reaches_the_model_unchanged(client: TestClient, filler: Any) -> None:
     client.post(URL, json=ask(prompt="\té\r\n", suffix="  \u2028🙂"))
 
-    assert (filler.requests[0].prefix, filler.requests[0].suffix) == ("\té\r\n", "  \u2028🙂")
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("\té\r\n", "  \u2028🙂")
 
 
 def test_an_empty_prompt_is_a_hole_at_the_start_of_a_file(client: TestClient, filler: Any) -> None:
     assert client.post(URL, json=ask(prompt="")).status_code == 200
-    assert filler.requests[0].prefix == ""
+    assert filler.requests[0].parts.prefix == ""
 
 
 def test_what_is_not_sent_has_the_published_default_except_penalties_which_are_off(
@@ -75,7 +75,7 @@ def test_what_is_not_sent_has_the_published_default_except_penalties_which_are_o
     client.post(URL, json=ask())
 
     request = filler.requests[0]
-    assert (request.suffix, request.max_tokens, request.stop) == ("", 512, ("\n\n", "\n \n"))
+    assert (request.parts.suffix, request.max_tokens, request.stop) == ("", 512, ("\n\n", "\n \n"))
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.0, 1.0, -1, None)
     assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty) == (0.0, 0.0, 1.0)
@@ -312,8 +312,8 @@ def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, fil
     client.post(URL, json=ask(prompt=f'key = "{key}"\n', suffix=f'\nother = "{key}"\n'))
 
     (request,) = filler.requests
-    assert key not in request.prefix + request.suffix
-    assert len(request.prefix) == len(f'key = "{key}"\n')
+    assert key not in request.parts.prefix + request.parts.suffix
+    assert len(request.parts.prefix) == len(f'key = "{key}"\n')
 
 
 def test_a_recording_is_kept_only_where_it_was_asked_for(open_client: Callable[..., TestClient], filler: Any) -> None:

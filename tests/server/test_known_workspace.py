@@ -277,6 +277,6 @@ def test_the_model_sees_the_whole_file_without_secrets(
 
     (request,) = filler.requests
     assert "*" * len(SECRET) in repr(request)
-    assert "def helper_0" in request.prefix
+    assert "def helper_0" in request.parts.prefix
     assert SECRET not in repr(request)
     assert (known.ready, known.files) == (True, 5)

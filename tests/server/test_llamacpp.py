@@ -45,7 +45,7 @@ def test_the_hole_is_behind_the_prompt(client: TestClient, filler: Any) -> None:
     client.post(URL, json=ASK)
 
     request = filler.requests[0]
-    assert (request.prefix, request.suffix) == ("def f(n):\n    ", "\nf(1)\n")
+    assert (request.parts.prefix, request.parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
     assert request.parts.related == (Excerpt("a.py", 0, "x = 1\n"),)
     assert (request.max_tokens, request.stop, request.deadline) == (128, (), 3.0)
     assert (request.sampling.top_k, request.sampling.temperature) == (40, 0.0)

@@ -62,9 +62,9 @@ def test_no_more_of_megabytes_is_looked_at_than_a_model_can_read(
 ) -> None:
     assert client.post(url, json=body).is_success
     request = filler.requests[-1]
-    assert MEGABYTES.endswith(request.prefix)
-    assert request.max_context * 16 <= len(request.prefix) < request.max_context * 16 + 65_536
-    assert len(request.suffix) < request.max_context * 16 + 65_536
+    assert MEGABYTES.endswith(request.parts.prefix)
+    assert request.max_context * 16 <= len(request.parts.prefix) < request.max_context * 16 + 65_536
+    assert len(request.parts.suffix) < request.max_context * 16 + 65_536
 
 
 def test_what_is_left_out_stays_the_same_while_somebody_types() -> None:

@@ -68,7 +68,7 @@ def test_tokens_or_a_suffix_say_where_the_hole_is(client: TestClient, filler: An
     client.post(URL, json=ask(stream=False))
     client.post(URL, json=ask("def f(n):\n    ", suffix="\nf(1)\n", stream=False))
 
-    assert [(each.prefix, each.suffix) for each in filler.requests] == [("def f(n):\n    ", "\nf(1)\n")] * 2
+    assert [(each.parts.prefix, each.parts.suffix) for each in filler.requests] == [("def f(n):\n    ", "\nf(1)\n")] * 2
 
 
 def test_options_reach_the_model(client: TestClient, filler: Any) -> None:

@@ -56,6 +56,7 @@ class ScriptedEngine:
 class ScriptedHandle:
     ids: tuple[int, ...]
     stops: bool
+    done: bool = True
 
     def result(self) -> Result:
         count = len(self.ids)

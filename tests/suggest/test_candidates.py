@@ -4,7 +4,7 @@ from tests.suggest.asked import asked, flat, source
 from tests.suggest.editor import ScriptedModel
 
 from calomel.suggest.candidates import CandidateSource
-from calomel.suggest.completer import OWN_MAKERS, Candidate, CompleteRequest
+from calomel.suggest.completer import CANVAS, Candidate, CompleteRequest
 from calomel.suggest.drafts.evidence import EditDraft
 from calomel.suggest.judging import Answered, Decision, shows
 from calomel.suggest.question import Question, Trigger
@@ -38,7 +38,7 @@ async def rewritten(made: CandidateSource, question: Question, *drafts: EditDraf
 
 
 async def test_a_model_whose_own_edits_are_never_accepted_only_judges_drafts() -> None:
-    made, model = hopeless(*OWN_MAKERS)
+    made, model = hopeless(CANVAS)
     found = await rewritten(made, asked(TEXT), DRAFT)
     assert isinstance(found, Decision)
     assert shows(found)
@@ -50,13 +50,13 @@ async def test_a_model_whose_own_edits_are_never_accepted_only_judges_drafts() -
 
 
 async def test_without_drafts_such_a_model_is_not_asked_at_all() -> None:
-    made, model = hopeless(*OWN_MAKERS)
+    made, model = hopeless(CANVAS)
     assert await rewritten(made, asked(TEXT)) is SilenceReason.NO_CHANGE
     assert model.requests == []
 
 
 async def test_whoever_asks_by_hand_has_it_asked() -> None:
-    made, model = hopeless(*OWN_MAKERS)
+    made, model = hopeless(CANVAS)
     found = await rewritten(made, asked(TEXT, Trigger.EXPLICIT))
     assert isinstance(found, Decision)
     assert shows(found)
@@ -64,18 +64,14 @@ async def test_whoever_asks_by_hand_has_it_asked() -> None:
     assert [request.own for request in model.requests] == [True]
 
 
-async def test_as_long_as_one_of_its_ways_has_hope_it_is_asked() -> None:
-    made, model = hopeless("canvas", "seeded")
-    assert isinstance(await rewritten(made, asked(TEXT)), Decision)
-    assert [request.own for request in model.requests] == [True]
-    # Hopeless drafts say nothing about the model.
+async def test_hopeless_drafts_say_nothing_about_the_model() -> None:
     made, model = hopeless("rename", "substitution")
     assert isinstance(await rewritten(made, asked(TEXT), DRAFT), Decision)
     assert [request.own for request in model.requests] == [True]
 
 
 async def test_a_fill_is_asked_for_whatever_is_hopeless() -> None:
-    made, model = hopeless(*OWN_MAKERS)
+    made, model = hopeless(CANVAS)
     model.reply = lambda _: " + 1"
     assert isinstance(await made.fill(asked(TEXT)), Decision)
     assert [request.kind for request in model.requests] == ["fill"]

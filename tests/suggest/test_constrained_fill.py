@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from calomel.engine import SamplingParams
 from calomel.prompts.grammar import json_form, pattern_form
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import FillRequest
 from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
@@ -88,8 +89,8 @@ def test_whatever_is_asked_of_whatever_model_the_answer_fits_unless_it_was_cut(
 ) -> None:
     filled = filler.fill(
         FillRequest(
-            PREFIX,
-            SUFFIX,
+            "fill",
+            PromptParts(prefix=PREFIX, suffix=SUFFIX),
             max_tokens=90,
             constraint=filler.grammars.compile(json_form(schema)),
             policy=policy,
@@ -107,7 +108,7 @@ def test_whatever_is_asked_of_whatever_model_the_answer_fits_unless_it_was_cut(
 
 async def test_a_stream_within_a_form_adds_up_to_the_plain_answer(filler: Filler) -> None:
     constraint = filler.grammars.compile(json_form(PERSON))
-    request = FillRequest(PREFIX, SUFFIX, max_tokens=120, constraint=constraint)
+    request = FillRequest("fill", PromptParts(prefix=PREFIX, suffix=SUFFIX), max_tokens=120, constraint=constraint)
 
     pieces = [piece async for piece in filler.stream(request)]
 
@@ -118,7 +119,15 @@ def test_the_shipped_model_fills_a_hole_with_json_of_the_schema(nano: Filler) ->
     constraint = nano.grammars.compile(json_form(PERSON))
     for seed in range(3):
         sampling = SamplingParams(temperature=0.8 if seed else 0.0, seed=seed)
-        filled = nano.fill(FillRequest(PREFIX, SUFFIX, max_tokens=120, constraint=constraint, sampling=sampling))
+        filled = nano.fill(
+            FillRequest(
+                "fill",
+                PromptParts(prefix=PREFIX, suffix=SUFFIX),
+                max_tokens=120,
+                constraint=constraint,
+                sampling=sampling,
+            )
+        )
 
         assert filled.finish_reason == "stop"
         jsonschema.validate(json.loads(filled.text), PERSON)
@@ -127,8 +136,13 @@ def test_the_shipped_model_fills_a_hole_with_json_of_the_schema(nano: Filler) ->
 
 
 async def test_a_pattern_and_a_free_fill_side_by_side_do_not_know_of_each_other(nano: Filler) -> None:
-    free = FillRequest("def add(a, b):\n    return ", "\n", max_tokens=16)
-    digits = FillRequest("year = ", "\n", max_tokens=16, constraint=nano.grammars.compile(pattern_form("[12][0-9]{3}")))
+    free = FillRequest("fill", PromptParts(prefix="def add(a, b):\n    return ", suffix="\n"), max_tokens=16)
+    digits = FillRequest(
+        "fill",
+        PromptParts(prefix="year = ", suffix="\n"),
+        max_tokens=16,
+        constraint=nano.grammars.compile(pattern_form("[12][0-9]{3}")),
+    )
     alone = nano.fill(free).text
 
     together, year = await asyncio.gather(nano.afill(free), nano.afill(digits))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from calomel.bench.holes import SEVERAL_LINES, make_holes
+from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import read_heldout
 from calomel.suggest.completer import FillRequest, cut_at_stop
 from calomel.suggest.filler import Filler
@@ -31,10 +32,9 @@ def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(filler: Fill
         for stop in ("\n", " ", "("):
             # Thresholds that reveal little at a time give an answer many chances to end.
             request = FillRequest(
-                hole.prefix,
-                hole.suffix,
-                hole.path,
-                24,
+                "fill",
+                PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
+                max_tokens=24,
                 policy="threshold:0.3",
                 max_steps=6,
                 max_context=256,
@@ -43,11 +43,10 @@ def test_held_out_holes_are_filled_alike_where_an_answer_ends_early(filler: Fill
             whole = filler.fill(request)
             ended = filler.fill(
                 FillRequest(
-                    hole.prefix,
-                    hole.suffix,
-                    hole.path,
-                    24,
-                    (stop,),
+                    "fill",
+                    PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
+                    max_tokens=24,
+                    stop=(stop,),
                     policy="threshold:0.3",
                     max_steps=6,
                     max_context=256,

@@ -8,6 +8,7 @@ from tests.suggest.editor import editing
 from tests.suggest.rule import Case, broken, errors, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
+from calomel.prompts.parts import PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.suggest.completer import Fill, FillRequest
 from calomel.suggest.edit import Suggestion, apply
@@ -84,12 +85,20 @@ def test_an_answer_that_was_cut_ends_with_a_whole_word(case: str, left: str) -> 
 
 
 def request(case: Case, path: str | None = None) -> FillRequest:
-    return FillRequest(case.prefix, case.suffix, path or case.path, max_tokens=case.max_tokens, fitted=True)
+    return FillRequest(
+        "fill",
+        PromptParts(path=path or case.path, prefix=case.prefix, suffix=case.suffix),
+        max_tokens=case.max_tokens,
+        fitted=True,
+    )
 
 
 async def test_what_may_yet_repeat_the_text_behind_is_not_streamed(tokenizer: Tokenizer) -> None:
     hole = FillRequest(
-        "/// As many as it ever held", ".\npub struct Stack<T> {\n}\n", "a.rs", max_tokens=64, fitted=True
+        "fill",
+        PromptParts(path="a.rs", prefix="/// As many as it ever held", suffix=".\npub struct Stack<T> {\n}\n"),
+        max_tokens=64,
+        fitted=True,
     )
     filler = Filler(ScriptedEngine(tokenizer, " in all.\npub struct Stack<T"), tokenizer)
     pieces = [piece async for piece in filler.stream(hole)]
@@ -131,6 +140,10 @@ async def test_whatever_a_model_says_an_editor_is_offered_nothing_that_breaks_th
 @given(case=hostile())
 def test_what_the_author_wrote_is_not_touched(case: Case, tokenizer: Tokenizer) -> None:
     filler = Filler(ScriptedEngine(tokenizer, case.middle), tokenizer)
-    said = filler.fill(FillRequest(case.prefix, case.suffix, case.path, max_tokens=200, fitted=True)).text
+    said = filler.fill(
+        FillRequest(
+            "fill", PromptParts(path=case.path, prefix=case.prefix, suffix=case.suffix), max_tokens=200, fitted=True
+        )
+    ).text
     assert said == case.middle
     assert errors(case, case.prefix + said + case.suffix) == 0

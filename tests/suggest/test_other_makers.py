@@ -18,7 +18,9 @@ from calomel.suggest.launch import describe
 from calomel.suggest.wire import decode_answer, encode_answer
 from calomel.weights.identity import weights_id
 
-ASK = FillRequest("def add(a, b):\n    return ", "\n\nadd(1, 2)\n", path="add.py", max_tokens=12)
+ASK = FillRequest(
+    "fill", PromptParts(path="add.py", prefix="def add(a, b):\n    return ", suffix="\n\nadd(1, 2)\n"), max_tokens=12
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ async def test_drafts_for_a_hole_come_last_and_the_answer_says_that_nothing_was_
     filler: Filler, folder: Path
 ) -> None:
     completer = EngineCompleter(filler, describe(folder))
-    parts = PromptParts(path="add.py", prefix=ASK.prefix, suffix=ASK.suffix)
+    parts = PromptParts(path="add.py", prefix=ASK.parts.prefix, suffix=ASK.parts.suffix)
     drafts = (Draft("a + b", "sibling"), Draft("  ", "sibling"))
 
     answer = await completer.complete(CompleteRequest("fill", parts, max_tokens=12, drafts=drafts))

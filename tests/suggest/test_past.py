@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -205,14 +205,8 @@ class Served:
 
     mischief: str
 
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         return CompleteAnswer(proposals(request, self.mischief))
-
-    async def afill(self, request: Any) -> Any:
-        raise AssertionError("without a cursor there is no text for one")
-
-    async def adraft(self, request: Any, drafts: Any) -> Any:
-        raise AssertionError("without a cursor there is no text for one")
 
 
 async def play(deeds: Sequence[tuple[Deed, str, Trigger]]) -> int:

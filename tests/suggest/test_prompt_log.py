@@ -134,7 +134,7 @@ def test_torn_and_foreign_lines_are_counted(path: Path) -> None:
     path.write_bytes(b"\xff\n[]\n" + foreign + b"\n" + whole + whole[:80])
     history = read_prompts(path)
     assert (len(history.records), history.bad_lines) == (1, 4)
-    with pytest.raises(ValueError, match="not a prompt"):
+    with pytest.raises(ValueError, match="is missing"):
         prompt_of(b"{}")
 
 

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from calomel.engine import CheckpointError, SamplingParams
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Fill, FillRequest
-from calomel.suggest.filler import Filler, RecallingFiller
-from calomel.suggest.in_process import _worth
-from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, CopyScorerError, read_worth, recall
+from calomel.suggest.filler import Filler
+from calomel.suggest.recall import DRAFT, OWN, PRIOR, CopyScorer, recall
 
 ABOVE = "total = reader.count()\nprint(total)\n"
-HOLE = FillRequest(prefix=ABOVE + "total = rea", suffix="\nprint(total)\n", path="one.py", max_tokens=24)
+HOLE = FillRequest(
+    "fill", PromptParts(path="one.py", prefix=ABOVE + "total = rea", suffix="\nprint(total)\n"), max_tokens=24
+)
 RIGHT = "der.count()"
 
 
@@ -29,8 +31,8 @@ def worth(draft: float, own: float, sure: float = 1.1) -> CopyScorer:
     )
 
 
-def recalling(filler: Filler, found: CopyScorer) -> RecallingFiller:
-    return RecallingFiller(filler.engine, filler.tokenizer, found)
+def recalling(filler: Filler, found: CopyScorer) -> Filler:
+    return Filler(filler.engine, filler.tokenizer, copies=found)
 
 
 def test_the_likelier_one_is_the_answer(filler: Filler) -> None:
@@ -61,7 +63,7 @@ def test_where_much_agrees_the_model_reads_the_text_and_denoises_nothing(filler:
         replace(HOLE, sampling=SamplingParams(temperature=0.7, seed=1)),
         replace(HOLE, sampling=SamplingParams(presence_penalty=0.5)),
         replace(HOLE, max_tokens=2),
-        replace(HOLE, prefix="total = rea"),
+        replace(HOLE, parts=replace(HOLE.parts, prefix="total = rea")),
     ],
     ids=["asked not to", "a policy", "drawn", "penalties", "too long", "nothing to recall"],
 )
@@ -89,7 +91,7 @@ def test_excerpts_of_other_files_are_looked_through(filler: Filler) -> None:
         related=(Excerpt(path="two.py", start_line=0, text="result = compute_all(rows)\n"),),
     )
 
-    found = recalling(filler, worth(draft=9.0, own=-9.0)).fill(FillRequest(prefix="", parts=parts))
+    found = recalling(filler, worth(draft=9.0, own=-9.0)).fill(FillRequest("fill", parts))
 
     assert found.text == "rows)"
 
@@ -120,25 +122,25 @@ async def test_a_deadline_leaves_what_is_known(filler: Filler) -> None:
 
 
 def test_what_is_written_is_read_and_damage_is_named(tmp_path: Path) -> None:
-    assert read_worth(tmp_path) is None
+    assert CopyScorer.read(tmp_path) is None
     wanted = worth(0.5, -0.5, 0.3)
 
     wanted.write(tmp_path)
 
-    assert read_worth(tmp_path) == wanted
+    assert CopyScorer.read(tmp_path) == wanted
     place = tmp_path / "recall.json"
     raw = json.loads(place.read_text(encoding="utf-8"))
     for damage, said in (
         (raw | {"format": 7}, "format"),
         (raw | {"own": {"bias": 1.0}}, "own must have just"),
-        (raw | {"sure": "much"}, "sure is 'much'"),
+        (raw | {"sure": "much"}, "sure: Expected `float`"),
     ):
         place.write_text(json.dumps(damage), encoding="utf-8")
-        with pytest.raises(CopyScorerError, match=said):
-            read_worth(tmp_path)
+        with pytest.raises(CheckpointError, match=said):
+            CopyScorer.read(tmp_path)
     place.write_text("{", encoding="utf-8")
     with pytest.raises(CheckpointError, match=r"recall\.json"):
-        _worth(tmp_path)
+        CopyScorer.read(tmp_path)
 
 
 def test_more_that_agrees_is_worth_more(filler: Filler) -> None:

@@ -15,7 +15,6 @@ from calomel.prompts.parts import EditRegion, Hunk, PromptParts
 from calomel.suggest.completer import Candidate, CompleteRequest, Draft, ModelInfo
 from calomel.suggest.filler import Filler, own_renderer
 from calomel.suggest.in_process import EngineCompleter
-from calomel.suggest.rewriter import PATIENCE, Rewriter
 
 REGION = "    total = add(a, b)\n    return total\n"
 PARTS = PromptParts(
@@ -54,7 +53,7 @@ def ratio(candidate: Candidate) -> float:
 
 
 async def test_every_text_has_its_exact_likelihood_beside_that_of_the_current_one(filler: Filler) -> None:
-    answer = await filler.arewrite(QUESTION)
+    answer = await filler.complete(QUESTION)
 
     keep = teacher_forced(filler, REGION)
     for candidate in answer.candidates:
@@ -64,13 +63,12 @@ async def test_every_text_has_its_exact_likelihood_beside_that_of_the_current_on
 
 
 async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Filler) -> None:
-    answer = await filler.arewrite(QUESTION)
+    answer = await filler.complete(QUESTION)
 
     ratios = [ratio(candidate) for candidate in answer.candidates]
     assert ratios == sorted(ratios, reverse=True)
     assert {candidate.maker for candidate in answer.candidates} == {
         "canvas",
-        "seeded",
         "rename",
         "substitution",
         "shape",
@@ -81,7 +79,7 @@ async def test_all_makers_propose_and_the_likeliest_text_comes_first(filler: Fil
 
 
 async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) -> None:
-    answer = await filler.arewrite(QUESTION)
+    answer = await filler.complete(QUESTION)
 
     (unchanged,) = [candidate for candidate in answer.candidates if candidate.maker == "shape"]
     assert ratio(unchanged) == 0.0
@@ -89,17 +87,17 @@ async def test_leaving_the_text_as_it_is_has_a_ratio_of_nothing(filler: Filler) 
 
 async def test_a_question_costs_few_forwards(filler: Filler) -> None:
     rows: list[int] = []
-    await filler.arewrite(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
+    await filler.complete(replace(QUESTION, parts=replace(PARTS, region=EditRegion(REGION[:-8], 4))))
     engine: Any = filler.engine
     engine.decoder._observe = lambda report: rows.append(report.rows)
-    await filler.arewrite(QUESTION)
-    # The current text; drafts and first steps; second steps; what came of them, beside what the causal mode writes.
-    assert 4 <= len(rows) <= PATIENCE + 3
+    await filler.complete(QUESTION)
+    # The current text; drafts and the first step; the second step; what came of it.
+    assert 3 <= len(rows) <= 4
 
 
 async def test_the_same_question_is_answered_the_same_way_with_and_without_a_cache(filler: Filler) -> None:
-    cold = await filler.arewrite(QUESTION)
-    warm = await filler.arewrite(QUESTION)
+    cold = await filler.complete(QUESTION)
+    warm = await filler.complete(QUESTION)
     assert [candidate.text for candidate in warm.candidates] == [candidate.text for candidate in cold.candidates]
     assert [ratio(each) for each in warm.candidates] == pytest.approx(
         [ratio(each) for each in cold.candidates], abs=1e-3
@@ -108,33 +106,19 @@ async def test_the_same_question_is_answered_the_same_way_with_and_without_a_cac
     assert warm.cached_tokens > 0.8 * warm.context_tokens
 
 
-async def test_a_text_that_the_model_is_sure_of_is_not_rewritten(
-    filler: Filler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("calomel.suggest.rewriter.SURE", -math.inf)
-    answer = await filler.arewrite(QUESTION)
-    assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
-    assert all(candidate.log_ratio is not None for candidate in answer.candidates)
-
-
 async def test_a_text_that_the_model_doubts_nowhere_is_not_rewritten(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("calomel.suggest.rewriter.doubted", lambda *_: ())
-    answer = await filler.arewrite(QUESTION)
+    monkeypatch.setattr("calomel.suggest.rewriter.DOUBT", -math.inf)
+    answer = await filler.complete(QUESTION)
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution", "shape"}
-
-
-async def test_a_rewriter_without_seeds_proposes_none(filler: Filler) -> None:
-    plain = Rewriter(filler.engine, filler.tokenizer, own_renderer(filler.tokenizer), seeded=0)
-    answer = await plain.rewrite(replace(QUESTION, drafts=()))
-    assert [candidate.maker for candidate in answer.candidates] == ["canvas"]
+    assert all(candidate.log_ratio is not None for candidate in answer.candidates)
 
 
 async def test_a_model_without_a_causal_mode_proposes_and_judges_nothing(filler: Filler) -> None:
     config, engine = own_config(filler), cast("Any", filler.engine)
     engine.config = replace(config, diffusion=replace(config.diffusion, verifiable=False))
-    answer = await filler.arewrite(QUESTION)
+    answer = await filler.complete(QUESTION)
     assert [candidate.maker for candidate in answer.candidates] == ["canvas", "rename", "substitution", "shape"]
     assert all(candidate.log_prob is None for candidate in answer.candidates)
 
@@ -166,29 +150,21 @@ async def test_a_text_that_the_model_is_sure_of_comes_from_every_maker_and_first
     context = len(own_renderer(tokenizer).render(PARTS, 2048).context)
     model = Knowing(own_config(filler), context, tokenizer.encode(text))
     with Engine(BlockCausal(model, threads=1)) as engine:
-        knowing = Rewriter(engine, tokenizer, own_renderer(tokenizer), seeded=8)
-        answer = await knowing.rewrite(replace(QUESTION, drafts=(Draft(text, "rename"),)))
+        knowing = Filler(engine, tokenizer)
+        answer = await knowing.complete(replace(QUESTION, drafts=(Draft(text, "rename"),)))
 
     right = [candidate for candidate in answer.candidates if candidate.text == text]
-    assert {"canvas", "verified", "rename"} <= {candidate.maker for candidate in right}
+    assert {"canvas", "rename"} <= {candidate.maker for candidate in right}
     assert answer.candidates[: len(right)] == tuple(right)
     assert all(ratio(candidate) > 0 for candidate in right)
     assert len({round(candidate.log_prob or 0.0, 3) for candidate in right}) == 1
-
-
-async def test_what_the_causal_mode_writes_is_dropped_where_it_comes_to_no_end(
-    filler: Filler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("calomel.suggest.rewriter.PATIENCE", 1)
-    answer = await filler.arewrite(QUESTION)
-    assert "verified" not in {candidate.maker for candidate in answer.candidates}
 
 
 async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
     filler: Filler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent, second = watched(filler, monkeypatch)
-    task = asyncio.create_task(filler.arewrite(QUESTION))
+    task = asyncio.create_task(filler.complete(QUESTION))
     await second.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -201,7 +177,7 @@ async def test_cancelling_the_question_cancels_everything_it_asked_the_engine(
 
 async def test_a_deadline_before_anything_is_known_is_an_error(filler: Filler) -> None:
     with pytest.raises(DeadlineExceededError):
-        await filler.arewrite(replace(QUESTION, deadline=0.0))
+        await filler.complete(replace(QUESTION, deadline=0.0))
 
 
 async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,9 +187,7 @@ async def test_what_the_deadline_leaves_unjudged_comes_last(filler: Filler, monk
         return submit_all([request if request.given else replace(request, deadline=0.0) for request in requests])
 
     monkeypatch.setattr(filler.engine, "submit_all", late)
-    plain = Rewriter(filler.engine, filler.tokenizer, own_renderer(filler.tokenizer), seeded=0)
-    request = replace(QUESTION, drafts=DRAFTS[:2])
-    answer = await plain.rewrite(request)
+    answer = await filler.complete(replace(QUESTION, drafts=DRAFTS[:2]))
     assert {candidate.maker for candidate in answer.candidates} == {"rename", "substitution"}
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
+from calomel.prompts.parts import PromptParts
 from calomel.suggest.completer import Draft, Fill, FillRequest
 from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
@@ -22,7 +24,11 @@ def filler() -> Iterator[Filler]:
 
 
 def test_the_answer_goes_on_with_the_half_word(filler: Filler) -> None:
-    fill = filler.fill(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True, min_tokens=1))
+    fill = filler.fill(
+        FillRequest(
+            "fill", PromptParts(path="a.py", prefix=PREFIX, suffix=SUFFIX), max_tokens=8, whole_word=True, min_tokens=1
+        )
+    )
     assert fill.text.startswith("rn")
     assert fill.completion_tokens <= 9
     assert 0.0 < fill.confidence <= 1.0
@@ -30,15 +36,21 @@ def test_the_answer_goes_on_with_the_half_word(filler: Filler) -> None:
 
 
 def test_the_prompt_is_that_of_the_words_beginning(filler: Filler) -> None:
-    first = filler.fill(FillRequest(PREFIX, SUFFIX, "b.py", max_tokens=8, whole_word=True))
+    first = filler.fill(
+        FillRequest("fill", PromptParts(path="b.py", prefix=PREFIX, suffix=SUFFIX), max_tokens=8, whole_word=True)
+    )
     # One letter more of the same word: nothing of the prompt is new but what is never kept.
-    second = filler.fill(FillRequest(PREFIX + "r", SUFFIX, "b.py", max_tokens=8, whole_word=True))
+    second = filler.fill(
+        FillRequest("fill", PromptParts(path="b.py", prefix=PREFIX + "r", suffix=SUFFIX), max_tokens=8, whole_word=True)
+    )
     assert second.prompt_tokens == first.prompt_tokens
     assert second.cached_tokens >= first.prompt_tokens - 20
 
 
 def test_streamed_pieces_are_the_answer(filler: Filler) -> None:
-    request = FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=24, whole_word=True, min_tokens=1)
+    request = FillRequest(
+        "fill", PromptParts(path="a.py", prefix=PREFIX, suffix=SUFFIX), max_tokens=24, whole_word=True, min_tokens=1
+    )
 
     async def pieces() -> tuple[list[str], Fill]:
         items = [item async for item in filler.stream(request)]
@@ -56,7 +68,7 @@ def test_bounds_count_what_is_said_and_a_stream_says_the_same(
     filler: Filler, prefix: str, least: int, most: int
 ) -> None:
     """Whichever tokens spell the half word."""
-    request = FillRequest(prefix, max_tokens=most, min_tokens=least)
+    request = FillRequest("fill", PromptParts(prefix=prefix), max_tokens=most, min_tokens=least)
     plain = filler.fill(request)
 
     async def streamed() -> str:
@@ -69,18 +81,21 @@ def test_bounds_count_what_is_said_and_a_stream_says_the_same(
 
 
 def test_drafts_are_judged_as_they_stand(filler: Filler) -> None:
-    plain = FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8)
-    draft = Draft("rn 0.0", "found")
-    _, without = asyncio.run(filler.adraft(plain, [draft]))
-    fill, drafted = asyncio.run(filler.adraft(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True),
-                                              [draft]))  # fmt: skip
-    assert [each.text for each in drafted.drafts] == [each.text for each in without.drafts]
-    assert [each.log_prob for each in drafted.drafts] == pytest.approx([each.log_prob for each in without.drafts], 1e-3)
-    assert fill.text == filler.fill(FillRequest(PREFIX, SUFFIX, "a.py", max_tokens=8, whole_word=True)).text
+    asked = FillRequest(
+        "fill",
+        PromptParts(path="a.py", prefix=PREFIX, suffix=SUFFIX),
+        max_tokens=8,
+        drafts=(Draft("rn 0.0", "found"),),
+        recall=False,
+    )
+    answer = asyncio.run(filler.complete(asked))
+    (draft,) = [each for each in answer.candidates if each.maker == "found"]
+    (own,) = [each for each in answer.candidates if each.maker == "canvas"]
+    assert "rn 0.0".startswith(draft.text)
+    assert own.text == filler.fill(asked).text
 
 
 def test_a_cursor_behind_white_space_changes_nothing(filler: Filler) -> None:
     prefix = PREFIX[: PREFIX.rindex("\n") + 1] + "        "
-    asked = FillRequest(prefix, SUFFIX, "a.py", max_tokens=8)
-    assert filler.fill(asked).result.ids == filler.fill(FillRequest(prefix, SUFFIX, "a.py", max_tokens=8,
-                                                                     whole_word=True)).result.ids  # fmt: skip
+    asked = FillRequest("fill", PromptParts(path="a.py", prefix=prefix, suffix=SUFFIX), max_tokens=8)
+    assert filler.fill(asked).result.ids == filler.fill(replace(asked, whole_word=False)).result.ids

@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, Draft
-from calomel.suggest.fields import FieldError
-from calomel.suggest.wire import (
+from calomel.suggest.completer import (
     MAX_DRAFT_CHARACTERS,
     MAX_DRAFTS,
+    Candidate,
+    CompleteAnswer,
+    CompleteRequest,
+    Draft,
+)
+from calomel.suggest.wire import (
+    FieldError,
     decode_answer,
     decode_request,
     encode_answer,

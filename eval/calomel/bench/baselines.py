@@ -72,8 +72,8 @@ class LeftToRight:
             return await self.inner.complete(request) if request.kind in info.kinds else CompleteAnswer((), reason)
         fill = await self.filler.afill(
             FillRequest(
-                prefix="",
-                parts=request.parts,
+                "fill",
+                request.parts,
                 max_tokens=request.max_tokens,
                 max_context=request.max_context,
                 policy=POLICY,
@@ -105,13 +105,11 @@ class LeftToRight:
         positions = self.filler.engine.config.max_position_embeddings
         room = max(request.max_tokens, len(keep_ids) + 1, len(ids) + 1)
         prompt = self._renderer.render(request.parts, min(request.max_context, positions - room))
-        scorer = LikelihoodScorer(
-            Request(context=prompt.context, max_new_tokens=request.max_tokens, reuse=prompt.reuse)
-        )
+        like = Request(context=prompt.context, max_new_tokens=request.max_tokens, reuse=prompt.reuse)
         async with RequestGroup(self.filler.engine) as group:
-            keep = scorer.open(await group.need(scorer.opening(keep_ids)))
-            new = scorer.unknown([ids])
-            scorer.read(new, await group.run([*map(scorer.request, new)]))
+            scorer = LikelihoodScorer(group, like)
+            _, keep = await scorer.first(keep_ids)
+            await scorer.score([ids])
         judged = scorer.judged(ids)
         return Candidate(
             text,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import Hole
 from calomel.report.result import weights_hash
 from calomel.suggest.completer import DEFAULT_CONTEXT, FillRequest
@@ -106,9 +107,8 @@ class OpenModel:
         began = self.clock()
         fill = self.filler.fill(
             FillRequest(
-                prefix=hole.prefix,
-                suffix=hole.suffix,
-                path=hole.path,
+                "fill",
+                PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
                 max_tokens=hole.max_tokens,
                 policy=contender.policy,
                 max_steps=contender.max_steps,

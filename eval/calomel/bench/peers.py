@@ -151,13 +151,12 @@ class Ours:
     def fill(self, moment: Moment, context: int) -> Answer:
         """See `Contender`."""
         asked = FillRequest(
-            prefix=moment.hole.prefix,
-            suffix=moment.hole.suffix,
+            "fill",
+            moment.parts,
             max_tokens=moment.hole.max_tokens,
             max_context=context,
             stop=LINE_END,
             policy=self.policy,
-            parts=moment.parts,
             recall=self.as_doors,
             whole_word=self.as_doors,
         )

@@ -17,6 +17,7 @@ import numpy as np
 
 from calomel.bench.holes import make_holes
 from calomel.bench.model import OpenModel, open_model
+from calomel.prompts.parts import PromptParts
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Progress
 from calomel.selectivity.fit import solve
@@ -125,7 +126,10 @@ def _sample(model: OpenModel, hole: Hole) -> RecallSample:
     """The own answer of `model` to `hole`, and its judgement of what is recalled."""
     # Of the doors' way to ask, recalling alone is left out.
     asked = FillRequest(
-        prefix=hole.prefix, suffix=hole.suffix, path=hole.path, max_tokens=hole.max_tokens, recall=False
+        "fill",
+        PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
+        max_tokens=hole.max_tokens,
+        recall=False,
     )
     fill = model.filler.fill(asked)
     own = own_features(fill.result.log_probs, fill.result.end_log_prob)

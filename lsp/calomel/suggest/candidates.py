@@ -11,7 +11,7 @@ from typing import Any, Final
 from calomel.prompts.parts import EditRegion, PromptParts
 from calomel.selectivity.filters import fired
 from calomel.suggest.completer import (
-    OWN_MAKERS,
+    CANVAS,
     Candidate,
     CompleteAnswer,
     CompleteRequest,
@@ -233,7 +233,7 @@ class CandidateSource:
         start, end = region
         old = situation.text[start:end]
         proposed = region_texts(situation.text, start, end, drafts)
-        hopeless = self.filter.calibrator.hopeless("edit") >= OWN_MAKERS
+        hopeless = CANVAS in self.filter.calibrator.hopeless("edit")
         own = question.trigger is Trigger.EXPLICIT or not hopeless
         if not own and not proposed:
             return SilenceReason.NO_CHANGE

@@ -23,7 +23,7 @@ from calomel.prompts.chat import (
 )
 from calomel.prompts.chat_template import ChatPrompt, ChatTemplate
 from calomel.prompts.grammar import AnswerForm, GrammarError, embedded, json_form, pattern_form
-from calomel.suggest.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled
+from calomel.suggest.completer import CanvasText, canvas_text, cut_at_stop, plain_ending, settled, settled_ids
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, CanvasState, Constraint, Priority, Request, Result, SamplingParams
@@ -212,7 +212,7 @@ class Chat:
                 if isinstance(item, Reply):
                     shown = item.content
                 else:
-                    ids = _settled_ids(item, self._model.tokenizer.end, request.max_tokens)
+                    ids = settled_ids(item, request.max_tokens, self._model.tokenizer.end)
                     if len(ids) == known:
                         continue
                     known, shown = len(ids), self._shown(prepared, ids)
@@ -315,10 +315,3 @@ class Chat:
             steps=result.steps,
             seconds=time.monotonic() - prepared.began,
         )
-
-
-def _settled_ids(state: CanvasState, end: int, most: int) -> Sequence[int]:
-    """The beginning of the answer that is revealed without a gap."""
-    count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
-    ids = state.ids[: min(count, most)]
-    return ids[: ids.index(end)] if end in ids else ids

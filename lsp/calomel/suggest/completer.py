@@ -1,22 +1,301 @@
 """What the editor's side asks of a model, and what it gets back, wherever that model runs.
 
-The same values cross the wire of `POST /calomel/v1/complete` (`calomel.suggest.wire`), reach an engine in the same
-process (`calomel.suggest.in_process`), and come from a script in tests.
+The same values cross the wire of `POST /calomel/v1/complete` (`calomel.suggest.wire`, which holds what comes in to the
+bounds that stand here), reach an engine in the same process (`calomel.suggest.in_process`), and come from a script in
+tests. Below them: how a model is asked, and when an answer is over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
+
+from msgspec import Meta
 
 from calomel.prompts.parts import PromptParts, RegionBounds
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.fitting import HoleText, hole_text
 
 if TYPE_CHECKING:
-    from calomel.engine import CanvasState, Constraint, Priority, Result, SamplingParams
+    from calomel.engine import CanvasState, Constraint, Result, SamplingParams
     from calomel.prompts.renderer import PromptRenderer
+
+Kind = Literal["fill", "edit"]
+FinishReason = Literal["stop", "length", "deadline"]
+
+# Changes whenever an older client or server would misread the other.
+PROTOCOL_VERSION = 1
+
+# The maker of candidates on the model's side; drafts bring their own names.
+CANVAS = "canvas"
+
+# The embedded model was trained on contexts of 512 tokens; a cold context of 8K takes seconds on a CPU (`bench speed`).
+DEFAULT_CONTEXT: Final = 2048
+
+# The longest answer of the published API.
+MAX_TOKENS: Final = 8192
+# More positions than any model that these prompts are made for; a model's own bound is applied behind it.
+MAX_CONTEXT: Final = 1 << 20
+# The same as in the published API's route: what matching costs nothing for.
+MAX_STOPS: Final = 16
+MAX_STOP_CHARACTERS: Final = 256
+# Each is read by the model before anything is answered; more than a handful would cost more than they are worth.
+MAX_DRAFTS: Final = 16
+# More than the largest region has.
+MAX_DRAFT_CHARACTERS: Final = 8192
+# Nobody waits ten minutes for a suggestion.
+MAX_DEADLINE: Final = 600.0
+_MAX_CANDIDATES: Final = 64
+
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Tokens = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
+_Context = Annotated[int, Meta(ge=1, le=MAX_CONTEXT)]
+_Name = Annotated[str, Meta(max_length=256)]
+_Numbers = Annotated[tuple[float, ...], Meta(max_length=MAX_TOKENS)]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text that the editor's side thinks of, for the model to judge.
+
+    Attributes:
+        text: what the region could become, or what could stand at the hole.
+        maker: who thought of it, as in `rename`.
+    """
+
+    text: Annotated[str, Meta(max_length=MAX_DRAFT_CHARACTERS)]
+    maker: Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteRequest:
+    """One question.
+
+    Attributes:
+        kind: `fill` puts text between prefix and suffix, `edit` rewrites the region.
+        parts: what the model sees.
+        max_tokens: bound on the answer.
+        min_tokens: the model may not end before so many; 1 when the user asked, 0 when silence is an answer.
+        stop: the answer ends before the first of these strings.
+        max_context: tokens of prompt at most; what does not fit is left out, least valuable part first.
+        deadline: seconds from now after which what is known is returned; None for no bound.
+        background: warms a cache or looks ahead; waits for every interactive request.
+        drafts: texts that compete with the model's own, likeliest first.
+        own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
+            the time.
+    """
+
+    kind: Kind
+    parts: PromptParts
+    max_tokens: Annotated[int, Meta(ge=1, le=MAX_TOKENS)] = 64
+    min_tokens: _Tokens = 0
+    stop: Annotated[
+        tuple[Annotated[str, Meta(min_length=1, max_length=MAX_STOP_CHARACTERS)], ...], Meta(max_length=MAX_STOPS)
+    ] = ()
+    max_context: _Context = DEFAULT_CONTEXT
+    deadline: Annotated[float, Meta(ge=0, le=MAX_DEADLINE)] | None = None
+    background: bool = False
+    drafts: Annotated[tuple[Draft, ...], Meta(max_length=MAX_DRAFTS)] = ()
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FillRequest(CompleteRequest):
+    """A hole, and how the engine is to fill it; none of this crosses the wire.
+
+    Attributes:
+        sampling: None for the most probable tokens.
+        policy: a reveal policy of the engine; None for the default.
+        max_steps: denoising steps per canvas; None for the default.
+        canvas_lengths: candidate canvas lengths; None for the default.
+        constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
+        whole_word: the model is asked from the beginning of the word that the cursor stands in, and its answer goes on
+            with what is there of it. A checkpoint of our own alone, and not with a constraint.
+        recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
+            model's own; not with a temperature, penalties, a `policy` or a constraint.
+        fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
+            and not where more than one token is asked for.
+    """
+
+    sampling: SamplingParams | None = None
+    policy: str | None = None
+    max_steps: int | None = None
+    canvas_lengths: tuple[int, ...] | None = None
+    constraint: Constraint | None = None
+    whole_word: bool = True
+    recall: bool = True
+    fitted: bool = False
+
+    @property
+    def hole(self) -> HoleText | None:
+        """The text around the hole, where the answer has to fit it."""
+        if not self.fitted or self.constraint is not None or self.min_tokens > 1:
+            return None
+        return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One answer of the model, with the engine's raw signals.
+
+    Attributes:
+        text: what to put into the hole, or what the region becomes.
+        log_probs: of each token when it was revealed.
+        entropies: in nats, of each token's distribution when it was revealed.
+        end_log_prob: of the end token; None when the answer was cut.
+        finish_reason: `stop` for the end token or a stop string.
+        steps: denoising steps.
+        length_scores: canvas length to its score, when lengths were probed.
+        maker: `canvas`, or the maker of the draft.
+        log_prob: exact causal log-probability of the text and the end behind it (of a draft that was cut, of what is
+            left of it); None where it is not known.
+        keep_log_prob: the same of leaving everything as it is.
+    """
+
+    text: str
+    log_probs: _Numbers = ()
+    entropies: _Numbers = ()
+    end_log_prob: float | None = None
+    finish_reason: FinishReason = "stop"
+    steps: _Count = 0
+    length_scores: tuple[tuple[_Tokens, float], ...] = ()
+    maker: _Name = CANVAS
+    log_prob: float | None = None
+    keep_log_prob: float | None = None
+
+    @classmethod
+    def of(cls, result: Result, text: str, kept: int | None = None) -> Candidate:
+        """The model's own `text`; of an answer that was cut, only the first `kept` tokens count."""
+        cut = kept is not None and kept < len(result.ids)
+        return cls(
+            text,
+            result.log_probs[:kept],
+            result.entropies[:kept],
+            None if cut else result.end_log_prob,
+            result.finish_reason,
+            result.steps,
+            result.length_scores,
+        )
+
+    @property
+    def log_ratio(self) -> float | None:
+        """How much likelier, in nats, this text is than leaving everything as it is; None where that is not known."""
+        if self.log_prob is None or self.keep_log_prob is None:
+            return None
+        return self.log_prob - self.keep_log_prob
+
+    @property
+    def mean_log_prob(self) -> float:
+        """Mean reveal log-probability, end token included; minus infinity without any token."""
+        scores = [*self.log_probs, *([] if self.end_log_prob is None else [self.end_log_prob])]
+        return sum(scores) / len(scores) if scores else float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Where the time of an answer went, in seconds, as the side that computed it saw it."""
+
+    queued: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CompleteAnswer:
+    """Candidates, best first. None of them: `reason` says why.
+
+    Attributes:
+        candidates: best first.
+        reason: why there is none; None when there is one.
+        context_tokens: of the prompt.
+        cached_tokens: of them, those served from the prefix cache.
+        model: id of the model that answered.
+        judged: the model can tell how likely a given text is; where not, drafts come with no likelihood, last.
+    """
+
+    candidates: Annotated[tuple[Candidate, ...], Meta(max_length=_MAX_CANDIDATES)]
+    reason: _Name | None = None
+    context_tokens: _Count = 0
+    cached_tokens: _Count = 0
+    model: _Name = ""
+    timings: Timings = field(default_factory=Timings)
+    judged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A filled hole.
+
+    Attributes:
+        text: what to insert; prefix + text + suffix is byte-exact.
+        finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
+        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, the end token's
+            too if it ended the answer; 0 to 1. Of a recalled text the probability that it is right.
+        seconds: from the request to the answer.
+        result: the engine's own account.
+        trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    confidence: float
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    steps: int
+    forwards: int
+    seconds: float
+    result: Result = field(repr=False)
+    trimmed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What the loaded model can do.
+
+    Attributes:
+        id: as shown to people.
+        weights: short hash of the weights file.
+        kinds: what it was trained for.
+        max_context: its positions.
+        default_context: the budget that its benches support on this device.
+        tokenizer: path of its `tokenizer.json` when it lies on this machine; None elsewhere.
+        version: of the Calomel that runs it.
+        region: how much it may rewrite at once.
+    """
+
+    id: _Name
+    weights: _Name
+    kinds: tuple[Kind, ...]
+    max_context: _Context
+    default_context: _Context
+    tokenizer: Annotated[str, Meta(max_length=4096)] | None
+    version: _Name
+    region: RegionBounds = field(default_factory=RegionBounds)
+
+
+class CompleterError(Exception):
+    """The model could not answer. `code` is for counting, the message for people; neither quotes the user's text.
+
+    Codes: `unreachable`, `loading`, `overloaded`, `timeout`, `refused`, `failed`.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Completer(Protocol):
+    """A model, wherever it runs. Cancelling an awaiting task cancels the work behind it."""
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question. Raises CompleterError."""
+
+    async def info(self) -> ModelInfo:
+        """What the model can do; waits until it is loaded. Raises CompleterError."""
+
+    async def aclose(self) -> None:
+        """Let go of connections and processes that this object owns."""
 
 
 def cut_at_stop(text: str, stops: Sequence[str]) -> tuple[str, bool]:
@@ -34,6 +313,13 @@ def settled(text: str, stops: Sequence[str]) -> str:
                 longest = size
                 break
     return text[: len(text) - longest]
+
+
+def settled_ids(state: CanvasState, most: int | None = None, end: int | None = None) -> Sequence[int]:
+    """The beginning of an answer that is revealed without a gap: at most `most` tokens, up to the token `end`."""
+    count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
+    ids = state.ids[:count][:most]
+    return ids[: ids.index(end)] if end in ids else ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +341,6 @@ class Ending:
         if self.ended is not None and self.ended(ids):
             return True
         return bool(self.stop) and cut_at_stop(self.read(ids), self.stop)[1]
-
-
-class Patience:
-    """An answer is over when it has grown so often. Of one request: it counts.
-
-    Attributes:
-        times: how often.
-    """
-
-    def __init__(self, times: int) -> None:
-        self.times = times
-        self._asked = 0
-
-    def __call__(self, ids: Sequence[int]) -> bool:
-        """Whether this was the last time."""
-        del ids
-        self._asked += 1
-        return self._asked >= self.times
 
 
 def ending(generation: GenerationConfig, stop: Sequence[str]) -> Ending | None:
@@ -164,270 +432,3 @@ def _runs(ids: Sequence[int], known: Sequence[bool], tokenizer: TextTokenizer) -
         yield UNKNOWN
         run = []
     yield tokenizer.decode(run)
-
-
-Kind = Literal["fill", "edit"]
-FinishReason = Literal["stop", "length", "deadline"]
-
-# Changes whenever an older client or server would misread the other.
-PROTOCOL_VERSION = 1
-
-# Makers of candidates on the model's side; drafts bring their own names.
-CANVAS = "canvas"
-SEEDED = "seeded"
-VERIFIED = "verified"
-OWN_MAKERS = frozenset({CANVAS, SEEDED, VERIFIED})
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A text that the editor's side thinks of, for the model to judge.
-
-    Attributes:
-        text: what the region could become, or what could stand at the hole.
-        maker: who thought of it, as in `rename`.
-    """
-
-    text: str
-    maker: str
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteRequest:
-    """One question.
-
-    Attributes:
-        kind: `fill` puts text between prefix and suffix, `edit` rewrites the region.
-        parts: what the model sees.
-        max_tokens: bound on the answer.
-        min_tokens: the model may not end before so many; 1 when the user asked, 0 when silence is an answer.
-        stop: the answer ends before the first of these strings.
-        max_context: tokens of prompt at most; what does not fit is left out, least valuable part first.
-        deadline: seconds from now after which what is known is returned; None for no bound.
-        background: warms a cache or looks ahead; waits for every interactive request.
-        drafts: texts that compete with the model's own, likeliest first.
-        own: an `edit` also wants texts of the model's own; without, it only judges the drafts, which takes a third of
-            the time.
-    """
-
-    kind: Kind
-    parts: PromptParts
-    max_tokens: int = 64
-    min_tokens: int = 0
-    stop: tuple[str, ...] = ()
-    max_context: int = 2048
-    deadline: float | None = None
-    background: bool = False
-    drafts: tuple[Draft, ...] = ()
-    own: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One answer of the model, with the engine's raw signals.
-
-    Attributes:
-        text: what to put into the hole, or what the region becomes.
-        log_probs: of each token when it was revealed.
-        entropies: in nats, of each token's distribution when it was revealed.
-        end_log_prob: of the end token; None when the answer was cut.
-        finish_reason: `stop` for the end token or a stop string.
-        steps: denoising steps.
-        length_scores: canvas length to its score, when lengths were probed.
-        maker: `canvas`, `seeded` (a canvas that began as the current text), `verified` (the current text, read again
-            from left to right and put right where the causal mode differs), or the maker of the draft.
-        log_prob: exact causal log-probability of the text and the end behind it (of a draft that was cut, of what is
-            left of it); None where it is not known.
-        keep_log_prob: the same of leaving everything as it is.
-    """
-
-    text: str
-    log_probs: tuple[float, ...] = ()
-    entropies: tuple[float, ...] = ()
-    end_log_prob: float | None = None
-    finish_reason: FinishReason = "stop"
-    steps: int = 0
-    length_scores: tuple[tuple[int, float], ...] = ()
-    maker: str = CANVAS
-    log_prob: float | None = None
-    keep_log_prob: float | None = None
-
-    @property
-    def log_ratio(self) -> float | None:
-        """How much likelier, in nats, this text is than leaving everything as it is; None where that is not known."""
-        if self.log_prob is None or self.keep_log_prob is None:
-            return None
-        return self.log_prob - self.keep_log_prob
-
-    @property
-    def mean_log_prob(self) -> float:
-        """Mean reveal log-probability, end token included; minus infinity without any token."""
-        scores = [*self.log_probs, *([] if self.end_log_prob is None else [self.end_log_prob])]
-        return sum(scores) / len(scores) if scores else float("-inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Timings:
-    """Where the time of an answer went, in seconds, as the side that computed it saw it."""
-
-    queued: float = 0.0
-    total: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class CompleteAnswer:
-    """Candidates, best first. None of them: `reason` says why.
-
-    Attributes:
-        candidates: best first.
-        reason: why there is none; None when there is one.
-        context_tokens: of the prompt.
-        cached_tokens: of them, those served from the prefix cache.
-        model: id of the model that answered.
-        judged: the model can tell how likely a given text is; where not, drafts come with no likelihood, last.
-    """
-
-    candidates: tuple[Candidate, ...]
-    reason: str | None = None
-    context_tokens: int = 0
-    cached_tokens: int = 0
-    model: str = ""
-    timings: Timings = field(default_factory=Timings)
-    judged: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """What the loaded model can do.
-
-    Attributes:
-        id: as shown to people.
-        weights: short hash of the weights file.
-        kinds: what it was trained for.
-        max_context: its positions.
-        default_context: the budget that its benches support on this device.
-        tokenizer: path of its `tokenizer.json` when it lies on this machine; None elsewhere.
-        version: of the Calomel that runs it.
-        region: how much it may rewrite at once.
-    """
-
-    id: str
-    weights: str
-    kinds: tuple[Kind, ...]
-    max_context: int
-    default_context: int
-    tokenizer: str | None
-    version: str
-    region: RegionBounds = field(default_factory=RegionBounds)
-
-
-class CompleterError(Exception):
-    """The model could not answer. `code` is for counting, the message for people; neither quotes the user's text.
-
-    Codes: `unreachable`, `loading`, `overloaded`, `timeout`, `refused`, `failed`.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class Completer(Protocol):
-    """A model, wherever it runs. Cancelling an awaiting task cancels the work behind it."""
-
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        """Answer one question. Raises CompleterError."""
-
-    async def info(self) -> ModelInfo:
-        """What the model can do; waits until it is loaded. Raises CompleterError."""
-
-    async def aclose(self) -> None:
-        """Let go of connections and processes that this object owns."""
-
-
-# The embedded model was trained on contexts of 512 tokens; a cold context of 8K takes seconds on a CPU (`bench speed`).
-DEFAULT_CONTEXT: Final = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class FillRequest:
-    """A hole and how to fill it.
-
-    Attributes:
-        prefix: the text before the hole.
-        suffix: the text behind it.
-        path: the file's path, which tells the model the language; None when unknown.
-        max_tokens: bound on the answer.
-        min_tokens: the model may not end before so many; 1 where a user asked for an answer, 0 where silence is one.
-        stop: the answer ends before the first of these strings.
-        sampling: None for the most probable tokens.
-        policy: a reveal policy of the engine; None for the default.
-        max_steps: denoising steps per canvas; None for the default.
-        canvas_lengths: candidate canvas lengths; None for the default.
-        max_context: tokens of prompt at most.
-        priority: None for interactive.
-        deadline: seconds from now after which what is known is the answer; None for no bound.
-        parts: everything around the hole; takes the place of prefix, suffix and path.
-        constraint: what the answer may be, see `Filler.grammars`; it takes as many steps as it needs then.
-        whole_word: the model is asked from the beginning of the word that the cursor stands in, and its answer goes on
-            with what is there of it. A checkpoint of our own alone, and not with a constraint.
-        recall: what stands elsewhere between the same text may be the answer, where it is likelier right than the
-            model's own; not with a temperature, penalties, a `policy` or a constraint.
-        fitted: what does not fit the hole is cut off the answer, see `calomel.suggest.fitting`; not with a constraint,
-            and not where more than one token is asked for.
-    """
-
-    prefix: str
-    suffix: str = ""
-    path: str | None = None
-    max_tokens: int = 64
-    stop: tuple[str, ...] = ()
-    sampling: SamplingParams | None = None
-    policy: str | None = None
-    max_steps: int | None = None
-    canvas_lengths: tuple[int, ...] | None = None
-    max_context: int = DEFAULT_CONTEXT
-    priority: Priority | None = None
-    min_tokens: int = 0
-    deadline: float | None = None
-    parts: PromptParts | None = None
-    constraint: Constraint | None = None
-    whole_word: bool = True
-    recall: bool = True
-    fitted: bool = False
-
-    @property
-    def hole(self) -> HoleText | None:
-        """The text around the hole, where the answer has to fit it."""
-        if not self.fitted or self.constraint is not None or self.min_tokens > 1:
-            return None
-        if self.parts is None:
-            return hole_text(self.prefix, self.suffix, self.path)
-        return hole_text(self.parts.prefix, self.parts.suffix, self.parts.path)
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """A filled hole.
-
-    Attributes:
-        text: what to insert; prefix + text + suffix is byte-exact.
-        finish_reason: `stop` for the end token or a stop string, `length` for `max_tokens`, `deadline`.
-        confidence: geometric mean of the probabilities of the text's tokens when they were revealed, the end token's
-            too if it ended the answer; 0 to 1. Of a recalled text the probability that it is right.
-        seconds: from the request to the answer.
-        result: the engine's own account.
-        trimmed: the prompt was longer than the model was let read; what is far from the hole was left out.
-    """
-
-    text: str
-    finish_reason: FinishReason
-    confidence: float
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    steps: int
-    forwards: int
-    seconds: float
-    result: Result = field(repr=False)
-    trimmed: bool = False

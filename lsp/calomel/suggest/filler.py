@@ -1,42 +1,45 @@
-"""From a hole in a text to its filling: the one way that command line, HTTP door and benches share."""
+"""From a hole in a text to its filling: the one way that command line, HTTP door and benches share.
+
+Where a checkpoint of our own says what copies are worth (`calomel.suggest.recall`), what stands elsewhere between the
+same text is judged beside the model's own answer, and the one that is likelier right is taken.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from calomel.prompts.grammar import GrammarCompiler
 from calomel.prompts.own import ContextRenderer, FimTokens
-from calomel.prompts.parts import PromptParts
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing, pieces_of
 from calomel.prompts.tokenizer import TextTokenizer, Tokenizer
 from calomel.suggest.completer import (
+    Candidate,
     CanvasText,
     CompleteAnswer,
     CompleteRequest,
-    Draft,
     Fill,
     FillRequest,
     GenerationConfig,
+    Timings,
     canvas_text,
     cut_at_stop,
     ending,
     settled,
+    settled_ids,
 )
 from calomel.suggest.recall import CopyCandidate, CopyScorer, recall
 from calomel.suggest.rewriter import Rewriter
-from calomel.suggest.scoring import Drafted, RequestGroup, judge_drafts
+from calomel.suggest.scoring import Drafted, RequestGroup, expected_characters, expected_of_draft, judge_drafts
 
 if TYPE_CHECKING:
-    from calomel.engine import AnyEngine, CanvasState, Request, Result, SamplingParams
-    from calomel.prompts.renderer import PromptRenderer
-
+    from calomel.engine import AnyEngine, CanvasState, Request, Result
 
 # What is sure from left to right fills more holes than what is sure anywhere, in five
 # forwards for three; sixteen steps take eight, and fill two more of 120 (docs/decisions/013).
@@ -45,16 +48,52 @@ DEFAULT_MAX_STEPS: Final = 8
 # With the row in front of it 16 rows, two heads of which fill a tile of 32 in PyTorch's attention kernel: behind 8K
 # tokens the 17 rows of a canvas of 16 take half as long again, and fill no more holes.
 DEFAULT_CANVAS: Final = 15
+# nano was trained on canvases of so many tokens for edits.
+_EDIT_CANVAS: Final = 48
+_EDIT_POLICY: Final = "threshold:0.5"
+_EDIT_STEPS: Final = 2
+_SHARED: Final = tuple(each.name for each in fields(CompleteRequest))
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A copied text, how many tokens it has, and whether the model's own answer is not needed beside it."""
+
+    found: CopyCandidate
+    tokens: int
+    sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a hole comes to at the engine.
+
+    Attributes:
+        prompt: of all `requests`.
+        requests: the judgement of the copy, if there is one, then the model's own answer, if it matters.
+        copied: None without one.
+        owed: so many leading tokens of the copy are there already.
+        began: when it was asked.
+    """
+
+    request: FillRequest
+    prompt: FimTokens
+    requests: tuple[Request, ...]
+    copied: _Copy | None
+    owed: int
+    began: float
 
 
 class Filler:
-    """Fills holes with one engine and its tokenizer. Safe to share between threads and tasks.
+    """Answers questions with one engine and its tokenizer. Safe to share between threads and tasks.
 
     Args:
         engine: any.
         tokenizer: of its checkpoint.
         generation: how it is asked to fill a hole; None for a checkpoint of our own.
         edits: how it is asked to rewrite a region; None for a checkpoint of our own.
+        copies: what a copy is worth beside the model's own answer, for a checkpoint of our own with a causal mode; None
+            where nothing is known of that, and nothing is copied.
 
     Attributes:
         generation: how it fills a hole.
@@ -67,60 +106,80 @@ class Filler:
         tokenizer: TextTokenizer,
         generation: GenerationConfig | None = None,
         edits: GenerationConfig | None = None,
+        copies: CopyScorer | None = None,
     ) -> None:
         self.engine = engine
         self.whole = edits
         self.tokenizer = tokenizer
         self.grammars = GrammarCompiler(tokenizer)
-        self.generation = generation or own_generation(own_renderer(tokenizer))
-        self._rewriter = Rewriter(engine, tokenizer, self.generation.renderer if edits is None else edits)
+        self.generation = generation or GenerationConfig(
+            own_renderer(tokenizer), DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,)
+        )
+        own_edits = GenerationConfig(self.generation.renderer, _EDIT_POLICY, _EDIT_STEPS, (_EDIT_CANVAS,))
+        self._rewriter = Rewriter(engine, tokenizer, edits or own_edits)
+        self._copies = copies
         if isinstance(tokenizer, Tokenizer):
             pieces_of(tokenizer)  # here, and not when the first half word comes: that takes 20 ms
 
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Rewrite the region, or fill the hole and judge drafts for it, most expected characters first.
+
+        An answer without text is a candidate too: its signals tell how sure the model is that nothing belongs there.
+        A checkpoint without a causal mode judges nothing. Cancelling the task cancels the engine's requests.
+
+        Raises:
+            EngineError: the engine refused or failed.
+        """
+        if request.kind == "edit":
+            return await self._rewriter.rewrite(request)
+        if isinstance(request, FillRequest):
+            asked = request
+        else:  # of an editor, which copies from all that is open, and sends drafts
+            asked = FillRequest(**{name: getattr(request, name) for name in _SHARED}, recall=False)
+        if not asked.drafts:
+            fill = await self.afill(asked)
+            return _answer(fill, (_candidate(fill),))
+        if not self.engine.config.diffusion.verifiable:
+            fill = await self.afill(asked)
+            texts = ((cut_at_stop(draft.text, asked.stop)[0], draft.maker) for draft in asked.drafts)
+            drafts = (Candidate(text, maker=maker) for text, maker in texts if text.strip())
+            return _answer(fill, (_candidate(fill), *drafts), judged=False)
+        began = time.monotonic()
+        prompt, wanted = await asyncio.to_thread(self._rendered, asked)
+        async with RequestGroup(self.engine) as group:
+            healing = self._healing(asked)
+            drafted = await judge_drafts(group, wanted, asked.drafts, asked.stop, self.tokenizer, healing)
+        fill = await self._aside(asked, self._finish, asked, prompt, drafted.filled, began)
+        return _answer(fill, _ranked(_candidate(fill), drafted))
+
     def fill(self, request: FillRequest) -> Fill:
         """Fill the hole; blocks. Raises the engine's errors."""
-        began = time.monotonic()
-        prompt, wanted = self._rendered(request)
-        handle = self.engine.submit(wanted)
-        return self._finish(request, prompt, handle.result(), began)
+        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
+
+        asked = self._asked(request)
+        *judging, last = self.engine.submit_all(asked.requests)
+        own = last.result()
+        try:
+            judged = judging[0].result() if judging else None
+        except DeadlineExceededError:
+            judged = None
+        return self._chosen(asked, own, judged)
 
     async def afill(self, request: FillRequest) -> Fill:
-        """Fill the hole; cancelling the task cancels the engine's request."""
-        began = time.monotonic()
-        prompt, wanted = await asyncio.to_thread(self._rendered, request)
-        handle = self.engine.submit(wanted)
-        return await self._finished(request, prompt, await handle.wait(), began)
-
-    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
-        """Fill the hole, and judge what others would put there; cancelling the task cancels the engine's requests.
-
-        A checkpoint without a causal mode judges nothing.
-        """
-        began = time.monotonic()
-        prompt, wanted = await asyncio.to_thread(self._rendered, request)
-        if not self.engine.config.diffusion.verifiable:
-            filled = await self.engine.submit(wanted).wait()
-            kept = tuple(replace(draft, text=cut_at_stop(draft.text, request.stop)[0]) for draft in drafts)
-            return await self._finished(request, prompt, filled, began), Drafted(filled, (), None, None, unjudged=kept)
-        async with RequestGroup(self.engine) as group:
-            healing = self._healing(request)
-            drafted = await judge_drafts(group, wanted, drafts, request.stop, self.tokenizer, healing)
-        return await self._finished(request, prompt, drafted.filled, began), drafted
-
-    def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
-        """Asks for the likelihood of `text` in the hole; so many leading tokens say what is there already."""
-        ids, owed = self._healing(request).given(text, self.tokenizer)
-        asked = self._request(request, prompt or self._prompt(request))
-        return replace(asked, given=ids, constraint=None, until=None), owed
-
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        """What a region could become, see `Rewriter.rewrite`; cancelling the task cancels the engine's requests."""
-        return await self._rewriter.rewrite(request)
+        """Fill the hole; cancelling the task cancels the engine's requests."""
+        return await self._run(await asyncio.to_thread(self._asked, request))
 
     async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        """Yield the text as its beginning gets settled, piece by piece, then the `Fill` itself."""
+        """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
+        asked = await asyncio.to_thread(self._asked, request, record=True)
+        if asked.copied is not None:
+            fill = await self._run(asked)
+            if fill.text:
+                yield fill.text
+            yield fill
+            return
         sent, healing = "", self._healing(request)
-        async with aclosing(self._watch(request)) as items:
+        async with aclosing(self._watch(asked)) as items:
             async for item in items:
                 text = item.text if isinstance(item, Fill) else await self._shown(request, item, healing)
                 if text.startswith(sent) and len(text) > len(sent):
@@ -130,9 +189,13 @@ class Filler:
                     yield item
 
     async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        """Yield the whole answer behind every denoising step, each in the place of the last, then the `Fill` itself."""
+        """Yield the model's own answer behind every step, then the `Fill`, which may have a copied text instead.
+
+        Each state has the whole answer, and takes the place of the last.
+        """
         healing = self._healing(request)
-        async with aclosing(self._watch(request)) as items:
+        asked = await asyncio.to_thread(self._asked, request, record=True)
+        async with aclosing(self._watch(asked)) as items:
             async for item in items:
                 if isinstance(item, Fill):
                     yield item
@@ -141,16 +204,11 @@ class Filler:
                     shown = healing.rest(self.generation.renderer.shown(text.text))
                     yield replace(text, text=cut_at_stop(shown, request.stop)[0])
 
-    async def _watch(self, request: FillRequest) -> AsyncGenerator[CanvasState | Fill]:
-        began = time.monotonic()
-        prompt, wanted = await asyncio.to_thread(self._rendered, request, record=True)
-        handle = self.engine.submit(wanted)
-        try:
-            async for state in handle.astates():
-                yield state
-            yield await self._finished(request, prompt, await handle.wait(), began)
-        finally:
-            handle.cancel()
+    def judging(self, request: FillRequest, text: str, prompt: FimTokens | None = None) -> tuple[Request, int]:
+        """Asks for the likelihood of `text` in the hole; so many leading tokens say what is there already."""
+        ids, owed = self._healing(request).given(text, self.tokenizer)
+        asked = self._request(request, prompt or self._prompt(request))
+        return replace(asked, given=ids, constraint=None, until=None), owed
 
     def close(self) -> None:
         """Stop the engine."""
@@ -165,15 +223,44 @@ class Filler:
         found._rewriter = self._rewriter.at(found.engine)  # noqa: SLF001  (of this class)
         return found
 
-    def _rendered(self, request: FillRequest, *, record: bool = False) -> tuple[FimTokens, Request]:
-        """The prompt and the engine's request. Of a long context that takes longer than an event loop has."""
+    # What is asked.
+
+    def _asked(self, request: FillRequest, *, record: bool = False) -> _Asked:
+        """The prompt and the requests. Of a long context that takes longer than an event loop has."""
+        began = time.monotonic()
+        copied = self._copy(request)
         prompt = self._prompt(request)
-        return prompt, self._request(request, prompt, record=record)
+        own = self._request(request, prompt, record=record)
+        if copied is None:
+            return _Asked(request, prompt, (own,), None, 0, began)
+        judging, owed = self.judging(request, copied.found.text, prompt)
+        return _Asked(request, prompt, (judging,) if copied.sure else (judging, own), copied, owed, began)
+
+    def _rendered(self, request: FillRequest) -> tuple[FimTokens, Request]:
+        prompt = self._prompt(request)
+        return prompt, self._request(request, prompt)
+
+    def _copy(self, request: FillRequest) -> _Copy | None:
+        """What is copied into a hole, if the answer may be anything and nobody has asked for one way to make it."""
+        sampling = request.sampling
+        drawn = sampling is not None and (sampling.temperature > 0 or sampling.penalised)
+        told = request.policy is not None or drawn or request.constraint is not None
+        if self._copies is None or told or not request.recall:
+            return None
+        parts = request.parts
+        found = recall(parts.prefix, parts.suffix, [excerpt.text for excerpt in (*parts.related, *parts.far)])
+        if found is None:
+            return None
+        text, hole = cut_at_stop(found.text, request.stop)[0], request.hole
+        found = replace(found, text=text if hole is None else hole.fitted(text, truncated=False))
+        tokens = len(self.tokenizer.encode(found.text))
+        if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
+            return None
+        return _Copy(found, tokens, self._copies.is_sure(found, tokens))
 
     def _prompt(self, request: FillRequest) -> FimTokens:
         positions = self.engine.config.max_position_embeddings
-        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        owed = self._healing(request)
+        parts, owed = request.parts, self._healing(request)
         if owed.text:
             parts = replace(parts, prefix=parts.prefix.removesuffix(owed.text))
         room = positions - request.max_tokens - owed.most_tokens
@@ -185,8 +272,7 @@ class Filler:
         fits = asked and isinstance(self.tokenizer, Tokenizer)
         if not fits or self.generation.ended is not None:
             return NO_HEALING
-        prefix = request.prefix if request.parts is None else request.parts.prefix
-        return TokenHealing.before(prefix, self.tokenizer, request.stop)
+        return TokenHealing.before(request.parts.prefix, self.tokenizer, request.stop)
 
     def _request(self, request: FillRequest, prompt: FimTokens, *, record: bool = False) -> Request:
         from calomel.engine import Priority, Request, SamplingParams  # imports torch
@@ -209,7 +295,7 @@ class Filler:
             sampling=request.sampling or generation.sampling or SamplingParams(),
             policy=request.policy or generation.policy,
             max_steps=request.max_steps or (generation.max_steps if request.constraint is None else max(lengths)),
-            priority=Priority.INTERACTIVE if request.priority is None else request.priority,
+            priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
             deadline=None if request.deadline is None else time.monotonic() + request.deadline,
             record_canvases=record,
             reuse=prompt.reuse,
@@ -218,11 +304,57 @@ class Filler:
             suffix=prompt.suffix,
         )
 
-    async def _finished(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
-        """The same as `_finish`; what looks at the text around the hole does so in a thread of its own."""
-        if request.hole is None:
-            return self._finish(request, prompt, result, began)
-        return await asyncio.to_thread(self._finish, request, prompt, result, began)
+    # What comes of it.
+
+    async def _run(self, asked: _Asked) -> Fill:
+        async with RequestGroup(self.engine) as group:
+            *judging, last = group.send(asked.requests)
+            own = await last.wait()
+            return await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+
+    async def _watch(self, asked: _Asked) -> AsyncGenerator[CanvasState | Fill]:
+        async with RequestGroup(self.engine) as group:
+            *judging, last = group.send(asked.requests)
+            async for state in last.astates():
+                yield state
+            own = await last.wait()
+            yield await self._aside(asked.request, self._chosen, asked, own, *await group.wait(judging))
+
+    async def _aside(self, request: FillRequest, work: Callable[..., Fill], *args: object) -> Fill:
+        """What `work` gives; where it looks at the text around the hole, in a thread of its own."""
+        return work(*args) if request.hole is None else await asyncio.to_thread(work, *args)
+
+    def _chosen(self, asked: _Asked, last: Result, judged: Result | None = None) -> Fill:
+        """The likelier one of the copy and the model's own answer; the latter where the copy was not judged in time.
+
+        `last` is the model's own answer; of a copy that needs none beside it the judgement.
+        """
+        copied, scorer, own = asked.copied, self._copies, None
+        if copied is None or scorer is None:
+            return self._finish(asked.request, asked.prompt, last, asked.began)
+        if copied.sure:
+            judged = last
+        else:
+            own = self._finish(asked.request, asked.prompt, last, asked.began)
+            if judged is None:
+                return own
+        judged = told(judged, slice(asked.owed, len(judged.ids)))
+        probability = scorer.of_draft(copied.found, judged.log_probs, judged.end_log_prob)
+        if own is not None and scorer.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
+            return own
+        return Fill(
+            text=copied.found.text,
+            finish_reason="stop",
+            confidence=probability,
+            prompt_tokens=judged.cached_tokens + judged.computed_tokens,
+            completion_tokens=copied.tokens,
+            cached_tokens=judged.cached_tokens,
+            steps=0 if own is None else own.steps,
+            forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
+            seconds=time.monotonic() - asked.began,
+            result=judged,
+            trimmed=asked.prompt.cut,
+        )
 
     def _finish(self, request: FillRequest, prompt: FimTokens, result: Result, began: float) -> Fill:
         healing = self._healing(request)
@@ -263,12 +395,9 @@ class Filler:
 
     def _settled(self, request: FillRequest, state: CanvasState, healing: TokenHealing) -> str:
         """The beginning of the answer that is revealed without a gap and cannot be taken back by a stop string."""
-        count = next((at for at, known in enumerate(state.revealed) if not known), len(state.ids))
         # A canvas has room for the end token too, so for one token more than the answer may have.
-        ids = state.ids[:count]
-        ids = ids[: healing.tokens(ids, self.tokenizer) + request.max_tokens]
-        if self.tokenizer.end in ids:
-            ids = ids[: ids.index(self.tokenizer.end)]
+        most = healing.tokens(settled_ids(state), self.tokenizer) + request.max_tokens
+        ids = settled_ids(state, most, self.tokenizer.end)
         text, stopped = cut_at_stop(healing.rest(self.generation.renderer.read(ids, whole=False)), request.stop)
         return text if stopped else settled(text, request.stop)
 
@@ -278,11 +407,6 @@ def own_renderer(tokenizer: TextTokenizer) -> ContextRenderer:
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError("this checkpoint is another maker's: it does not know the prompts of our own")
     return ContextRenderer(tokenizer)
-
-
-def own_generation(renderer: PromptRenderer) -> GenerationConfig:
-    """How a checkpoint of our own is asked to fill a hole."""
-    return GenerationConfig(renderer, DEFAULT_POLICY, DEFAULT_MAX_STEPS, (DEFAULT_CANVAS,))
 
 
 def told(result: Result, said: slice) -> Result:
@@ -297,146 +421,25 @@ def told(result: Result, said: slice) -> Result:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A recalled text, how many tokens it has, and whether the model's own answer is not needed beside it."""
-
-    found: CopyCandidate
-    tokens: int
-    sure: bool
+def _candidate(fill: Fill) -> Candidate:
+    return replace(Candidate.of(fill.result, fill.text, fill.completion_tokens), finish_reason=fill.finish_reason)
 
 
-class RecallingFiller(Filler):
-    """A `Filler` over a checkpoint of our own with a causal mode, and with numbers for what recalling is worth.
-
-    Args:
-        engine: any.
-        tokenizer: of its checkpoint.
-        worth: of a recalled text beside the model's own.
-    """
-
-    def __init__(self, engine: AnyEngine, tokenizer: TextTokenizer, worth: CopyScorer) -> None:
-        super().__init__(engine, tokenizer)
-        self._worth = worth
-
-    def fill(self, request: FillRequest) -> Fill:
-        """Fill the hole; blocks. Raises the engine's errors."""
-        began = time.monotonic()
-        draft = self._draft(request)
-        if draft is None:
-            return super().fill(request)
-        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
-
-        prompt, asked, owed = self._asked(request, draft)
-        judging, *handles = self.engine.submit_all(asked)
-        own = [self._finish(request, prompt, handle.result(), began) for handle in handles]
-        try:
-            judged = _behind(judging.result(), owed)
-        except DeadlineExceededError:
-            if own:  # what is known of it by then
-                return own[0]
-            raise
-        return self._better(draft, judged, own[0] if own else None, prompt, began)
-
-    async def afill(self, request: FillRequest) -> Fill:
-        """Fill the hole; cancelling the task cancels the engine's requests."""
-        began = time.monotonic()
-        draft = await asyncio.to_thread(self._draft, request)
-        if draft is None:
-            return await super().afill(request)
-        from calomel.engine import DeadlineExceededError  # imports torch, which came with the engine
-
-        prompt, asked, owed = await asyncio.to_thread(self._asked, request, draft)
-        async with RequestGroup(self.engine) as group:
-            judging, *handles = group.send(asked)
-            own = [await self._finished(request, prompt, await handle.wait(), began) for handle in handles]
-            try:
-                judged = _behind(await judging.wait(), owed)
-            except DeadlineExceededError:
-                if own:
-                    return own[0]
-                raise
-        return self._better(draft, judged, own[0] if own else None, prompt, began)
-
-    async def stream(self, request: FillRequest) -> AsyncGenerator[str | Fill]:
-        """Yield the text as it gets settled, then the `Fill`; all at once where there are two to choose of."""
-        if await asyncio.to_thread(self._draft, request) is None:
-            async for piece in super().stream(request):
-                yield piece
-            return
-        fill = await self.afill(request)
-        if fill.text:
-            yield fill.text
-        yield fill
-
-    async def canvases(self, request: FillRequest) -> AsyncGenerator[CanvasText | Fill]:
-        """Yield the model's own answer behind every step, then the `Fill`, which may have a recalled text instead."""
-        draft = await asyncio.to_thread(self._draft, request)
-        async with aclosing(super().canvases(request)) as items:
-            async for item in items:
-                if isinstance(item, CanvasText) or draft is None:
-                    yield item
-                    continue
-                prompt = await asyncio.to_thread(self._prompt, request)
-                asked, owed = await asyncio.to_thread(self.judging, request, draft.found.text, prompt)
-                judged = _behind(await self.engine.submit(asked).wait(), owed)
-                own = None if draft.sure else item
-                yield self._better(draft, judged, own, prompt, time.monotonic() - item.seconds)
-
-    def _draft(self, request: FillRequest) -> _Draft | None:
-        """What is recalled for a hole, if the answer may be anything and nobody has asked for one way to make it.
-
-        Of a long context that takes longer than an event loop has, as `_asked` does.
-        """
-        told = request.policy is not None or _drawn(request.sampling) or request.constraint is not None
-        if told or not request.recall:
-            return None
-        parts = request.parts or PromptParts(path=request.path, prefix=request.prefix, suffix=request.suffix)
-        others = [excerpt.text for excerpt in (*parts.related, *parts.far)]
-        found = recall(parts.prefix, parts.suffix, others)
-        if found is None:
-            return None
-        text, hole = cut_at_stop(found.text, request.stop)[0], request.hole
-        found = replace(found, text=text if hole is None else hole.fitted(text, truncated=False))
-        tokens = len(self.tokenizer.encode(found.text))
-        if not max(1, request.min_tokens) <= tokens <= request.max_tokens:
-            return None
-        return _Draft(found, tokens, self._worth.is_sure(found, tokens))
-
-    def _asked(self, request: FillRequest, draft: _Draft) -> tuple[FimTokens, tuple[Request, ...], int]:
-        """The prompt, then the model's judgement of the draft, and where that may matter its own answer to the prompt.
-
-        So many leading tokens of what is judged are there already.
-        """
-        prompt = self._prompt(request)
-        judged, owed = self.judging(request, draft.found.text, prompt)
-        return prompt, ((judged,) if draft.sure else (judged, self._request(request, prompt))), owed
-
-    def _better(self, draft: _Draft, judged: Result, own: Fill | None, prompt: FimTokens, began: float) -> Fill:
-        """The likelier one of both as the answer."""
-        probability = self._worth.of_draft(draft.found, judged.log_probs, judged.end_log_prob)
-        if own is not None and self._worth.of_own(own.result.log_probs, own.result.end_log_prob) > probability:
-            return own
-        return Fill(
-            text=draft.found.text,
-            finish_reason="stop",
-            confidence=probability,
-            prompt_tokens=judged.cached_tokens + judged.computed_tokens,
-            completion_tokens=draft.tokens,
-            cached_tokens=judged.cached_tokens,
-            steps=0 if own is None else own.steps,
-            forwards=judged.forwards if own is None else max(judged.forwards, own.forwards),
-            seconds=time.monotonic() - began,
-            result=judged,
-            trimmed=prompt.cut,
-        )
+def _ranked(own: Candidate, drafted: Drafted) -> tuple[Candidate, ...]:
+    """The model's own text and what is left of the drafts, most expected characters first."""
+    probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
+    scores = [expected_characters(own.text, probabilities), *map(expected_of_draft, drafted.drafts)]
+    own = replace(own, log_prob=drafted.log_prob)
+    found = [replace(each, keep_log_prob=drafted.keep_log_prob) for each in (own, *drafted.drafts)]
+    return tuple(found[at] for at in sorted(range(len(found)), key=lambda at: -scores[at]))
 
 
-def _behind(result: Result, owed: int) -> Result:
-    """What was said of the tokens behind the owed ones."""
-    return told(result, slice(owed, len(result.ids)))
-
-
-def _drawn(sampling: SamplingParams | None) -> bool:
-    """Whether tokens are to be drawn, or to differ from those before."""
-    return sampling is not None and (sampling.temperature > 0 or sampling.penalised)
+def _answer(fill: Fill, candidates: tuple[Candidate, ...], *, judged: bool = True) -> CompleteAnswer:
+    worked = fill.result.prefill_seconds + fill.result.denoise_seconds
+    return CompleteAnswer(
+        candidates,
+        context_tokens=fill.prompt_tokens,
+        cached_tokens=fill.cached_tokens,
+        timings=Timings(queued=max(0.0, fill.seconds - worked), total=fill.seconds),
+        judged=judged,
+    )

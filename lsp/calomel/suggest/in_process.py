@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from calomel.suggest.completer import (
-    Candidate,
-    CompleteAnswer,
-    CompleteRequest,
-    CompleterError,
-    Draft,
-    GenerationConfig,
-    ModelInfo,
-    Timings,
-)
-from calomel.suggest.fields import FieldError
-from calomel.suggest.filler import Filler, RecallingFiller
-from calomel.suggest.recall import CopyScorer, CopyScorerError, read_worth
-from calomel.suggest.scoring import Drafted, expected_characters
-from calomel.suggest.wire import check_request
+from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, GenerationConfig, ModelInfo
+from calomel.suggest.filler import Filler
+from calomel.suggest.recall import CopyScorer
+from calomel.suggest.wire import FieldError, check_request
 
 if TYPE_CHECKING:
     from calomel.engine import Work
     from calomel.engine.config import Shape
     from calomel.families.family import OpenOptions
     from calomel.prompts.tokenizer import TextTokenizer
-    from calomel.suggest.completer import Fill, FillRequest
 
 
 def open_filler(
@@ -91,10 +78,10 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         from calomel.prompts.tokenizer import Tokenizer
 
         own = Tokenizer.from_file(folder / "tokenizer.json")
-        shape, worth = family.config(raw, folder), _worth(folder)
+        shape, copies = family.config(raw, folder), CopyScorer.read(folder)
         _check_tokens(folder, own, shape)
         engine, _ = open_engine(folder, options)
-        return Filler(engine, own) if worth is None else RecallingFiller(engine, own, worth)
+        return Filler(engine, own, copies=copies)
     from calomel.prompts.published import open_published  # jinja2 takes its time
 
     shape = family.config(raw, folder)
@@ -136,15 +123,6 @@ def _check_tokens(folder: Path, tokenizer: TextTokenizer, shape: Shape) -> None:
             )
 
 
-def _worth(folder: Path) -> CopyScorer | None:
-    from calomel.engine import CheckpointError
-
-    try:
-        return read_worth(folder)
-    except CopyScorerError as error:
-        raise CheckpointError(str(error)) from error
-
-
 NOT_TRAINED_FOR_EDITS = "not_trained_for_edits"
 
 # Codes of `calomel.engine.errors`, by name: that package imports torch.
@@ -164,20 +142,14 @@ _REFUSED = frozenset(
 
 
 class Fills(Protocol):
-    """What a route needs of `calomel.suggest.filler.Filler`."""
+    """What is needed of `calomel.suggest.filler.Filler`."""
 
-    async def afill(self, request: FillRequest) -> Fill:
-        """Fill the hole; cancelling the awaiting task cancels the work."""
-
-    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
-        """Fill the hole and judge drafts for it; cancelling the awaiting task cancels the work."""
-
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        """What a region could become; cancelling the awaiting task cancels the work."""
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Answer one question; cancelling the awaiting task cancels the work."""
 
 
 class OwnedFills(Fills, Protocol):
-    """A Filler that is closed with its owner."""
+    """One that is closed with its owner."""
 
     def close(self) -> None:
         """Stop the engine."""
@@ -186,31 +158,12 @@ class OwnedFills(Fills, Protocol):
 async def answer(filler: Fills, info: ModelInfo, request: CompleteRequest) -> CompleteAnswer:
     """What `filler`, whose model is `info`, says to `request`.
 
-    An answer without text is a candidate too: its signals tell how sure the model is that nothing belongs there.
-
     Raises:
         EngineError: the engine refused or failed.
     """
     if request.kind not in info.kinds:
         return CompleteAnswer((), reason=NOT_TRAINED_FOR_EDITS, model=info.id)
-    if request.kind == "edit":
-        return replace(await filler.arewrite(request), model=info.id)
-    judged = True
-    if request.drafts:
-        fill, drafted = await filler.adraft(_fill_request(request), request.drafts)
-        candidates = _with_drafts(fill, drafted)
-        judged = not drafted.unjudged
-    else:
-        fill = await filler.afill(_fill_request(request))
-        candidates = (_candidate(fill),)
-    return CompleteAnswer(
-        candidates,
-        context_tokens=fill.prompt_tokens,
-        cached_tokens=fill.cached_tokens,
-        model=info.id,
-        timings=_timings(fill),
-        judged=judged,
-    )
+    return replace(await filler.complete(request), model=info.id)
 
 
 @dataclass(slots=True)
@@ -262,65 +215,6 @@ def open_completer(folder: Path | None = None, device: str = "cpu", threads: int
 
     filler = open_filler(folder, device, threads)
     return EngineCompleter(filler, describe(folder))
-
-
-def _fill_request(request: CompleteRequest) -> FillRequest:
-    from calomel.engine import Priority  # imports torch, which came with the model
-    from calomel.suggest.completer import FillRequest
-
-    return FillRequest(
-        prefix=request.parts.prefix,
-        suffix=request.parts.suffix,
-        path=request.parts.path,
-        parts=request.parts,
-        max_tokens=request.max_tokens,
-        min_tokens=request.min_tokens,
-        stop=request.stop,
-        max_context=request.max_context,
-        priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
-        deadline=request.deadline,
-        recall=False,  # an editor recalls from all that is open, and sends drafts
-    )
-
-
-def _candidate(fill: Fill) -> Candidate:
-    result = fill.result
-    # Of an answer that a stop string cut, only the tokens that are left.
-    kept = min(fill.completion_tokens, len(result.ids))
-    cut = kept < len(result.ids)
-    return Candidate(
-        text=fill.text,
-        log_probs=result.log_probs[:kept],
-        entropies=result.entropies[:kept],
-        end_log_prob=None if cut else result.end_log_prob,
-        finish_reason=fill.finish_reason,
-        steps=result.steps,
-        length_scores=result.length_scores,
-    )
-
-
-def _with_drafts(fill: Fill, drafted: Drafted) -> tuple[Candidate, ...]:
-    """The model's own text and what is left of the drafts, most expected characters first."""
-    own = replace(_candidate(fill), log_prob=drafted.log_prob, keep_log_prob=drafted.keep_log_prob)
-    probabilities = own.log_probs if drafted.log_prob is None else (drafted.log_prob,)
-    ranked = [(expected_characters(own.text, probabilities), own)]
-    for draft in drafted.drafts:
-        candidate = Candidate(
-            text=draft.text,
-            log_probs=draft.log_probs,
-            end_log_prob=draft.end_log_prob,
-            maker=draft.maker,
-            log_prob=draft.log_prob,
-            keep_log_prob=drafted.keep_log_prob,
-        )
-        ranked.append((draft.expected, candidate))
-    last = (Candidate(text=draft.text, maker=draft.maker) for draft in drafted.unjudged if draft.text.strip())
-    return (*(candidate for _, candidate in sorted(ranked, key=lambda pair: pair[0], reverse=True)), *last)
-
-
-def _timings(fill: Fill) -> Timings:
-    worked = fill.result.prefill_seconds + fill.result.denoise_seconds
-    return Timings(queued=max(0.0, fill.seconds - worked), total=fill.seconds)
 
 
 def _completer_code(engine_code: str) -> str:

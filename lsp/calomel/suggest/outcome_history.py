@@ -1,10 +1,10 @@
-"""What another threshold would have done, as far as the log can tell."""
+"""What an outcome log tells: each suggestion and its fate, counts of them, what another threshold would have done."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,13 +12,9 @@ from typing import Any, Final, Literal
 from calomel.selectivity.sample import Sample
 from calomel.suggest.judging import THRESHOLDS
 from calomel.suggest.offers import BY_PROMPT
-from calomel.suggest.outcome_log import OutcomeRecord, numbered, record_of
+from calomel.suggest.outcome_log import OutcomeRecord, each_record, record_of
 from calomel.suggest.question import Trigger
 from calomel.suggest.silence import SilenceReason
-
-# More files than anybody keeps; the numbers have no gaps but after a crash in mid-rotation.
-_MOST_FILES: Final = 100
-_LONGEST_LINE: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +32,9 @@ class OutcomeHistory:
 
 def read_outcomes(path: Path) -> OutcomeHistory:
     """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    found = list(each_outcome(path))
+    found = list(each_record(path, record_of))
     records = tuple(each for each in found if each is not None)
     return OutcomeHistory(records, len(found) - len(records))
-
-
-def each_outcome(path: Path, *, in_brief: bool = False) -> Iterator[OutcomeRecord | None]:
-    """The same one by one, None for a bad line; `in_brief` as in `record_of`. Raises as `read_outcomes` does."""
-    for number in range(_MOST_FILES, -1, -1):
-        for line in _lines(numbered(path, number)):
-            try:
-                yield record_of(line, in_brief=in_brief)
-            except ValueError:
-                if line.strip():
-                    yield None
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    try:
-        with file.open("rb") as opened:
-            while line := opened.readline(_LONGEST_LINE):
-                yield line
-    except FileNotFoundError:
-        return
 
 
 # What the user typed by hand would have been taken; what went away without a decision was not. Of what gave way to

@@ -1,4 +1,8 @@
-"""The outcome log: what became of suggestions, on this machine, for calibrating the filter and aligning the model."""
+"""The outcome log: what became of suggestions, on this machine, for calibrating the filter and aligning the model.
+
+One line of JSON for each outcome, in a file that its user alone can read and that is renamed when it is full. Whoever
+writes never fails; whoever reads leaves out the lines that are torn or not ours.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,16 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Meta
 
 from calomel.prompts.tokenizer import encodable
 from calomel.suggest.offers import Outcome
+from calomel.suggest.wire import read_json
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -166,9 +173,13 @@ _LATEST: Final = 253_402_300_799
 # Up to here every whole number is a float, too.
 _LARGEST: Final = 2**53
 _ALWAYS: Final = frozenset({"time", "id", "outcome", "probability"})
-_TAKES: Final = b'"accepted_length":'
-# It can not begin inside of a text, where quotation marks have a backslash, and no signal has braces.
-_NUMBERS: Final = re.compile(rb',"signals":\{[^{}]*\}')
+# More files than anybody keeps; the numbers have no gaps but after a crash in mid-rotation.
+_MOST_FILES: Final = 100
+_LONGEST_LINE: Final = 1_000_000
+_Integer = Annotated[int, Meta(ge=-_LARGEST, le=_LARGEST)]
+_Number = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +206,9 @@ class OutcomeRecord:
         unit: what was taken: `all`, `lines` or `words`; empty when nothing was.
         signals: `OutcomeSignals` by name.
         text: of the suggestion, secrets masked; None unless the user wants it kept.
-        extra: what a later version wrote besides.
     """
 
-    time: float
+    time: Annotated[float, Meta(ge=0, le=_LATEST)]
     id: str
     outcome: str
     session: str = ""
@@ -210,14 +220,13 @@ class OutcomeRecord:
     model: str = ""
     maker: str = ""
     version: str = ""
-    probability: float = 0.0
-    visible_seconds: float = 0.0
-    length: int = 0
-    accepted_length: int = 0
+    probability: _Number = 0.0
+    visible_seconds: _Number = 0.0
+    length: _Integer = 0
+    accepted_length: _Integer = 0
     unit: str = ""
-    signals: Mapping[str, Any] = field(default_factory=dict)
+    signals: Mapping[str, _Integer | _Number | str | list[Any] | None] = field(default_factory=dict)
     text: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 def line_of(
@@ -257,55 +266,38 @@ def line_of(
     if outcome.signals is not None:
         values["signals"] = outcome.signals.flat()
     if mask is not None:
-        values["text"] = mask(outcome.text)[:_LONGEST_TEXT]
-    # ASCII alone: half a surrogate pair, which an editor may send, is no UTF-8.
+        # An editor may send half a surrogate pair, which is no UTF-8.
+        values["text"] = encodable(mask(outcome.text)[:_LONGEST_TEXT])
     return (json.dumps(_finite(values), separators=(",", ":"), allow_nan=False) + "\n").encode("ascii")
 
 
-def record_of(line: bytes, *, in_brief: bool = False) -> OutcomeRecord:
-    """The record of one line. Raises ValueError for a line that is none; what it does not know it keeps in `extra`.
+def record_of(line: bytes) -> OutcomeRecord:
+    """The record of one line; what this version does not know is left out. Raises FieldError for no outcome."""
+    return read_json(line, OutcomeRecord)
 
-    `in_brief` leaves the numbers out of lines that take nothing: they are most of a log, and of the time to read it.
+
+def each_record(path: Path, read: Callable[[bytes], Record]) -> Iterator[Record | None]:
+    """The lines of a log and of its rotated files, oldest first; None for a bad one: torn by a crash, or not ours.
+
+    Nothing without a file. Raises OSError for an unreadable one.
+
+    Args:
+        path: of the newest file.
+        read: the record of a line; raises ValueError for a bad one.
     """
-    if in_brief and _TAKES not in line:
-        line = _NUMBERS.sub(b"", line, count=1)
-    try:
-        values = json.loads(line)
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ValueError("not JSON") from error
-    if not isinstance(values, dict) or not {"time", "id", "outcome"} <= values.keys():
-        raise ValueError("not an outcome")
-    values.pop("format", None)
-    known: dict[str, Any] = {}
-    extra: dict[str, Any] = {}
-    for name, value in values.items():
-        types = _TYPES.get(name)
-        if types is None:
-            extra[name] = value
-        elif type(value) not in types or not _possible(name, value):
-            raise ValueError(f"{name} has a wrong type, or is nothing that was ever written")
-        else:
-            known[name] = encodable(value) if isinstance(value, str) else value
-    return OutcomeRecord(**known, extra=extra)
+    for number in range(_MOST_FILES, -1, -1):
+        for line in _lines(numbered(path, number)):
+            try:
+                yield read(line)
+            except ValueError:
+                if line.strip():
+                    yield None
 
 
-def _possible(name: str, value: Any) -> bool:
-    """Whether a number, or each one among signals, is one that can be computed with; a time is one of the calendar."""
-    if isinstance(value, dict):
-        return all(_possible("", each) for each in value.values())
-    if isinstance(value, int | float):
-        return 0 <= value <= _LATEST if name == "time" else -_LARGEST <= value <= _LARGEST
-    return True
-
-
-# As JSON gives them: true is no number.
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    **{each.name: (str,) for each in fields(OutcomeRecord) if each.name != "extra"},
-    **dict.fromkeys(("time", "probability", "visible_seconds"), (int, float)),
-    **dict.fromkeys(("length", "accepted_length"), (int,)),
-    "signals": (dict,),
-    "text": (str, type(None)),
-}
+def _lines(file: Path) -> Iterator[bytes]:
+    with contextlib.suppress(FileNotFoundError), file.open("rb") as opened:
+        while line := opened.readline(_LONGEST_LINE):
+            yield line
 
 
 def _plain(name: str) -> str:
@@ -340,8 +332,6 @@ def _finite(value: Any) -> Any:
         return {name: _finite(each) for name, each in value.items()}
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
-
-__all__ = ["KEPT_FILES", "MAX_BYTES", "OutcomeLog", "numbered", "outcome_log_path"]
 
 # Ninety minutes of a recorded session, replayed, held back 340 suggestions and showed 68: 0.39 MB. Filters are fitted
 # to what a person does over months; this keeps some 300 hours of editing, which are three months of four hours a day.

@@ -7,20 +7,21 @@ id.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Raw, json
 
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
+from calomel.prompts.tokenizer import encodable
 from calomel.suggest.completer import CompleteRequest, Kind
-from calomel.suggest.fields import FieldError
 from calomel.suggest.offers import Outcome
-from calomel.suggest.outcome_log import LOG, LineLog, numbered
-from calomel.suggest.wire import decode_request, encode_request
+from calomel.suggest.outcome_log import LOG, LineLog, each_record
+from calomel.suggest.wire import FieldError, decode_request, encode_request, read_json
 
 # Grows when an older reader would misunderstand a line.
 FORMAT: Final = 1
@@ -31,7 +32,6 @@ KEPT_FILES: Final = 4
 _LONGEST_LINE: Final = 500_000
 # A suggestion is written down once, whatever becomes of it; more than these are not undecided at a time.
 _REMEMBERED: Final = 512
-_MOST_FILES: Final = 100
 
 Mask = Callable[[str], str]
 
@@ -52,6 +52,14 @@ class PromptRecord:
     kind: Kind
     request: CompleteRequest
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    session: str
+    id: str
+    text: str
+    request: Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,42 +127,25 @@ class PromptLog(LineLog):
 def prompt_line(name: str, session: str, request: CompleteRequest, text: str, *, time: float, mask: Mask) -> bytes:
     """The line of a suggestion, with its end. Raises FieldError where a text is not valid Unicode."""
     parts = request.parts
-    head = {"format": FORMAT, "time": round(time, 3), "session": session, "id": name, "kind": request.kind}
-    tail = {"text": _masked_between(parts, text, mask)}
     # Drafts are guesses that nobody saw.
     asked = encode_request(replace(request, parts=_masked(parts, mask), drafts=(), deadline=None))
-    return b'%b,"request":%b,%b\n' % (_dump(head)[:-1], asked, _dump(tail)[1:])
+    head = {"format": FORMAT, "time": round(time, 3), "session": session, "id": name, "kind": request.kind}
+    tail = {"text": encodable(_masked_between(parts, text, mask))}
+    return json.encode({**head, "request": Raw(asked), **tail}) + b"\n"
 
 
 def read_prompts(path: Path) -> PromptHistory:
     """The records of a log and of its rotated files; none without a file. Raises OSError for an unreadable one."""
-    records: list[PromptRecord] = []
-    bad = 0
-    for line in (line for number in range(_MOST_FILES, -1, -1) for line in _lines(numbered(path, number))):
-        try:
-            records.append(prompt_of(line))
-        except ValueError:
-            bad += bool(line.strip())
-    return PromptHistory(tuple(records), bad)
+    found = list(each_record(path, prompt_of))
+    records = tuple(each for each in found if each is not None)
+    return PromptHistory(records, len(found) - len(records))
 
 
 def prompt_of(line: bytes) -> PromptRecord:
-    """The record of one line. Raises ValueError for a line that is none."""
-    try:
-        values = json.loads(line)
-    except RecursionError as error:
-        raise ValueError("not JSON") from error
-    if not isinstance(values, dict) or not isinstance(values.get("request"), dict):
-        raise ValueError("not a prompt")  # noqa: TRY004 - a line of a file, not an argument
-    names = [values.get(name) for name in ("session", "id", "text")]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("a field is missing")
-    request = decode_request(json.dumps(values["request"]))
-    return PromptRecord(*_strings(names[:2]), request.kind, request, str(names[2]))
-
-
-def _strings(values: list[Any]) -> tuple[str, str]:
-    return str(values[0]), str(values[1])
+    """The record of one line. Raises FieldError for a line that is none."""
+    found = read_json(line, _Line)
+    request = decode_request(bytes(found.request))
+    return PromptRecord(found.session, found.id, request.kind, request, found.text)
 
 
 def _masked(parts: PromptParts, mask: Mask) -> PromptParts:
@@ -179,16 +170,3 @@ def _masked_between(parts: PromptParts, text: str, mask: Mask) -> str:
     before = parts.prefix[max(parts.prefix.rfind("\n"), parts.prefix.rfind("\r")) + 1 :]
     behind = parts.suffix.split("\n", 1)[0]
     return mask(f"{before}{text}{behind}")[len(before) : len(before) + len(text)]
-
-
-def _dump(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, separators=(",", ":"), allow_nan=False).encode("ascii")
-
-
-def _lines(file: Path) -> Iterator[bytes]:
-    try:
-        with file.open("rb") as opened:
-            while line := opened.readline(2 * _LONGEST_LINE):
-                yield line
-    except FileNotFoundError:
-        return

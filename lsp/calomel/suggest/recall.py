@@ -3,7 +3,8 @@
 Code repeats itself: a quarter of the rests of lines in held-out files stand word for word somewhere above or below. The
 longest text before the hole that occurs again is found in the prompt's own files, and what follows there, up to where
 it goes on as it does behind the hole, is a draft of the answer. How much such a draft is worth beside the model's own
-answer is a matter of the model, see `calomel.suggest.recall`.
+answer is a matter of the model: three logistic regressions, fitted for a checkpoint and stored beside it in
+`recall.json`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from calomel.storage import write_whole
+from calomel.suggest.wire import FieldError, read_json
 
 # The longest match is looked for with so many of the last characters, then fewer. Three stand everywhere.
 _BEGINNINGS: Final = (64, 32, 16, 8, 4)
@@ -155,8 +157,9 @@ OWN: Final = ("bias", "log_prob", "least", "tokens")
 _LEAST: Final = -20.0
 
 
-class CopyScorerError(Exception):
-    """`recall.json` is damaged; the message says how."""
+@dataclass(frozen=True, slots=True)
+class _Format:
+    format: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,28 +194,29 @@ class CopyScorer:
         """Write `recall.json` into `folder`, in one step."""
         write_whole(folder / FILE, json.dumps({"format": _FORMAT, **asdict(self)}, indent=2) + "\n")
 
+    @classmethod
+    def read(cls, folder: Path) -> CopyScorer | None:
+        """What the checkpoint in `folder` makes of copied texts; None where nothing is known of that.
 
-def read_worth(folder: Path) -> CopyScorer | None:
-    """What the checkpoint in `folder` makes of recalled texts; None where nothing is known of that.
+        Raises:
+            CheckpointError: the file is there, but not what it should be.
+        """
+        from calomel.engine import CheckpointError  # imports torch, which comes with the checkpoint
 
-    Raises:
-        CopyScorerError: the file is there, but not what it should be.
-    """
-    place = folder / FILE
-    try:
-        raw = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise CopyScorerError(f"{place} cannot be read: {error}") from error
-    if not isinstance(raw, dict) or raw.get("format") != _FORMAT:
-        raise CopyScorerError(f"{place} is of another format than {_FORMAT}; update Calomel, or fit it anew")
-    return CopyScorer(
-        _weights(place, raw, "prior", PRIOR),
-        _weights(place, raw, "draft", DRAFT),
-        _weights(place, raw, "own", OWN),
-        _number(place, raw, "sure"),
-    )
+        place = folder / FILE
+        try:
+            data = place.read_bytes()
+            if read_json(data, _Format).format != _FORMAT:
+                raise CheckpointError(f"{place} is of another format than {_FORMAT}; update Calomel, or fit it anew")
+            found = read_json(data, cls)
+        except FileNotFoundError:
+            return None
+        except (OSError, FieldError) as error:
+            raise CheckpointError(f"{place} cannot be read: {error}") from error
+        for part, names in (("prior", PRIOR), ("draft", DRAFT), ("own", OWN)):
+            if set(getattr(found, part)) != set(names):
+                raise CheckpointError(f"{place}: {part} must have just {', '.join(names)}")
+        return found
 
 
 def probability(weights: Mapping[str, float], features: Mapping[str, float]) -> float:
@@ -254,17 +258,3 @@ def _said(log_probs: Sequence[float], end_log_prob: float | None) -> dict[str, f
 
 def _bounded(log_prob: float | None) -> float:
     return 0.0 if log_prob is None else max(_LEAST, log_prob)
-
-
-def _weights(place: Path, raw: Mapping[str, Any], part: str, names: Sequence[str]) -> dict[str, float]:
-    found = raw.get(part)
-    if not isinstance(found, dict) or set(found) != set(names):
-        raise CopyScorerError(f"{place}: {part} must have just {', '.join(names)}")
-    return {name: _number(place, found, name) for name in names}
-
-
-def _number(place: Path, raw: Mapping[str, Any], name: str) -> float:
-    value = raw.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise CopyScorerError(f"{place}: {name} is {value!r}; it must be a number")
-    return float(value)

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
-from calomel.suggest.fields import FieldError
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_answer, decode_info, encode_request
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_answer, decode_info, encode_request
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, HTTPError, Response

@@ -18,9 +18,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
-from calomel.suggest.fields import FieldError, Fields, document
+from msgspec import Meta
+
+from calomel.suggest.wire import FieldError, read_json
 
 _PROC: Final = Path("/proc")
 # Fields of /proc/PID/stat behind the command's name, which stands in parentheses and may hold anything (proc(5)).
@@ -117,7 +119,7 @@ def _stat(pid: int, proc: Path) -> list[str] | None:
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024
-_MAX_CHARACTERS: Final = 4096
+_Text = Annotated[str, Meta(max_length=4096)]
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -142,15 +144,15 @@ class ServerRecord:
         protocol: version of the wire.
     """
 
-    url: str
-    token: str | None = field(repr=False)
-    pid: int
-    started: int
-    model: str | None
-    weights: str
-    device: str
-    version: str
-    protocol: int
+    url: _Text
+    token: _Text | None = field(repr=False)
+    pid: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    started: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    model: _Text | None
+    weights: _Text
+    device: _Text
+    version: _Text
+    protocol: Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
     def alive(self) -> bool:
         """Whether its process still runs."""
@@ -196,7 +198,7 @@ def read(path: Path) -> ServerRecord | None:
             raise RuntimeFileError(f"{path} is open to other users")
         data = file.read(_MAX_BYTES + 1)
     try:
-        return _record(Fields(document(data)))
+        return read_json(data, ServerRecord)
     except FieldError as error:
         raise RuntimeFileError(f"{path} is damaged: {error}") from None
 
@@ -252,17 +254,3 @@ def holds(path: Path, record: ServerRecord) -> bool:
     except RuntimeFileError:
         return False
     return found is not None and (found.pid, found.started, found.url) == (record.pid, record.started, record.url)
-
-
-def _record(fields: Fields) -> ServerRecord:
-    return ServerRecord(
-        url=fields.text("url", longest=_MAX_CHARACTERS),
-        token=fields.optional_text("token", longest=_MAX_CHARACTERS),
-        pid=fields.integer("pid", low=1, high=2**31 - 1),
-        started=fields.integer("started", low=0, high=2**63 - 1),
-        model=fields.optional_text("model", longest=_MAX_CHARACTERS),
-        weights=fields.text("weights", longest=_MAX_CHARACTERS),
-        device=fields.text("device", longest=_MAX_CHARACTERS),
-        version=fields.text("version", longest=_MAX_CHARACTERS),
-        protocol=fields.integer("protocol", low=0, high=2**31 - 1),
-    )

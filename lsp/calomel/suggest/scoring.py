@@ -1,4 +1,4 @@
-"""A hole for which there are drafts: the filling of the model and each draft, judged by the same likelihood.
+"""How likely a model finds texts: several requests of one question, exact likelihoods, and drafts for a hole.
 
 A draft is the continuation of something that was written before, and often goes on longer than it fits. It is cut, at
 the end of a word, where the expected number of right characters is highest: so many characters times the belief that
@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Final, Self
 
 from calomel.prompts.token_healing import NO_HEALING, TokenHealing
 from calomel.prompts.tokenizer import TextTokenizer
-from calomel.suggest.completer import Draft, cut_at_stop
+from calomel.suggest.completer import Candidate, Draft, cut_at_stop
 
 if TYPE_CHECKING:
     from calomel.engine import AnyEngine, Handle, Request, Result
 
-
 _WEIGHT: Final = 0.072
 _PRIOR: Final = 1.65
-
-
-def belief(log_prob: float) -> float:
-    """The probability that a draft is right, from its exact joint log-probability in nats."""
-    return 1.0 / (1.0 + math.exp(-max(-700.0, _WEIGHT * log_prob + _PRIOR)))
+# Of a longer draft only the beginning is judged: nobody expects more of a hole.
+DRAFT_TOKENS: Final = 32
+# The model's own text is judged too where neither is so many times as good as the other by what is known already.
+CLOSE: Final = 4.0
 
 
 class RequestGroup:
@@ -91,46 +89,45 @@ class Judged:
 
 
 class LikelihoodScorer:
-    """Makes requests that judge texts, and remembers what came of them.
+    """The exact causal likelihood of texts behind one context, each asked for once.
 
     Args:
+        group: sends the requests.
         like: a request with the context, the deadline and the priority of all.
     """
 
-    def __init__(self, like: Request) -> None:
+    def __init__(self, group: RequestGroup, like: Request) -> None:
+        self._group = group
         self._like = like
         self._first = Judged((), (), 0.0)
         self._known: dict[tuple[int, ...], Judged] = {}
 
-    def opening(self, ids: tuple[int, ...]) -> Request:
-        """The request that judges the first text; its context and the text stay in the cache for the others."""
-        return replace(self._like, given=ids, reuse=None)
+    async def first(self, ids: tuple[int, ...]) -> tuple[Result, Judged]:
+        """Judge a text that most others begin as: its context and the text itself stay in the cache for them.
 
-    def open(self, result: Result) -> Judged:
-        """The first text, judged."""
-        self._first = self._keep(result.ids, result.log_probs, result.end_log_prob)
-        return self._first
+        Raises EngineError, also when the deadline came before it.
+        """
+        result = await self._group.need(replace(self._like, given=ids, reuse=None))
+        self._first = self._keep(ids, result.log_probs, result.end_log_prob)
+        return result, self._first
 
-    def unknown(self, texts: Iterable[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-        """Those of `texts` that are not judged yet, each once."""
-        return tuple(ids for ids in dict.fromkeys(texts) if ids not in self._known)
+    async def score(self, texts: Iterable[tuple[int, ...]], beside: Sequence[Request] = ()) -> list[Result | None]:
+        """Judge those of `texts` that are not judged yet, and run the requests `beside` at the same moment.
 
-    def request(self, ids: tuple[int, ...]) -> Request:
-        """The request that judges another text."""
-        common = self._common(ids)
-        return replace(self._like, context=(*self._like.context, *ids[:common]), given=ids[common:])
-
-    def read(self, texts: Sequence[tuple[int, ...]], results: Sequence[Result | None]) -> None:
-        """Take in the results of `request` for each of `texts`; None for one that was not judged in time."""
-        for ids, result in zip(texts, results, strict=True):
+        A text that the deadline came before stays unknown. Returns the results of `beside`, None for one that it came
+        before. Raises EngineError.
+        """
+        new = [ids for ids in dict.fromkeys(texts) if ids not in self._known]
+        common = [self._common(ids) for ids in new]
+        requests = [
+            replace(self._like, context=(*self._like.context, *ids[:count]), given=ids[count:])
+            for ids, count in zip(new, common, strict=True)
+        ]
+        results = await self._group.run([*beside, *requests])
+        for ids, count, result in zip(new, common, results[len(beside) :], strict=True):
             if result is not None:
-                before = self._first.log_probs[: self._common(ids)]
-                self._keep(ids, (*before, *result.log_probs), result.end_log_prob)
-
-    def take(self, ids: tuple[int, ...], result: Result) -> None:
-        """Take in a text that begins as the first one does and that the causal mode itself wrote to its end."""
-        begin = len(ids) - len(result.ids)
-        self._keep(ids, (*self._first.log_probs[:begin], *result.log_probs), result.end_log_prob)
+                self._keep(ids, (*self._first.log_probs[:count], *result.log_probs), result.end_log_prob)
+        return results[: len(beside)]
 
     def judged(self, ids: tuple[int, ...]) -> Judged | None:
         """What is known of a text."""
@@ -146,57 +143,22 @@ class LikelihoodScorer:
         return found
 
 
-# Of a longer draft only the beginning is judged: nobody expects more of a hole.
-DRAFT_TOKENS: Final = 32
-# The model's own text is judged too where neither is so many times as good as the other by what is known already.
-CLOSE: Final = 4.0
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedDraft:
-    """What is worth keeping of a draft.
-
-    Attributes:
-        text: its beginning, or all of it.
-        maker: who drafted it.
-        log_probs: of its tokens, exact.
-        end_log_prob: of the end behind it; None when it was cut.
-    """
-
-    text: str
-    maker: str
-    log_probs: tuple[float, ...]
-    end_log_prob: float | None
-
-    @property
-    def expected(self) -> float:
-        """Characters times the belief that the answer begins so."""
-        return len(self.text) * belief(self.log_prob)
-
-    @property
-    def log_prob(self) -> float:
-        """Of the whole text, with the end behind it unless it was cut."""
-        return sum(self.log_probs) + (self.end_log_prob or 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Drafted:
     """A filling and the drafts beside it.
 
     Attributes:
         filled: the model's own.
-        drafts: those of which anything is left.
+        drafts: what is worth keeping of those of which anything is left, with the exact likelihood of just that.
         log_prob: exact causal one of the model's own text and its end; None where it was no
             close run: knowing it costs a forward.
         keep_log_prob: the same of no text at all.
-        unjudged: drafts that the model can not judge.
     """
 
     filled: Result
-    drafts: tuple[JudgedDraft, ...]
-    log_prob: float | None
-    keep_log_prob: float | None
-    unjudged: tuple[Draft, ...] = ()
+    drafts: tuple[Candidate, ...]
+    log_prob: float | None = None
+    keep_log_prob: float | None = None
 
 
 async def judge_drafts(
@@ -210,7 +172,7 @@ async def judge_drafts(
     """Denoise `filling` and judge `drafts` side by side; where it is a close run, judge the model's own text too.
 
     Args:
-        group: run them.
+        group: sends the requests.
         filling: the model's own answer.
         drafts: likeliest first.
         stop: they end before the first of these.
@@ -227,44 +189,51 @@ async def judge_drafts(
         if text:
             ids = ids[: owed + DRAFT_TOKENS]
             likely.append((replace(draft, text=healing.rest(tokenizer.decode(ids))), ids, owed))
-    asked = replace(filling, constraint=None, until=None)
-    given = [replace(asked, given=ids) for _, ids, _ in likely]
-    filled, *results = await group.run([filling, *given])
+    scorer = LikelihoodScorer(group, replace(filling, constraint=None, until=None))
+    (filled,) = await scorer.score((ids for _, ids, _ in likely), beside=[filling])
     if filled is None:
         filled = await group.need(filling)  # says what was wrong
-    judged = [
-        cut
-        for (draft, ids, owed), result in zip(likely, results, strict=True)
-        if result is not None and (cut := cut_draft(draft, ids, result, tokenizer, healing, owed)).text.strip()
-    ]
-    rival = max((draft.expected for draft in judged), default=0.0)
-    text = healing.rest(tokenizer.decode(filled.ids))
-    own = expected_characters(text, filled.log_probs[healing.tokens(filled.ids, tokenizer) :])
-    if not rival / CLOSE <= own <= rival * CLOSE:
-        return Drafted(filled, tuple(judged), None, None)
-    nothing, _ = healing.given("", tokenizer)
-    judged_own, keep = await group.run([replace(asked, given=ids) for ids in (filled.ids, nothing)])
+    cut = (
+        cut_draft(draft, judged, tokenizer, healing, owed)
+        for draft, ids, owed in likely
+        if (judged := scorer.judged(ids)) is not None
+    )
+    kept = tuple(draft for draft in cut if draft.text.strip())
     owed = healing.tokens(filled.ids, tokenizer)
-    return Drafted(filled, tuple(judged), _whole(judged_own, owed), _whole(keep, len(nothing)))
+    own = expected_characters(healing.rest(tokenizer.decode(filled.ids)), filled.log_probs[owed:])
+    rival = max(map(expected_of_draft, kept), default=0.0)
+    if not rival / CLOSE <= own <= rival * CLOSE:
+        return Drafted(filled, kept)
+    nothing, _ = healing.given("", tokenizer)
+    await scorer.score([filled.ids, nothing])
+    return Drafted(filled, kept, _behind(scorer, filled.ids, owed), _behind(scorer, nothing, len(nothing)))
 
 
 def cut_draft(
-    draft: Draft,
-    ids: Sequence[int],
-    result: Result,
-    tokenizer: TextTokenizer,
-    healing: TokenHealing = NO_HEALING,
-    owed: int = 0,
-) -> JudgedDraft:
-    """The beginning of a draft that is expected to save most characters; its ids are those behind the first `owed`."""
+    draft: Draft, judged: Judged, tokenizer: TextTokenizer, healing: TokenHealing = NO_HEALING, owed: int = 0
+) -> Candidate:
+    """The beginning of a draft that is expected to save most characters; its tokens are those behind the first `owed`.
+
+    It has no likelihood of an end where it was cut.
+    """
     _, words, _ = tokenizer.encode_with_words(healing.text + draft.text)
+    ids = judged.ids
     ends = [count for count in range(owed + 1, len(ids)) if count >= len(words) or words[count] != words[count - 1]]
-    beginnings = [
-        JudgedDraft(healing.rest(tokenizer.decode(ids[:count])), draft.maker, result.log_probs[owed:count], None)
-        for count in ends
-    ]
-    whole = JudgedDraft(draft.text, draft.maker, result.log_probs[owed:], result.end_log_prob)
-    return max([whole, *beginnings], key=lambda judged: judged.expected)
+    whole = _candidate(draft, draft.text, judged.log_probs[owed:], judged.end_log_prob)
+    beginnings = (
+        _candidate(draft, healing.rest(tokenizer.decode(ids[:count])), judged.log_probs[owed:count]) for count in ends
+    )
+    return max((whole, *beginnings), key=expected_of_draft)
+
+
+def belief(log_prob: float) -> float:
+    """The probability that a draft is right, from its exact joint log-probability in nats."""
+    return 1.0 / (1.0 + math.exp(-max(-700.0, _WEIGHT * log_prob + _PRIOR)))
+
+
+def expected_of_draft(draft: Candidate) -> float:
+    """Characters times the belief that the answer begins so."""
+    return len(draft.text) * belief(draft.log_prob or 0.0)
 
 
 def expected_characters(text: str, log_probs: Sequence[float]) -> float:
@@ -272,5 +241,11 @@ def expected_characters(text: str, log_probs: Sequence[float]) -> float:
     return len(text) * math.exp(sum(log_probs))
 
 
-def _whole(result: Result | None, owed: int) -> float | None:
-    return None if result is None else sum(result.log_probs[owed:]) + (result.end_log_prob or 0.0)
+def _candidate(draft: Draft, text: str, log_probs: tuple[float, ...], end: float | None = None) -> Candidate:
+    log_prob = sum(log_probs) + (end or 0.0)
+    return Candidate(text, log_probs=log_probs, end_log_prob=end, maker=draft.maker, log_prob=log_prob)
+
+
+def _behind(scorer: LikelihoodScorer, ids: tuple[int, ...], owed: int) -> float | None:
+    judged = scorer.judged(ids)
+    return None if judged is None else sum(judged.log_probs[owed:]) + judged.end_log_prob

@@ -10,10 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from io import StringIO
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 # Beyond so many characters on either side it is a paste, a formatter or another branch, and only counted.
 SIZE_LIMIT: Final = 6144
+# PATH_MAX of Linux, uinteger of the Language Server Protocol: what comes from outside is held to these.
+Path = Annotated[str, Meta(max_length=4096)]
+Line = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+# An excerpt has a heading of some ten tokens, so more of them would be headings alone.
+_MAX_EXCERPTS: Final = Meta(max_length=1024)
+_RegionLines = Annotated[int, Meta(ge=0, le=1000)]
 # difflib is quadratic at worst; larger regions are shown as one replacement.
 _DIFF_LINES: Final = 200
 # After an accepted edit there is more of the same to do (Copilot's autoExpandEditWindowLines).
@@ -30,8 +38,8 @@ class Excerpt:
         text: whole lines, each with its line end.
     """
 
-    path: str
-    start_line: int
+    path: Path
+    start_line: Line
     text: str
 
 
@@ -47,8 +55,8 @@ class Hunk:
         predicted: the user accepted it as a suggestion.
     """
 
-    path: str
-    start_line: int
+    path: Path
+    start_line: Line
     before: str
     after: str
     predicted: bool = False
@@ -66,7 +74,7 @@ class EditRegion:
     """
 
     text: str
-    cursor: int | None
+    cursor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +92,10 @@ class PromptParts:
         region: what to rewrite; None when the hole is empty, which is fill-in-the-middle.
     """
 
-    related: tuple[Excerpt, ...] = ()
-    far: tuple[Excerpt, ...] = ()
-    edits: tuple[Hunk, ...] = ()
-    path: str | None = None
+    related: Annotated[tuple[Excerpt, ...], _MAX_EXCERPTS] = ()
+    far: Annotated[tuple[Excerpt, ...], _MAX_EXCERPTS] = ()
+    edits: Annotated[tuple[Hunk, ...], _MAX_EXCERPTS] = ()
+    path: Path | None = None
     prefix: str = ""
     suffix: str = ""
     region: EditRegion | None = None
@@ -105,10 +113,10 @@ class RegionBounds:
     """
 
     # The numbers of Copilot and of Sweep.
-    above: int = 2
-    below: int = 5
-    characters: int = 6000
-    context: int = 0
+    above: _RegionLines = 2
+    below: _RegionLines = 5
+    characters: Annotated[int, Meta(ge=1, le=2**53)] = 6000
+    context: Annotated[int, Meta(ge=0, le=2**20)] = 0
 
     def extended(self) -> RegionBounds:
         """The same with more lines below."""

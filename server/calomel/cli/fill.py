@@ -16,6 +16,7 @@ import typer
 from calomel.cli.errors import InputError
 from calomel.cli.options import AsJson, Device, Model
 from calomel.cli.output import HOLE_STYLE, console, excerpt
+from calomel.prompts.parts import PromptParts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,9 +131,8 @@ def _filled(filler: Filler, hole: Hole, policy: str | None, max_tokens: int = 64
 
     return filler.fill(
         FillRequest(
-            prefix=hole.prefix,
-            suffix=hole.suffix,
-            path=hole.path,
+            "fill",
+            PromptParts(path=hole.path, prefix=hole.prefix, suffix=hole.suffix),
             max_tokens=max_tokens,
             policy=policy,
             min_tokens=1,
@@ -167,7 +167,7 @@ def tryout(
         loaded = time.perf_counter() - began
         out.print(f"Loaded {model or 'the shipped model, nano,'} on {device} in {loaded:.1f} s.")
         # The first request pays for buffers and thread pools that all later ones share.
-        filler.fill(FillRequest(prefix="def warm_up() -> None:\n    ", path="warm_up.py"))
+        filler.fill(FillRequest("fill", PromptParts(path="warm_up.py", prefix="def warm_up() -> None:\n    ")))
         answers = [_shown(out, filler, sample, policy) for sample in samples]
     equal = sum(answer.text == sample.expected for answer, sample in zip(answers, samples, strict=True))
     out.rule(style="dim")

@@ -30,17 +30,25 @@ def stats(
     json: Annotated[Path | None, typer.Option(help="Write every figure as JSON to this file.")] = None,
 ) -> None:
     """Print what became of suggestions, and what another threshold would have done, from the outcome log alone."""
-    from calomel.suggest.outcome_history import each_outcome, stories
-    from calomel.suggest.outcome_log import outcome_log_path
+    from calomel.suggest.outcome_history import stories
+    from calomel.suggest.outcome_log import OutcomeRecord, each_record, outcome_log_path, record_of
 
     check_folders(json)
     path = log or outcome_log_path()
     if log is not None and not log.is_file():
         raise InputError(f"{log} does not exist, or is no file")
-    lines = list(each_outcome(path, in_brief=True))
-    bad = lines.count(None)
     begin = None if since is None else time.time() - since * _SECONDS_PER_DAY
-    found = stories(each for each in lines if each is not None and (begin is None or each.time >= begin))
+    bad = 0
+
+    def wanted() -> Iterator[OutcomeRecord]:
+        nonlocal bad
+        for each in each_record(path, record_of):
+            if each is None:
+                bad += 1
+            elif begin is None or each.time >= begin:
+                yield each
+
+    found = stories(wanted())
     whole = {"log": str(path), "since_days": since, "bad_lines": bad, **_document(found)}
     if json is not None:
         write_whole(json, encoder.dumps(whole, indent=1, allow_nan=False) + "\n")

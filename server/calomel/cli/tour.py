@@ -7,20 +7,20 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from calomel.replay.editor import cursor_after
 from calomel.replay.events import Changed, Edit, Event, Focused, Opened, ReplayLog, Selected
 from calomel.replay.opportunity import Opportunity, ReplayOptions
 from calomel.replay.player import Player
-from calomel.suggest.completer import CANVAS, CanvasText, CompleteAnswer, CompleteRequest, Draft, Kind
+from calomel.suggest.completer import CANVAS, CanvasText, CompleteAnswer, CompleteRequest, FillRequest, Kind
 from calomel.suggest.filler import Filler
-from calomel.suggest.scoring import Drafted
 from calomel.suggest.silence import SilenceReason
 
 if TYPE_CHECKING:
-    from calomel.suggest.completer import Completer, Fill, FillRequest, ModelInfo
+    from calomel.suggest.completer import Completer, ModelInfo
+
 
 Mark: TypeAlias = Literal["", "new", "old", "caret"]
 
@@ -133,23 +133,19 @@ class WatchedFiller:
         self._filler = filler
         self._steps = steps
 
-    async def afill(self, request: FillRequest) -> Fill:
-        """Fill the hole; cancelling the task cancels the work."""
-        with self._timed("fill"):
-            return await self._watched(self._slow(request))
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        """Fill the hole, or rewrite the region, of which nothing is kept; cancelling the task cancels the work.
 
-    async def adraft(self, request: FillRequest, drafts: Sequence[Draft]) -> tuple[Fill, Drafted]:
-        """Fill the hole and judge drafts for it. The canvases take a fill of their own: judging keeps none."""
-        request = self._slow(request)
-        await self._watched(request)
-        with self._timed("fill"):
-            return await self._filler.adraft(request, drafts)
-
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
-        """What a region could become; nothing is kept of it."""
+        The canvases take a fill of their own: answering keeps none.
+        """
         self.canvases = ()
-        with self._timed("edit"):
-            return await self._filler.arewrite(request)
+        asked = self._slow(request) if request.kind == "fill" else request
+        with self._timed(request.kind):
+            answer = await self._filler.complete(asked)
+        if isinstance(asked, FillRequest):
+            async with aclosing(self._filler.canvases(asked)) as items:
+                self.canvases = tuple([item async for item in items if isinstance(item, CanvasText)])
+        return answer
 
     def close(self) -> None:
         """Stop the engine."""
@@ -161,23 +157,9 @@ class WatchedFiller:
         yield
         self.seconds[kind] += time.monotonic() - began
 
-    def _slow(self, request: FillRequest) -> FillRequest:
-        return replace(request, policy=_POLICY, max_steps=self._steps)
-
-    async def _watched(self, request: FillRequest) -> Fill:
-        self.canvases = ()
-        seen: list[CanvasText] = []
-        filled: Fill | None = None
-        async with aclosing(self._filler.canvases(request)) as items:
-            async for item in items:
-                if isinstance(item, CanvasText):
-                    seen.append(item)
-                else:
-                    filled = item
-        if filled is None:
-            raise RuntimeError("the engine ended without an answer")
-        self.canvases = tuple(seen)
-        return filled
+    def _slow(self, request: CompleteRequest) -> FillRequest:
+        shared = {each.name: getattr(request, each.name) for each in fields(CompleteRequest)}
+        return FillRequest(**shared, recall=False, policy=_POLICY, max_steps=self._steps)
 
 
 # Seconds at speed 1. Nobody looks at somebody who thinks for longer, or sees what is there for less.

@@ -121,8 +121,7 @@ def align(
 def _of_samples(paths: Iterable[Path]) -> Iterator[Judged]:
     """Candidates that a person could have decided about. Raises InputError, SampleError."""
     from calomel.selectivity.sample import read_samples
-    from calomel.suggest.fields import FieldError
-    from calomel.suggest.wire import decode_request
+    from calomel.suggest.wire import FieldError, decode_request
     from calomel.training.alignment.data import Judged
 
     found = list(read_samples(paths))

@@ -65,15 +65,7 @@ async def fill_of(visiting: Visit, shown: PromptParts, asked: FillRequest) -> Fi
         key = f"hole\0{visiting.client}\0{hole.path}"
         situation = Situation(key, hole.path, language_of(hole.path), text, at, 0, related=related)
         parts = visiting.door.edits.around(situation, most)
-    return replace(
-        asked,
-        prefix=parts.prefix,
-        suffix=parts.suffix,
-        path=hole.path,
-        max_context=most,
-        parts=parts,
-        fitted=True,
-    )
+    return replace(asked, parts=parts, max_context=most, fitted=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
+from calomel.prompts.parts import PromptParts
 from calomel.server import tokens
 from calomel.server.app import create_app
 from calomel.server.errors import StartError
@@ -111,7 +112,7 @@ def open_model(settings: ServerSettings) -> Filler:
     )
     fill = getattr(filler, "fill", None)
     if fill is not None:
-        fill(FillRequest(prefix=_WARM_UP, suffix="\n", max_tokens=8))
+        fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))
     # The collector stops everything while it looks: not at what stays as long as the server.
     gc.collect()
     gc.freeze()

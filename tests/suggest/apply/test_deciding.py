@@ -20,19 +20,13 @@ class Judging:
         self.keep = keep
         self.requests: list[CompleteRequest] = []
 
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
         self.requests.append(request)
         pairs = zip(request.drafts, self.scores, strict=True)
         found = [
             Candidate(draft.text, maker=draft.maker, log_prob=score, keep_log_prob=self.keep) for draft, score in pairs
         ]
         return CompleteAnswer(tuple(reversed(found)), context_tokens=40)
-
-    async def afill(self, request: Any) -> Any:
-        raise AssertionError("no hole was asked for")
-
-    async def adraft(self, request: Any, drafts: Any) -> Any:
-        raise AssertionError("no hole was asked for")
 
 
 async def decided(model: Judging, info: ModelInfo = INFO, original: str = TWICE, update: str = UPDATE) -> Any:

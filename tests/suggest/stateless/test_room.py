@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from calomel.prompts.edit_prompt import EditPrompt
 from calomel.prompts.parts import Excerpt, Hunk, RegionBounds
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo, Timings
 from calomel.suggest.judging import SuggestionFilter
 from calomel.suggest.silence import SilenceReason
 from calomel.suggest.stateless import EditRoom, RegionAnswer
@@ -28,7 +27,14 @@ class Model:
         self.edits: list[CompleteRequest] = []
         self.fills: list[Any] = []
 
-    async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        if request.kind == "fill":
+            self.fills.append(request)
+            own = Candidate(self.text, (self.log_prob,), (0.1,), -0.01, steps=2)
+            return CompleteAnswer((own,), context_tokens=10, cached_tokens=4, timings=Timings(total=0.1))
+        return await self.rewrite(request)
+
+    async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
         self.edits.append(request)
         sure, unsure = (self.log_prob,), (-9.0,)
         return CompleteAnswer(
@@ -39,20 +45,6 @@ class Model:
             context_tokens=10,
             cached_tokens=4,
         )
-
-    async def afill(self, request: Any) -> Any:
-        self.fills.append(request)
-        result = SimpleNamespace(
-            ids=(1,), log_probs=(self.log_prob,), entropies=(0.1,), end_log_prob=-0.01, steps=2,
-            length_scores=(), prefill_seconds=0.0, denoise_seconds=0.0,
-        )  # fmt: skip
-        return SimpleNamespace(
-            text=self.text, prompt_tokens=10, cached_tokens=4, completion_tokens=1, finish_reason="stop",
-            seconds=0.1, result=result,
-        )  # fmt: skip
-
-    async def adraft(self, request: Any, drafts: Sequence[Any]) -> Any:
-        raise AssertionError("nobody drafts text for the cursor here")
 
 
 def prompt(text: str, *edits: Hunk, region: str, cursor: str = "", related: tuple[Excerpt, ...] = ()) -> EditPrompt:
@@ -189,7 +181,7 @@ async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_t
     class Refusing(Model):
         code = "deadline_exceeded"
 
-        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
             error = RuntimeError("refused")
             error.code = self.code  # type: ignore[attr-defined]
             raise error
@@ -207,7 +199,7 @@ async def test_an_edit_that_comes_too_late_is_silence_and_any_other_failure_is_t
 
 async def test_no_edit_of_the_history_is_turned_back_alone_or_among_others() -> None:
     class Inverse(Model):
-        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
             assert request.parts.region is not None
             text = request.parts.region.text.replace("amount", "value")
             return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))
@@ -223,7 +215,7 @@ async def test_no_edit_of_the_history_is_turned_back_alone_or_among_others() -> 
 
 async def test_no_edit_breaks_the_syntax_of_a_file_that_was_whole() -> None:
     class Breaks(Model):
-        async def arewrite(self, request: CompleteRequest) -> CompleteAnswer:
+        async def rewrite(self, request: CompleteRequest) -> CompleteAnswer:
             assert request.parts.region is not None
             text = request.parts.region.text.replace("names()", "names(, minimum)")
             return CompleteAnswer((Candidate(text, (-0.01,), log_prob=-0.1, keep_log_prob=-9.0),))

@@ -164,7 +164,7 @@ def _paired(before: list[str], after: list[str]) -> _Pairs:
             return 0.0, (*((at, None) for at in range(row, rows)), *((None, at) for at in range(column, columns)))
         old, new = before[row].strip(), after[column].strip()
         worth = fuzz.ratio(old, new) if old else 0.0
-        choices = []
+        choices: list[tuple[float, tuple[int | None, int | None], tuple[float, _Pairs]]] = []
         # Where as many lines came as went, the same place counts for something too.
         if worth >= (_ALIKE / 2 if rows == columns and row == column else _ALIKE):
             choices.append((worth, (row, column), best(row + 1, column + 1)))

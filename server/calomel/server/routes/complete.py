@@ -10,9 +10,8 @@ from calomel.server.door import Visit, door_of, visit
 from calomel.server.errors import InvalidParameterError
 from calomel.server.metrics import Spent
 from calomel.suggest.completer import CompleteAnswer
-from calomel.suggest.fields import FieldError
 from calomel.suggest.in_process import answer
-from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, decode_request, encode_answer, encode_info
+from calomel.suggest.wire import COMPLETE_PATH, INFO_PATH, FieldError, decode_request, encode_answer, encode_info
 
 _JSON = "application/json"
 
@@ -35,7 +34,7 @@ async def complete(request: Request) -> Response:
     except FieldError as error:
         raise InvalidParameterError(str(error), error.field or None) from None
     async with visit(request, "complete") as visiting:
-        # Asks `Filler` (`calomel.suggest.filler`) for a fill, for drafts to be judged, or for an edit.
+        # Asks `Filler.complete` (`calomel.suggest.filler`).
         found = await visiting.run(answer(visiting.filler, visiting.info, wanted))
         _count(visiting, found)
         return Response(encode_answer(found), media_type=_JSON)

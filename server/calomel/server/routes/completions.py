@@ -108,7 +108,8 @@ async def create_fim_completion(body: FimRequest, request: Request) -> Response:
         # JSON that is asked for may have a blank line in it.
         stop = DEFAULT_STOP if body.response_format is None or body.response_format.type == "text" else ()
         asked = FillRequest(
-            "",
+            "fill",
+            PromptParts(),
             max_tokens=DEFAULT_MAX_TOKENS if body.max_tokens is None else body.max_tokens,
             min_tokens=body.min_tokens or 0,
             stop=stop if body.stop is None else tuple(body.stop),
@@ -207,7 +208,8 @@ async def create_completion(body: CompletionRequest, request: Request) -> Respon
 
     def asked() -> FillRequest:
         return FillRequest(
-            "",
+            "fill",
+            PromptParts(),
             max_tokens=min(body.max_tokens or DEFAULT_MAX_TOKENS, wire.MAX_TOKENS),
             min_tokens=body.min_tokens or 0,
             stop=tuple(body.stop or ()),

@@ -166,7 +166,8 @@ async def _fill_request(visiting: Visit, body: InfillRequest) -> FillRequest:
     hole = replace(hole, related=(*hole.related, *(extra for extra in extras if extra.text.strip())))
     limit = body.t_max_predict_ms or 0
     asked = FillRequest(
-        "",
+        "fill",
+        PromptParts(),
         max_tokens=min(body.n_predict, MAX_TOKENS) if body.n_predict and body.n_predict > 0 else DEFAULT_TOKENS,
         stop=tuple(body.stop or ()),
         sampling=body.sampling(),
@@ -332,7 +333,7 @@ async def ollama_generate(body: GenerateRequest, request: Request) -> Response:
 
     def asked() -> FillRequest:
         stop = tuple(options.stop or ())
-        return FillRequest("", max_tokens=_most(options), stop=stop, sampling=options.sampling())
+        return FillRequest("fill", PromptParts(), max_tokens=_most(options), stop=stop, sampling=options.sampling())
 
     wording = partial(_wording, body, None)
     return await completed(request, "generate", prompt, body.suffix, options.stop, asked, wording, stream=stream)
