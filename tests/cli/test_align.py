@@ -54,7 +54,9 @@ def aligner(monkeypatch: pytest.MonkeyPatch) -> Aligner:
 
 def sample(request: CompleteRequest, text: str, outcome: str, **more: Any) -> Sample:
     asked = json.loads(encode_request(request))
-    return Sample("log:1:fill", request.kind, outcome, text=text, request=asked, group="package", **more)
+    return Sample(
+        request.kind, question="log:1:fill", outcome=outcome, text=text, request=asked, group="package", **more
+    )
 
 
 def write(path: Path, *samples: Sample) -> Path:
@@ -189,7 +191,7 @@ def test_what_is_not_there_is_named(run: Run, tmp_path: Path, arguments: tuple[s
 
 
 def test_samples_without_prompts_are_refused(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "1.jsonl", Sample("q", "fill", "accepted"))
+    path = write(tmp_path / "1.jsonl", Sample("fill", question="q", outcome="accepted"))
     result = run("align", "--samples", path, "--out", tmp_path / "out")
     assert result.status == 2
     assert "--prompts" in result.err

@@ -19,7 +19,11 @@ def test_model_never_sees_the_expected_text(run: Run, filler: Any) -> None:
     run("try")
     requests = filler.requests[1:]
     for request, sample in zip(requests, bundled_samples(), strict=True):
-        assert (sample.prefix, sample.suffix, sample.path) == (request.prefix, request.suffix, request.path)
+        assert (sample.prefix, sample.suffix, sample.path) == (
+            request.parts.prefix,
+            request.parts.suffix,
+            request.parts.path,
+        )
 
 
 def test_right_and_wrong_answers_are_told_apart(run: Run, filler: Any) -> None:

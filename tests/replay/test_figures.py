@@ -13,7 +13,7 @@ from calomel.replay.opportunity import LogResult, Opportunity
 from calomel.replay.summary import listings, summarize
 from calomel.report.result import CONVERTER
 from calomel.report.stats import Floats
-from calomel.selectivity.quality import aurc, auroc, brier, ece, reliability
+from calomel.selectivity.sample import aurc, auroc, brier, ece, reliability
 from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 
 

@@ -41,7 +41,7 @@ def test_an_opportunity_survives_json() -> None:
 
 
 def test_a_result_survives_json() -> None:
-    sample = Sample("log:1:fill", "fill", "accepted", signals={"tokens": 3})
+    sample = Sample("fill", question="log:1:fill", outcome="accepted", signals={"tokens": 3})
     result = LogResult(
         "log", "recording", 60.0, 10, [CHANCE, SILENT], [CHANCE], 1, 2, [Problem(7, "odd")], Checks(1, 2, None, 1),
         samples=[sample],

@@ -50,7 +50,7 @@ def drawn(
             signals=signals,
             saved_characters=5,
         )
-        taken = chance.random() < truth.probability(made.subject)
+        taken = chance.random() < truth.probability(made)
         found.append(sample(number, **{**_values(made), "outcome": "accepted" if taken else "rejected"}))
     return found
 

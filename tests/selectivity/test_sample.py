@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -38,23 +37,13 @@ def test_a_sample_is_one_line_without_what_is_not_known() -> None:
 
 def test_what_a_later_version_adds_is_left_out_and_what_it_leaves_out_has_a_default() -> None:
     line = json.dumps({"question": "q", "kind": "edit", "outcome": "partly", "mood": "good"})
-    assert Sample.from_line(line) == Sample("q", "edit", "partly")
+    assert Sample.from_line(line) == Sample("edit", question="q", outcome="partly")
 
 
 def test_only_what_a_person_could_decide_about_is_decided() -> None:
     decided = {outcome for outcome in OUTCOMES if sample(outcome=outcome).decided}
     assert decided == {"accepted", "partly", "rejected"}
     assert [outcome for outcome in OUTCOMES if sample(outcome=outcome).accepted] == ["accepted"]
-
-
-def test_a_calibrator_sees_kind_maker_language_and_signals() -> None:
-    subject = FULL.subject
-    assert asdict(subject) == {
-        "kind": "fill",
-        "maker": "canvas",
-        "language": "python",
-        "signals": {"mean_log_prob": -0.5, "characters_inserted": 8},
-    }
 
 
 @pytest.mark.parametrize(

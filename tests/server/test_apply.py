@@ -89,7 +89,7 @@ def test_where_several_places_fit_the_model_decides(
         ]
         return CompleteAnswer(tuple(found), context_tokens=40, cached_tokens=8)
 
-    monkeypatch.setattr(filler, "arewrite", rewrite, raising=False)
+    monkeypatch.setattr(filler, "complete", rewrite, raising=False)
     client = open_client()
     app = client.app
     assert isinstance(app, FastAPI)

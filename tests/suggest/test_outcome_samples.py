@@ -75,7 +75,7 @@ def test_a_sample_has_what_the_log_says_of_its_suggestion() -> None:
     assert (found.question, found.kind, found.maker, found.language) == ("5e55/a", "fill", "seeded", "python")
     assert (found.signals, found.time, found.saved_characters) == (SIGNALS, 10.0 * DAY, 12)
     assert (found.text, found.wanted, found.request) == (None, None, None)
-    assert features(found.subject)["maker:seeded"] == 1.0
+    assert features(found)["maker:seeded"] == 1.0
 
 
 def test_what_a_filter_dropped_is_marked_and_not_fitted_to() -> None:

@@ -60,7 +60,7 @@ class SelectivityFigures:
         self.samples = [sample for sample in samples if sample.decided]
         self.undecided = len(samples) - len(self.samples)
         self._calibrator = calibrator
-        self.probabilities = [calibrator.probability(sample.subject) for sample in self.samples]
+        self.probabilities = [calibrator.probability(sample) for sample in self.samples]
         # What happens within one minute of one log hangs together.
         self._clusters = [(_log(sample), int(sample.time // 60)) for sample in self.samples]
         self._seed = seed
@@ -71,7 +71,7 @@ class SelectivityFigures:
             number for number, sample in enumerate(self.samples) if not sample.filters and kind in {None, sample.kind}
         ]
         judge = calibrator or self._calibrator
-        scores = np.asarray([judge.probability(each.subject) for each in self.samples])
+        scores = np.asarray([judge.probability(each) for each in self.samples])
         taken = np.asarray([float(sample.accepted) for sample in self.samples])
         return ranking(Resampling(self._clusters, self._seed), chosen, scores, taken)
 

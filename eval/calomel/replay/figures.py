@@ -14,7 +14,7 @@ import numpy as np
 from calomel.replay.opportunity import LogResult, Opportunity, Shown
 from calomel.replay.text_metrics import delta_chrf, is_exact
 from calomel.report.stats import Floats, Interval, Items, Resampling, wilson
-from calomel.selectivity.quality import aurc, auroc, brier, ece
+from calomel.selectivity.sample import aurc, auroc, brier, ece
 
 Of = Callable[[Opportunity], float | None]
 Score = Callable[[Floats, Floats], float | None]

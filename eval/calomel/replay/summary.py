@@ -26,7 +26,7 @@ from calomel.replay.figures import (
 from calomel.replay.opportunity import LogResult, Opportunity
 from calomel.report.result import CONVERTER, Flat, Table, flat_cell, interval_cell, put_interval
 from calomel.report.stats import Resampling
-from calomel.selectivity.quality import reliability
+from calomel.selectivity.sample import reliability
 
 _OUTCOMES: Final = ("accepted", "partly", "rejected", "superseded", "too_short")
 # Rows of the table: name, words, and how it is written: a share in percent, or digits behind the point.

@@ -299,8 +299,7 @@ def _places(line: str, language_id: str) -> list[int]:
     """
     if not knows(language_id):
         return []
-    alone = loose(line, language_id)
-    if alone.opening or alone.closing:
+    if loose(line, language_id).brackets:
         return []
     return [end for end in reversed(list(_ends(line, language_id))) if not has_to_go_on(line[:end])]
 

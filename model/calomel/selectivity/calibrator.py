@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
+
+from cattrs import Converter
 
 from calomel.storage import write_whole
 
@@ -31,14 +33,14 @@ OWN: Final = frozenset({"canvas", "seeded", "verified"})
 _FURTHEST: Final = 30.0
 # Beyond that a number in a log is a mistake.
 _LARGEST: Final = 1e9
-# Where a straight line may bend. Nats a token, nats in all, nats of a ratio, characters.
-_BENDS: Final[Mapping[str, tuple[float, ...]]] = {
-    "mean_log_prob": (-0.15, -0.4, -1.0),
-    "log_prob": (-1.0, -4.0, -12.0),
-    "min_log_prob": (-0.7, -2.0),
-    "ratio": (-4.0, 0.0, 4.0),
-    "margin": (-2.0, 0.0, 2.0),
-    "inserted": (4.0, 12.0, 32.0),
+# By what a number is divided, and where a straight line may bend: nats a token, in all, of a ratio; characters.
+_BENDS: Final[Mapping[str, tuple[float, tuple[float, ...]]]] = {
+    "mean_log_prob": (1.0, (-0.15, -0.4, -1.0)),
+    "log_prob": (10.0, (-1.0, -4.0, -12.0)),
+    "min_log_prob": (3.0, (-0.7, -2.0)),
+    "ratio": (10.0, (-4.0, 0.0, 4.0)),
+    "margin": (10.0, (-2.0, 0.0, 2.0)),
+    "inserted": (20.0, (4.0, 12.0, 32.0)),
 }
 # Features that are the logarithm of a count, the signal, and by what it is divided.
 _COUNTED: Final = (
@@ -106,19 +108,13 @@ class KindCalibrator:
 
     def probability(self, subject: Subject) -> float:
         """Of being accepted, 0 to 1."""
-        weights = self.weights
-        sums = self.bias + sum(weights.get(name, 0.0) * value for name, value in features(subject).items())
         # Few examples say what the few right ones of a hopeless maker have in common, and each has many features.
-        return sigmoid(sums) * (HOPELESS if subject.maker in self.hopeless else 1.0)
+        return sigmoid(self.score(features(subject))) * (HOPELESS if subject.maker in self.hopeless else 1.0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """What stands in the file."""
-        return {
-            "bias": self.bias,
-            "hopeless": sorted(self.hopeless),
-            "weights": dict(sorted(self.weights.items())),
-            "report": dict(self.report),
-        }
+    def score(self, found: Mapping[str, float]) -> float:
+        """The weighted sum of some features: the logit of the probability."""
+        weights = self.weights
+        return self.bias + sum(weights.get(name, 0.0) * value for name, value in found.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,39 +143,21 @@ class Calibrator:
 
     def write(self, path: Path) -> None:
         """Write what `read` reads. Raises OSError, and leaves the file that is there."""
-        found = {
-            "format": FORMAT,
-            "model": self.model,
-            "thresholds": dict(self.thresholds),
-            "kinds": {kind: fitted.to_dict() for kind, fitted in sorted(self.kinds.items())},
-        }
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(found, indent=1, allow_nan=False) + "\n")
+        found = {"format": FORMAT, **asdict(self)}
+        write_whole(path, json.dumps(found, indent=1, allow_nan=False, sort_keys=True, default=sorted) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Calibrator:
         """The one in a file. Raises CalibratorError."""
         try:
-            return cls._from_dict(json.loads(path.read_text(encoding="utf-8")))
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found.get("format") != FORMAT:
+                raise CalibratorError(f"format {found.get('format')!r}, this version reads {FORMAT}")
+            return CONVERTER.structure(found | {"kinds": found["kinds"]}, cls)
         except (KeyError, TypeError, AttributeError, ValueError, OSError, RecursionError) as error:
             why = f" ({error})" if isinstance(error, CalibratorError) else f": {type(error).__name__}"
             raise CalibratorError(f"{path} is no calibrator file{why}") from error
-
-    @classmethod
-    def _from_dict(cls, found: Any) -> Calibrator:
-        if found.get("format") != FORMAT:
-            raise CalibratorError(f"format {found.get('format')!r}, this version reads {FORMAT}")
-        kinds = {
-            str(kind): KindCalibrator(
-                {str(name): _finite(weight) for name, weight in fitted["weights"].items()},
-                _finite(fitted["bias"]),
-                frozenset(map(str, fitted.get("hopeless", ()))),
-                dict(fitted.get("report", {})),
-            )
-            for kind, fitted in found["kinds"].items()
-        }
-        thresholds = {str(name): _finite(value) for name, value in found.get("thresholds", {}).items()}
-        return cls(kinds, thresholds, str(found.get("model", "")))
 
     @classmethod
     def of_folder(cls, folder: Path) -> Calibrator:
@@ -200,91 +178,80 @@ def sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
-def _finite(value: Any) -> float:
+def _finite(value: Any, _: object) -> float:
     number = float(value)
     if not math.isfinite(number):
-        message = "a weight is not a finite number"
-        raise ValueError(message)
+        raise ValueError("a number is not finite")
     return number
+
+
+# Reads calibrators and samples; what a later version wrote besides is left out.
+CONVERTER: Final = Converter(detailed_validation=False)
+CONVERTER.register_structure_hook(float, _finite)
 
 
 def features(subject: Subject) -> dict[str, float]:
     """Numbers of about one size, by name. What is not there is zero."""
-    found = {name: math.log1p(subject.count(signal)) / size for name, signal, size in _COUNTED}
-    found.update(_of_the_model(subject))
-    found.update(_of_the_change(subject))
-    found.update(_of_the_moment(subject))
-    found.update(_names(subject))
-    found.update(_products(subject, found))
+    number, count, signals, maker = subject.number, subject.count, subject.signals, subject.maker or "canvas"
+    found = {name: math.log1p(count(signal)) / size for name, signal, size in _COUNTED}
+    found |= _of_the_model(subject)
+    found |= {
+        **_bent("inserted", min(200.0, number("characters_inserted"))),
+        "only removes": float(not number("characters_inserted")),
+        "only inserts": float(not number("characters_removed")),
+        "lines_inserted": min(5.0, number("lines_inserted")) / 2,
+        "lines_removed": min(5.0, number("lines_removed")) / 2,
+        "edits": math.log1p(max(0.0, number("edits") - 1)),
+        "known_words": number("known_words"),
+        "no words": float(signals.get("known_words") is None),
+        "line is empty": float(not number("line_before") and not number("line_after")),
+        "at line end": float(not number("line_after")),
+        "since_edit": math.log1p(min(60.0, count("since_edit"))) / 3,
+        "last only inserts": float(bool(number("last_inserted")) and not number("last_removed")),
+        "accepted lately": (count("accepted") + 1) / (count("accepted") + count("rejected") + 2) - 0.5,
+    }
+    for name in ("before", "place", "finish_reason"):
+        value = signals.get(name)
+        if isinstance(value, str) and value:
+            found[f"{name}:{value}"] = 1.0
+    found[f"maker:{maker}"] = 1.0
+    if subject.language:
+        # A tenth: a language takes a hundred times as much evidence as a maker, since few packages stand for it.
+        found[f"language:{subject.language}"] = 0.1
+    # What one number means where another one is large; and what an edit's numbers mean of its maker.
+    found |= {f"{one}*{other}": found.get(one, 0.0) * found.get(other, 0.0) for one, other in combinations(_PAIRED, 2)}
+    if subject.kind == "edit":
+        found |= {f"{maker}*{name}": found.get(name, 0.0) for name in _OF_MAKERS}
     return {name: value for name, value in found.items() if value}
 
 
-def _of_the_model(subject: Subject) -> Iterator[tuple[str, float]]:
+def _of_the_model(subject: Subject) -> dict[str, float]:
     number, signals = subject.number, subject.signals
     mean = max(-_FURTHEST, number("mean_log_prob", -_FURTHEST if subject.maker else 0.0))
-    yield from _bent("mean_log_prob", mean, 1.0)
-    yield from _bent("min_log_prob", max(-_FURTHEST, number("min_log_prob")), 3.0)
+    found = _bent("mean_log_prob", mean) | _bent("min_log_prob", max(-_FURTHEST, number("min_log_prob")))
     if signals.get("log_prob") is not None:
-        yield "judged", 1.0
-        yield from _bent("log_prob", max(-_FURTHEST, number("log_prob")), 10.0)
         ratio = max(-_FURTHEST, min(_FURTHEST, number("log_prob") - number("keep_log_prob")))
-        yield from _bent("ratio", ratio, 10.0)
-        yield "ratio of a draft", 0.0 if subject.maker in OWN else ratio / 10
-        yield "keep_log_prob", max(-_FURTHEST, number("keep_log_prob")) / 10
+        found |= {
+            "judged": 1.0,
+            **_bent("log_prob", max(-_FURTHEST, number("log_prob"))),
+            **_bent("ratio", ratio),
+            "ratio of a draft": 0.0 if subject.maker in OWN else ratio / 10,
+            "keep_log_prob": max(-_FURTHEST, number("keep_log_prob")) / 10,
+        }
     else:
-        yield from _bent("log_prob", max(-_FURTHEST, mean * (number("tokens") + 1)), 10.0)
-    yield "mean_entropy", min(5.0, number("mean_entropy"))
-    yield "max_entropy", min(8.0, number("max_entropy")) / 3
-    yield "end_log_prob", max(-10.0, number("end_log_prob")) / 3
-    yield "no end", float(signals.get("end_log_prob") is None)
+        found |= _bent("log_prob", max(-_FURTHEST, mean * (number("tokens") + 1)))
+    found |= {
+        "mean_entropy": min(5.0, number("mean_entropy")),
+        "max_entropy": min(8.0, number("max_entropy")) / 3,
+        "end_log_prob": max(-10.0, number("end_log_prob")) / 3,
+        "no end": float(signals.get("end_log_prob") is None),
+    }
     if signals.get("margin") is not None:
-        yield from _bent("margin", max(-_FURTHEST, min(_FURTHEST, number("margin"))), 10.0)
+        found |= _bent("margin", max(-_FURTHEST, min(_FURTHEST, number("margin"))))
+    return found
 
 
-def _of_the_change(subject: Subject) -> Iterator[tuple[str, float]]:
-    number = subject.number
-    yield from _bent("inserted", min(200.0, number("characters_inserted")), 20.0)
-    yield "only removes", float(not number("characters_inserted"))
-    yield "only inserts", float(not number("characters_removed"))
-    yield "lines_inserted", min(5.0, number("lines_inserted")) / 2
-    yield "lines_removed", min(5.0, number("lines_removed")) / 2
-    yield "edits", math.log1p(max(0.0, number("edits") - 1))
-    yield "known_words", number("known_words")
-    yield "no words", float(subject.signals.get("known_words") is None)
-
-
-def _of_the_moment(subject: Subject) -> Iterator[tuple[str, float]]:
-    number, count = subject.number, subject.count
-    yield "line is empty", float(not number("line_before") and not number("line_after"))
-    yield "at line end", float(not number("line_after"))
-    yield "since_edit", math.log1p(min(60.0, count("since_edit"))) / 3
-    yield "last only inserts", float(bool(number("last_inserted")) and not number("last_removed"))
-    decided = count("accepted") + count("rejected")
-    yield "accepted lately", (count("accepted") + 1) / (decided + 2) - 0.5
-
-
-def _names(subject: Subject) -> Iterator[tuple[str, float]]:
-    for name in ("before", "place", "finish_reason"):
-        value = subject.signals.get(name)
-        if isinstance(value, str) and value:
-            yield f"{name}:{value}", 1.0
-    yield f"maker:{subject.maker or 'canvas'}", 1.0
-    if subject.language:
-        # A tenth: a language takes a hundred times as much evidence as a maker, since few packages stand for it.
-        yield f"language:{subject.language}", 0.1
-
-
-def _products(subject: Subject, found: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """What one number means where another one is large; and what an edit's numbers mean of its maker."""
-    for one, other in combinations(_PAIRED, 2):
-        yield f"{one}*{other}", found.get(one, 0.0) * found.get(other, 0.0)
-    if subject.kind == "edit":
-        for name in _OF_MAKERS:
-            yield f"{subject.maker or 'canvas'}*{name}", found.get(name, 0.0)
-
-
-def _bent(name: str, value: float, size: float) -> Iterator[tuple[str, float]]:
+def _bent(name: str, value: float) -> dict[str, float]:
     """A number, and how far it is beyond each bend: so a sum of weights can follow a curve."""
-    yield name, value / size
-    for bend in _BENDS.get(name, ()):
-        yield f"{name}>{bend:g}", max(0.0, value - bend) / size
+    size, bends = _BENDS[name]
+    return {name: value / size} | {f"{name}>{bend:g}": max(0.0, value - bend) / size for bend in bends}

@@ -25,17 +25,16 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from scipy.stats import beta, binom
+from scipy.stats import beta
 
 from calomel.selectivity.calibrator import HOPELESS, OWN, Calibrator, KindCalibrator, features
-from calomel.selectivity.quality import auroc, ece, reliability
-from calomel.selectivity.sample import Sample
+from calomel.selectivity.sample import Sample, auroc, ece, reliability
 
 Numbers = NDArray[np.float64]
 
@@ -65,8 +64,7 @@ class TooFewError(Exception):
     """There is not enough to fit; the message says what there is, and how many are needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quality:
+class Quality(NamedTuple):
     """Of probabilities, beside what came true: expected calibration error, area under the ROC curve, mean log-loss."""
 
     ece: float
@@ -111,23 +109,25 @@ def fit(samples: Sequence[Sample], start: KindCalibrator | None = None, penaltie
     groups = sorted({sample.group for sample in samples}, key=lambda group: hashlib.sha256(group.encode()).digest())
     check_enough(int(truth.sum()), len(samples), len(groups))
     base = start or KindCalibrator({}, 0.0)
-    table = _Table.of(samples, base)
+    names, inputs = _table(samples, base)
     fold_of = {group: number % FOLDS for number, group in enumerate(groups)}
     fold = np.asarray([fold_of[sample.group] for sample in samples])
+
+    def solved(rows: NDArray[np.bool_], penalty: float) -> Numbers:
+        light = np.asarray([penalty] * len(names) + [_LIGHT, 1e-6])
+        return solve(inputs[rows], truth[rows], light, inputs[rows, -2])
+
     tried: dict[float, Numbers] = {}
     for penalty in penalties:
         tried[penalty] = np.zeros(len(samples))
         for number in sorted(set(fold.tolist())):
-            rest = fold != number
-            solved = table.solve(truth, rest, penalty)
-            tried[penalty][~rest] = table.predict(solved)[~rest]
+            held = fold == number
+            tried[penalty][held] = expit(inputs[held, -2] + inputs[held] @ solved(~held, penalty))
     best = min(penalties, key=lambda penalty: quality_of(tried[penalty], truth).log_loss)
-    weights, bias = table.weights(table.solve(truth, np.ones(len(samples), dtype=bool), best), base)
-    before = np.asarray([base.probability(sample.subject) for sample in samples])
     after = quality_of(tried[best], truth)
-    made = KindCalibrator(
-        weights, bias, hopeless_makers(samples), _report(samples, tried[best], truth, after, len(groups), best)
-    )
+    report = {"groups": len(groups), "penalty": best, **_report(samples, tried[best], truth, after)}
+    made = _moved(base, names, solved(fold >= 0, best), hopeless_makers(samples), report)
+    before = np.asarray([base.probability(sample) for sample in samples])
     return Fit(made, quality_of(before, truth), after, tuple(tried[best].tolist()))
 
 
@@ -176,57 +176,32 @@ def quality_of(probabilities: Numbers, truth: Numbers) -> Quality:
     return Quality(ece(probabilities, truth) or 0.0, math.nan if ranked is None else ranked, float(loss))
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Samples as numbers: a column for each feature, then the sum that is there already, then ones."""
-
-    names: tuple[str, ...]
-    inputs: Numbers
-    offset: Numbers
-
-    @classmethod
-    def of(cls, samples: Sequence[Sample], base: KindCalibrator) -> _Table:
-        found = [features(sample.subject) for sample in samples]
-        names = tuple(sorted({name for each in found for name in each}))
-        place = {name: at for at, name in enumerate(names)}
-        inputs = np.zeros((len(samples), len(names) + 2))
-        offset = np.zeros(len(samples))
-        for row, each in enumerate(found):
-            for name, value in each.items():
-                inputs[row, place[name]] = value
-            offset[row] = base.bias + sum(base.weights.get(name, 0.0) * value for name, value in each.items())
-        inputs[:, -2] = offset
-        inputs[:, -1] = 1.0
-        return cls(names, inputs, offset)
-
-    def solve(self, truth: Numbers, chosen: NDArray[np.bool_], penalty: float) -> Numbers:
-        """The differences of weights, of the scale and of the bias that fit the chosen rows best."""
-        light = np.asarray([penalty] * len(self.names) + [_LIGHT, 1e-6])
-        return solve(self.inputs[chosen], truth[chosen], light, self.offset[chosen])
-
-    def predict(self, solved: Numbers) -> Numbers:
-        return np.asarray(expit(self.offset + self.inputs @ solved))
-
-    def weights(self, solved: Numbers, base: KindCalibrator) -> tuple[dict[str, float], float]:
-        """The same as weights of a calibrator."""
-        scale = 1.0 + float(solved[-2])
-        weights = {name: scale * weight for name, weight in base.weights.items()}
-        for name, difference in zip(self.names, solved[:-2].tolist(), strict=True):
-            weights[name] = weights.get(name, 0.0) + difference
-        rounded = {name: round(weight, 5) for name, weight in weights.items() if round(weight, 5)}
-        return rounded, round(scale * base.bias + float(solved[-1]), 5)
+def _table(samples: Sequence[Sample], base: KindCalibrator) -> tuple[tuple[str, ...], Numbers]:
+    """Samples as rows: a column for each feature, by name, then the sum that is there already, then ones."""
+    found = [features(sample) for sample in samples]
+    names = tuple(sorted({name for each in found for name in each}))
+    inputs = np.asarray([[*(each.get(name, 0.0) for name in names), base.score(each), 1.0] for each in found])
+    return names, inputs
 
 
-def _report(
-    samples: Sequence[Sample], probabilities: Numbers, truth: Numbers, quality: Quality, groups: int, penalty: float
-) -> Mapping[str, Any]:
+def _moved(
+    base: KindCalibrator, names: Sequence[str], solved: Numbers, hopeless: frozenset[str], report: Mapping[str, Any]
+) -> KindCalibrator:
+    """A calibrator with the differences of weights, of the scale and of the bias that `solve` found."""
+    *differences, scale, bias = solved.tolist()
+    weights = {name: (1 + scale) * weight for name, weight in base.weights.items()}
+    for name, difference in zip(names, differences, strict=True):
+        weights[name] = weights.get(name, 0.0) + difference
+    rounded = {name: round(weight, 5) for name, weight in weights.items() if round(weight, 5)}
+    return KindCalibrator(rounded, round((1 + scale) * base.bias + bias, 5), hopeless, report)
+
+
+def _report(samples: Sequence[Sample], probabilities: Numbers, truth: Numbers, quality: Quality) -> dict[str, Any]:
     makers = Counter(sample.maker for sample in samples)
     taken = Counter(sample.maker for sample in samples if sample.accepted)
     return {
         "samples": len(samples),
         "accepted": int(truth.sum()),
-        "groups": groups,
-        "penalty": penalty,
         "ece": round(quality.ece, 4),
         "auroc": None if math.isnan(quality.auroc) else round(quality.auroc, 4),
         "log_loss": round(quality.log_loss, 4),
@@ -261,7 +236,7 @@ def solve(inputs: Numbers, truth: Numbers, penalty: Numbers, offset: Numbers) ->
 def with_thresholds(calibrator: Calibrator, samples: Sequence[Sample]) -> Calibrator:
     """The same with names of thresholds that keep their promises on these samples."""
     chosen = [sample for kind in calibrator.kinds for sample in usable(samples, kind)]
-    named = named_thresholds(chosen, [calibrator.probability(sample.subject) for sample in chosen])
+    named = named_thresholds(chosen, [calibrator.probability(sample) for sample in chosen])
     return replace(calibrator, thresholds=named or calibrator.thresholds)
 
 
@@ -269,18 +244,12 @@ def corrected_together(samples: Sequence[Sample], shipped: Calibrator) -> Calibr
     """The shipped calibrator with one scale and one offset for all its kinds. Raises TooFewError."""
     truth = np.asarray([sample.accepted for sample in samples], dtype=np.float64)
     check_enough(int(truth.sum()), len(samples), len({sample.group for sample in samples}), FEWEST_TOGETHER)
-    sums = logit(np.clip([shipped.probability(sample.subject) for sample in samples], 1e-9, 1 - 1e-9))
+    sums = logit(np.clip([shipped.probability(sample) for sample in samples], 1e-9, 1 - 1e-9))
     inputs = np.stack((sums, np.ones_like(sums)), axis=1)
-    scale, offset = solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums).tolist()
-    kinds = {
-        kind: KindCalibrator(
-            {name: (1 + scale) * weight for name, weight in fitted.weights.items()},
-            (1 + scale) * fitted.bias + offset,
-            fitted.hopeless,
-            {"samples": len(samples), "accepted": int(truth.sum()), "scale": 1 + scale, "offset": offset},
-        )
-        for kind, fitted in shipped.kinds.items()
-    }
+    solved = solve(inputs, truth, np.asarray([_HEAVY, 1e-6]), sums)
+    scale, offset = solved.tolist()
+    report = {"samples": len(samples), "accepted": int(truth.sum()), "scale": 1 + scale, "offset": offset}
+    kinds = {kind: _moved(fitted, (), solved, fitted.hopeless, report) for kind, fitted in shipped.kinds.items()}
     return Calibrator(kinds, shipped.thresholds, shipped.model)
 
 
@@ -313,27 +282,16 @@ def surest(samples: Sequence[Sample], probabilities: Sequence[float]) -> list[tu
     return [max(candidates, key=lambda each: each[1]) for candidates in found.values()]
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """A threshold and what it keeps.
-
-    Attributes:
-        threshold: show from this probability on.
-        shown: of the calibration data.
-        accepted: of these.
-        bound: the acceptance rate is at least this, with the confidence asked for.
-    """
+class Promise(NamedTuple):
+    """A threshold that keeps a promise: what is shown from this probability on, and accepted, of the data."""
 
     threshold: float
     shown: int
     accepted: int
-    bound: float
 
 
-def smallest_threshold(
-    probabilities: Sequence[float], accepted: Sequence[bool], wanted: float, confidence: float = CONFIDENCE
-) -> Promise | None:
-    """The smallest threshold at which the wanted share is accepted, with this confidence; None if none is proven.
+def smallest_threshold(probabilities: Sequence[float], accepted: Sequence[bool], wanted: float) -> Promise | None:
+    """The smallest threshold at which the wanted share is accepted, 90 % sure; None if none is proven.
 
     Thresholds are tried from the strictest down, and the first one whose promise cannot be kept ends the search: each
     test stands on the ones before it, so that trying many costs nothing (fixed-sequence testing of Learn then Test,
@@ -343,7 +301,6 @@ def smallest_threshold(
         probabilities: of suggestions that were not fitted to.
         accepted: what became of them.
         wanted: acceptance rate, 0 to 1.
-        confidence: that the promise holds.
     """
     best: Promise | None = None
     pairs = sorted(zip(probabilities, accepted, strict=True), reverse=True)
@@ -354,18 +311,18 @@ def smallest_threshold(
             at += 1
         if at < FEWEST_SHOWN:
             continue
-        if not _proves(taken, at, wanted, confidence):
+        if lower_bound(taken, at) < wanted:
             break
-        best = Promise(threshold, at, taken, wanted)
-    return None if best is None else replace(best, bound=lower_bound(best.accepted, best.shown, confidence))
+        best = Promise(threshold, at, taken)
+    return best
 
 
-def needed(wanted: float, rate: float, confidence: float = CONFIDENCE, most: int = 10_000) -> int | None:
+def needed(wanted: float, rate: float, most: int = 10_000) -> int | None:
     """How many shown suggestions would prove `wanted`, if `rate` of them are accepted; None when no number does."""
     if rate <= wanted:
         return None
     counts = range(1, most)
-    at = bisect_left(counts, True, key=lambda count: _proves(int(rate * count), count, wanted, confidence))
+    at = bisect_left(counts, True, key=lambda count: lower_bound(int(rate * count), count) >= wanted)
     return counts[at] if at < len(counts) else None
 
 
@@ -379,8 +336,3 @@ def lower_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> 
 def upper_bound(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
     """The one-sided upper bound of Clopper and Pearson for a share."""
     return 1.0 - lower_bound(trials - successes, trials, confidence) if trials > 0 else 1.0
-
-
-def _proves(successes: int, trials: int, wanted: float, confidence: float) -> bool:
-    """Whether the lower bound is at least `wanted`."""
-    return bool(binom.sf(successes - 1, trials, wanted) <= 1 - confidence)

@@ -11,7 +11,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from rapidfuzz.distance import LCSseq
 
@@ -55,28 +55,6 @@ _USING: Final = (
 )
 
 
-class _Undone(NamedTuple):
-    """Characters that a suggestion deletes and inserts, and how many of them take something back.
-
-    Attributes:
-        deleted: all that it deletes.
-        typed: of them, what was just written.
-        inserted: all that it inserts.
-        restored: of them, what was just deleted there.
-    """
-
-    deleted: int
-    typed: int
-    inserted: int
-    restored: int
-
-    @property
-    def share(self) -> float:
-        """Of the suggestion, what takes back; 0 to 1."""
-        total = self.deleted + self.inserted
-        return (self.typed + self.restored) / total if total else 0.0
-
-
 def reverts_edit(proposal: Proposal) -> bool:
     """Whether any of it turns a change back, or whether most of it takes back, in both directions.
 
@@ -91,10 +69,9 @@ def reverts_edit(proposal: Proposal) -> bool:
             return True
     if not proposal.recent:
         return False
-    back = _undone(proposal)
-    return (
-        back.typed > 0 and back.restored > 0 and back.typed + back.restored >= _LEAST_CHARACTERS and back.share >= _MOST
-    )
+    deleted, typed, inserted, restored = _undone(proposal)
+    back = typed + restored
+    return bool(typed and restored) and back >= max(_LEAST_CHARACTERS, _MOST * (deleted + inserted))
 
 
 def resumes_undone(proposal: Proposal) -> bool:
@@ -132,10 +109,10 @@ def deletes_typed(proposal: Proposal) -> bool:
     edits = _trimmed(proposal.text, proposal.edits)
     if not edits or any(new.strip() for _, _, new in edits):
         return False
-    back = _undone(proposal)
+    deleted, typed, _, _ = _undone(proposal)
     written = sum(len(each.inserted) for each in proposal.recent)
-    mends = back.deleted <= _MENDED and written >= _TIMES * back.deleted
-    return not mends and back.deleted > 0 and back.typed >= _MOST * back.deleted
+    mends = deleted <= _MENDED and written >= _TIMES * deleted
+    return not mends and deleted > 0 and typed >= _MOST * deleted
 
 
 def unknown_name(proposal: Proposal) -> bool:
@@ -148,7 +125,8 @@ def unknown_name(proposal: Proposal) -> bool:
     names = tuple(_names(proposal))
     made = {name for name, _, declared in names if declared}
     return any(
-        not (declared or near or name in made or name in proposal.builtins) and not _stands(proposal.text, name)
+        not (declared or near or name in made or name in proposal.builtins)
+        and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", proposal.text) is None
         for name, near, declared in names
     )
 
@@ -216,8 +194,8 @@ def _bare(removed: str, inserted: str) -> tuple[tuple[int, str, str], ...]:
     return tuple(found)
 
 
-def _undone(proposal: Proposal) -> _Undone:
-    """What a suggestion takes back, all its edits and all that was done lately together."""
+def _undone(proposal: Proposal) -> tuple[int, int, int, int]:
+    """Characters that a suggestion deletes, of them just written, that it inserts, and of them just deleted there."""
     deleted = typed = inserted = restored = 0
     past = list(_done(proposal.recent))
     for start, end, new in _trimmed(proposal.text, proposal.edits):
@@ -228,7 +206,7 @@ def _undone(proposal: Proposal) -> _Undone:
         )
         back = (_common(each.removed, new) for each in past if each.removed and start <= each.end and each.start <= end)
         restored += min(len(new), max(back, default=0))
-    return _Undone(deleted, typed, inserted, restored)
+    return deleted, typed, inserted, restored
 
 
 def _near(proposal: Proposal, at: int, place: int) -> bool:
@@ -287,7 +265,3 @@ def _is_declared(before: str, behind: str) -> bool:
         return True
     word = _WORD_BEFORE.search(before)
     return word is not None and word[1] not in _USING.split()
-
-
-def _stands(text: str, name: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -1,15 +1,24 @@
-"""A suggestion and what became of it, as fits and evaluations of the filter read it: a line of JSON for a candidate."""
+"""Suggestions and what became of them, as fits and evaluations of the filter read them: a line of JSON for a candidate.
+
+And how well probabilities rank what came true, and how true they are. Scores and outcomes (1 for taken, 0 for not) are
+both `[n]`.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from calomel.selectivity.calibrator import Subject
+import numpy as np
+from numpy.typing import NDArray
+
+from calomel.selectivity.calibrator import CONVERTER, Subject
+
+Floats = NDArray[np.float64]
+_BINS: Final = 10
 
 # What a person decided. A suggestion of less than four characters is `too_short` to tell.
 OUTCOMES: Final = ("accepted", "partly", "rejected", "too_short", "superseded")
@@ -19,19 +28,15 @@ class SampleError(ValueError):
     """A file holds no samples; the message names it and the line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One candidate.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample(Subject):
+    """One candidate, with all that a calibrator sees of it.
 
     Attributes:
         question: names the question; the candidates of one question compete.
-        kind: `fill` or `edit`.
         outcome: one of `OUTCOMES`.
-        maker: who proposed it.
-        language: of the document.
         group: what must not be split between a fit and its test: a package, a day of a person.
         time: seconds, of the log's clock or since 1970.
-        signals: `OutcomeSignals` by name.
         filters: hard filters that drop it.
         saved_characters: that it saved whoever accepted it.
         judged_ms: milliseconds that filters and calibrator took for it.
@@ -42,13 +47,9 @@ class Sample:
     """
 
     question: str
-    kind: str
     outcome: str
-    maker: str = ""
-    language: str = ""
     group: str = ""
     time: float = 0.0
-    signals: Mapping[str, Any] = field(default_factory=dict)
     filters: tuple[str, ...] = ()
     saved_characters: int = 0
     judged_ms: float = 0.0
@@ -67,11 +68,6 @@ class Sample:
         """A person could have decided about it."""
         return self.outcome in {"accepted", "partly", "rejected"}
 
-    @property
-    def subject(self) -> Subject:
-        """What a calibrator sees of it."""
-        return Subject(self.kind, self.maker, self.language, self.signals)
-
     def to_line(self) -> str:
         """One line of JSON, with its end; what is None is left out."""
         values = {name: value for name, value in asdict(self).items() if value is not None}
@@ -82,21 +78,10 @@ class Sample:
         """The inverse of `to_line`; what a later version wrote besides is left out. Raises ValueError."""
         values = json.loads(line)
         if not isinstance(values, dict) or not {"question", "kind", "outcome"} <= values.keys():
-            message = "it has no question, kind and outcome"
-            raise ValueError(message)
-        known = {name: values[name] for name in _NAMES if name in values}
-        if not isinstance(known.get("signals", {}), dict) or known["outcome"] not in OUTCOMES:
-            message = "its signals are no object, or its outcome is not known"
-            raise ValueError(message)
-        for name in ("time", "saved_characters", "judged_ms"):
-            value = known.get(name, 0)
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                message = f"its {name} is no finite number"
-                raise ValueError(message)
-        return cls(**{**known, "filters": tuple(known.get("filters", ()))})
-
-
-_NAMES: Final = tuple(each.name for each in fields(Sample))
+            raise ValueError("it has no question, kind and outcome")
+        if values["outcome"] not in OUTCOMES:
+            raise ValueError("its outcome is not known")
+        return CONVERTER.structure(values, cls)
 
 
 def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
@@ -108,5 +93,63 @@ def read_samples(paths: Iterable[Path]) -> Iterator[Sample]:
                     continue
                 try:
                     yield Sample.from_line(line.decode("utf-8"))
-                except (ValueError, TypeError, RecursionError) as error:
+                except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
                     raise SampleError(f"{path}, line {number}, is no sample: {error}") from error
+
+
+def auroc(scores: Floats, taken: Floats) -> float | None:
+    """Probability that a taken suggestion has more confidence than one not taken; equal ones count half.
+
+    None when all or none were taken.
+    """
+    positives = float(taken.sum())
+    negatives = len(taken) - positives
+    if not positives or not negatives:
+        return None
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    return float((ranks @ taken - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def aurc(scores: Floats, taken: Floats) -> float | None:
+    """Area under the risk-coverage curve: the share not taken among the k surest, averaged over k (El-Yaniv 2010).
+
+    Equal confidences share their outcome, so that the order of suggestions decides nothing. None without suggestions.
+    """
+    if not len(taken):
+        return None
+    order = np.argsort(-scores, kind="stable")
+    _, inverse, counts = np.unique(-scores[order], return_inverse=True, return_counts=True)
+    even = (np.bincount(inverse, weights=taken[order]) / counts)[inverse]
+    return float(np.mean(1 - np.cumsum(even) / np.arange(1, len(even) + 1)))
+
+
+class Bin(NamedTuple):
+    """Suggestions whose confidence lies in [low, high): how many, their mean confidence, and the share taken."""
+
+    low: float
+    high: float
+    size: int
+    confidence: float
+    taken: float
+
+
+def reliability(scores: Floats, taken: Floats) -> list[Bin]:
+    """Ten bins of equal width, without the empty ones; the last one includes 1."""
+    place = np.clip((scores * _BINS).astype(np.int64), 0, _BINS - 1)
+    inside = [(at, place == at) for at in range(_BINS) if (place == at).any()]
+    return [
+        Bin(at / _BINS, (at + 1) / _BINS, int(here.sum()), float(scores[here].mean()), float(taken[here].mean()))
+        for at, here in inside
+    ]
+
+
+def ece(scores: Floats, taken: Floats) -> float | None:
+    """Expected calibration error (Guo 2017): mean distance of share and confidence over the bins, by their sizes."""
+    bins = reliability(scores, taken)
+    return sum(each.size * abs(each.taken - each.confidence) for each in bins) / len(scores) if bins else None
+
+
+def brier(scores: Floats, taken: Floats) -> float | None:
+    """Mean squared distance of confidence and outcome (Brier 1950)."""
+    return float(np.mean((scores - taken) ** 2)) if len(scores) else None

@@ -96,15 +96,13 @@ class Loose(NamedTuple):
     """What has no counterpart.
 
     Attributes:
-        opening: brackets that another one closes, or the end of the file.
-        closing: brackets that nothing has opened.
+        brackets: those that another one closes, and those that nothing has opened.
         quotes: beginnings of strings and comments without an end.
         waiting: brackets that are open at the end; the text behind may close them.
         long: whether a string or comment of several lines is open at the end.
     """
 
-    opening: int
-    closing: int
+    brackets: int
     quotes: int
     waiting: tuple[str, ...] = ()
     long: bool = False
@@ -112,7 +110,7 @@ class Loose(NamedTuple):
     @property
     def total(self) -> int:
         """All that is surely wrong."""
-        return self.opening + self.closing + self.quotes
+        return self.brackets + self.quotes
 
     @property
     def unmatched(self) -> int:
@@ -155,7 +153,7 @@ def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | N
         whole: nothing stands above them that could have opened what they close.
         before: of the lines directly above, which are counted in.
     """
-    opening, closing, quotes, open_above, long = before or (0, 0, 0, (), False)
+    brackets, quotes, open_above, long = before or (0, 0, (), False)
     waiting = list(open_above)
     for kind, start, _ in tokens(text, language_id):
         if kind == "bracket":
@@ -166,13 +164,13 @@ def loose(text: str, language_id: str, *, whole: bool = False, before: Loose | N
                 waiting.pop()
             elif character in waiting:
                 while waiting.pop() != character:
-                    opening += 1
+                    brackets += 1
             elif waiting or whole:
-                closing += 1
+                brackets += 1
         elif kind in {"quote", "long"}:
             quotes += 1
             long = long or kind == "long"
-    return Loose(opening, closing, quotes, tuple(waiting), long)
+    return Loose(brackets, quotes, tuple(waiting), long)
 
 
 def _behind_string(text: str, at: int, language_id: str) -> int | None:
@@ -283,19 +281,15 @@ def unbalanced(proposal: Proposal) -> bool:
     over = loose(text[code:line], language_id, whole=whole)
     if over.long or loose(text[line:first], language_id).long:
         return False
-    parts: list[str] = []
-    at = line
-    for edit_start, edit_end, new in proposal.edits:
-        parts += (text[at:edit_start], new)
-        at = edit_end
-    written = "".join(parts)
+    made = proposal.after
+    written, behind = made[line : last + len(made) - len(text)], text[last:end]
     before = loose(text[line:end], language_id, whole=whole, before=over)
-    after = loose(written + text[at:end], language_id, whole=whole, before=over)
+    after = loose(written + behind, language_id, whole=whole, before=over)
     if not _is_worse(before, after):
         return False
     closed = closing(proposal)
     if closed is not None:
-        after = loose(written + closed + text[at:end], language_id, whole=whole, before=over)
+        after = loose(written + closed + behind, language_id, whole=whole, before=over)
     # What is open at the end of these lines may be closed behind them.
     return _is_worse(before, after) and (end == len(text) or not _mends(proposal))
 

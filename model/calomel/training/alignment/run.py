@@ -21,7 +21,7 @@ from calomel.engine.checkpoint import CONFIG_FILE, WEIGHTS_FILE, save_checkpoint
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.tokenizer import Tokenizer
-from calomel.selectivity.quality import auroc
+from calomel.selectivity.sample import auroc
 from calomel.storage import write_whole
 from calomel.training.alignment.data import AlignConfig, AlignmentError, Lesson, Preference, Renderer, balance, split
 from calomel.training.alignment.loss import MODES, Layout, figures, lay_out, losses, score
