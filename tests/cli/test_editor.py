@@ -17,7 +17,8 @@ from calomel.cli.editor_checks import check_editors
 from calomel.cli.editor_plans import configured, here
 from calomel.server.settings import ServerSettings
 from calomel.suggest import runtime_file
-from calomel.suggest.runtime_file import ServerRecord, started
+from calomel.suggest.process import started
+from calomel.suggest.runtime_file import ServerRecord
 
 ZED = '{\n  // mine\n  "theme": "One", // this\n  "edit_predictions": {"mode": "subtle"},\n}\n'
 EDITORS = ("vscode", "neovim", "zed", "helix", "emacs", "sublime")

@@ -146,6 +146,7 @@ server.Server().run(server.Transport(lambda size: chunks.pop(), write))
         "numpy",
         "tokenizers",
         "tree_sitter",
+        "msgspec",
         "pygls",
         "lsprotocol",
         "cattrs",

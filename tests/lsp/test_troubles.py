@@ -15,8 +15,8 @@ from tests.lsp.editor import SECONDS, Editor, at
 from tests.suggest.test_dead_threads import end_badly
 
 from calomel.suggest.launch import connect
+from calomel.suggest.process import dead_threads_logged
 from calomel.suggest.remote import Endpoint, HttpCompleter
-from calomel.suggest.runtime_file import dead_threads_logged
 
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; `calomel doctor` says more."

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from tests.server.conftest import until
 from tests.suggest.test_dead_threads import end_badly
 
-from calomel.suggest.runtime_file import dead_threads_logged
+from calomel.suggest.process import dead_threads_logged
 
 
 def test_while_the_model_loads_the_door_answers_and_says_so(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread, dead_threads_logged
+from calomel.suggest.process import DEAD_THREADS, DeadThread, dead_threads_logged
 
 
 def end_badly(name: str) -> None:

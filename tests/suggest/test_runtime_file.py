@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read, started
+from calomel.suggest.process import started
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, published, read
 
 PID = os.getpid()
 RECORD = ServerRecord("http://127.0.0.1:1", "s3cret", PID, started(PID), None, "abc", "cpu", "0.1.0", 1)

@@ -15,7 +15,7 @@ from calomel.lsp.configuration import Configuration
 from calomel.lsp.services import Services
 from calomel.lsp.suggestions import place_of
 from calomel.lsp.text_sync import TextSync
-from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
+from calomel.suggest.process import DEAD_THREADS, DeadThread
 from calomel.suggest.silence import Silence
 
 SECONDS_PER_MINUTE: Final = 60.0

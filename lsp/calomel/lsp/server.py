@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from calomel.lsp.connection import Connection
 from calomel.lsp.transport import CHUNK_BYTES, Transport, claim_stdio
-from calomel.suggest.runtime_file import dead_threads_logged
+from calomel.suggest.process import dead_threads_logged
 
 if TYPE_CHECKING:
     from calomel.lsp.services import CompleterFactory

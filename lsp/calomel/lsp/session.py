@@ -27,7 +27,7 @@ from calomel.lsp.text_sync import TextSync
 from calomel.lsp.transport import Transport, watch_parent
 from calomel.suggest.completer import Completer, CompleterError
 from calomel.suggest.launch import version
-from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
+from calomel.suggest.process import DEAD_THREADS, DeadThread
 from calomel.workspace.documents import Encoding
 from calomel.workspace.settings import Settings
 

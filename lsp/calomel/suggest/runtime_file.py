@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import secrets
 import stat
-import threading
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -22,100 +19,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from calomel.suggest.process import runs
 from calomel.suggest.wire import FieldError, read_json
-
-_PROC: Final = Path("/proc")
-# Fields of /proc/PID/stat behind the command's name, which stands in parentheses and may hold anything (proc(5)).
-_STATE: Final = 0
-_START_TIME: Final = 19
-_ENDED: Final = frozenset({"Z", "X", "x"})
-
-
-@dataclass(frozen=True, slots=True)
-class DeadThread:
-    """A thread that ended with an exception, whose own words are left out: they may quote a user's text.
-
-    Attributes:
-        name: of the thread.
-        error: the exception's type.
-        place: where it was raised, as file and line.
-    """
-
-    name: str
-    error: str
-    place: str
-
-    def __str__(self) -> str:
-        return f"the thread {self.name} ended with {self.error} at {self.place}"
-
-
-@dataclass(frozen=True, slots=True)
-class DeadThreads:
-    """The threads of this process that ended with an exception, and who is told of further ones, in that thread."""
-
-    seen: list[DeadThread] = field(default_factory=list)
-    tell: set[Callable[[DeadThread], None]] = field(default_factory=set)
-
-
-# Python has one hook for the process.
-DEAD_THREADS: Final = DeadThreads()
-
-
-@contextmanager
-def dead_threads_logged(log: logging.Logger) -> Iterator[None]:
-    """Log each thread that ends with an exception, and keep it in `DEAD_THREADS` for as long as the context is open.
-
-    Python's own way prints the message, too, which may quote a user's text.
-    """
-
-    def died(args: threading.ExceptHookArgs) -> None:
-        last = traceback.extract_tb(args.exc_traceback)[-1]
-        name = "?" if args.thread is None else args.thread.name
-        dead = DeadThread(name, args.exc_type.__name__, f"{Path(last.filename).name}:{last.lineno}")
-        log.error("%s", dead)
-        DEAD_THREADS.seen.append(dead)
-        for tell in tuple(DEAD_THREADS.tell):
-            tell(dead)
-
-    before, threading.excepthook = threading.excepthook, died
-    try:
-        yield
-    finally:
-        threading.excepthook = before
-        DEAD_THREADS.seen.clear()
-
-
-def started(pid: int, proc: Path = _PROC) -> int:
-    """When the process started, in clock ticks since the system did; 0 where the system does not tell."""
-    fields = _stat(pid, proc)
-    return 0 if fields is None else int(fields[_START_TIME])
-
-
-def runs(pid: int, start: int, proc: Path = _PROC) -> bool:
-    """Whether the process `pid` that started at `start` (0: unknown) still runs and may be signalled by this user.
-
-    A process that has ended and waits for its parent to notice does not run.
-    """
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, PermissionError, OverflowError):
-        return False
-    fields = _stat(pid, proc)
-    if fields is None:
-        return True
-    if fields[_STATE] in _ENDED:
-        return False
-    return start in {0, int(fields[_START_TIME])}
-
-
-def _stat(pid: int, proc: Path) -> list[str] | None:
-    try:
-        text = (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = text.rpartition(")")[2].split()
-    return fields if len(fields) > _START_TIME else None
-
 
 _NAME: Final = "server.json"
 _MAX_BYTES: Final = 64 * 1024

@@ -31,8 +31,9 @@ from calomel.server.tokens import EDITORS, Tokens
 from calomel.suggest import runtime_file
 from calomel.suggest.completer import PROTOCOL_VERSION
 from calomel.suggest.launch import version
+from calomel.suggest.process import dead_threads_logged, started
 from calomel.suggest.remote import is_loopback
-from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord, dead_threads_logged, started
+from calomel.suggest.runtime_file import RuntimeFileError, ServerRecord
 from calomel.weights import nano_path
 from calomel.weights.identity import weights_id
 

@@ -31,7 +31,7 @@ from calomel.server.loading import State
 from calomel.server.metrics import PaceStatus, RecentStatus, counted
 from calomel.server.wire import Canvas
 from calomel.suggest.launch import version
-from calomel.suggest.runtime_file import DEAD_THREADS, DeadThread
+from calomel.suggest.process import DEAD_THREADS, DeadThread
 
 
 class ModelStatus(BaseModel):
