@@ -25,7 +25,7 @@ def test_a_thread_that_dies_is_logged_and_kept_by_name_and_place_without_its_wor
 ) -> None:
     told: list[DeadThread] = []
     before = threading.excepthook
-    with dead_threads_logged(logging.getLogger("calomel.test")):
+    with dead_threads_logged(logging.getLogger("tests.dead_threads")):
         DEAD_THREADS.tell.add(told.append)
         end_badly("calomel-reader")
         DEAD_THREADS.tell.discard(told.append)
