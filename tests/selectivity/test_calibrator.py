@@ -1,3 +1,5 @@
+"""Calibrators and samples in their files, and the features of a suggestion."""
+
 from __future__ import annotations
 
 import json
@@ -6,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.selectivity.made import sample
 
 from calomel.selectivity.calibrator import (
     CALIBRATOR_FILE,
@@ -16,6 +19,7 @@ from calomel.selectivity.calibrator import (
     features,
     sigmoid,
 )
+from calomel.selectivity.sample import OUTCOMES, Sample, SampleError, read_samples
 from calomel.suggest.completer import Candidate
 from calomel.suggest.edit import Planned
 from calomel.suggest.offers import Outcome
@@ -37,7 +41,7 @@ def plain(**changes: Any) -> dict[str, Any]:
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folder" / "own.json"
+    path, again = tmp_path / "new" / "folder" / "own.json", tmp_path / "again.json"
     FITTED.write(path)
     read = Calibrator.read(path)
     assert read == FITTED
@@ -45,63 +49,16 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert read.hopeless("fill") == read.hopeless("poem") == frozenset()
     subject = Subject("fill", "canvas", "c", {"mean_log_prob": -0.4})
     assert read.probability(subject) == pytest.approx(sigmoid(0.5 - 0.6 - 0.25))
-
-
-def test_the_same_calibrator_is_written_to_the_same_bytes(tmp_path: Path) -> None:
-    FITTED.write(tmp_path / "a.json")
-    Calibrator.read(tmp_path / "a.json").write(tmp_path / "b.json")
-    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
-    assert (tmp_path / "a.json").read_bytes().endswith(b"}\n")
-
-
-def test_a_file_without_thresholds_model_or_makers_is_whole(tmp_path: Path) -> None:
-    path = tmp_path / "plain.json"
+    read.write(again)
+    assert path.read_bytes() == again.read_bytes()
     path.write_text(json.dumps(plain()))
-    read = Calibrator.read(path)
-    assert (read.thresholds, read.model, read.hopeless("fill")) == ({}, "", frozenset())
-    assert read.kinds["fill"].weights == {"steps": 1.0}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "{",
-        "[]",
-        "null",
-        '"text"',
-        "{}",
-        json.dumps({"format": 2}),
-        json.dumps(plain(kinds=[])),
-        json.dumps(plain(kinds={"fill": {}})),
-        json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": "heavy"}}})),
-        json.dumps(plain(kinds={"fill": {"bias": math.nan, "weights": {}}})),
-        json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": math.inf}}})),
-        json.dumps(plain(thresholds={"quiet": None})),
-        "[" * 100_000,
-    ],
-)
-def test_a_damaged_file_is_refused_by_name(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "damaged.json"
-    path.write_text(content)
-    with pytest.raises(CalibratorError, match=r"damaged\.json is no calibrator file"):
-        Calibrator.read(path)
-
-
-def test_bytes_that_are_no_text_and_a_file_that_is_not_there_are_refused_by_name(tmp_path: Path) -> None:
-    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
-    for name in ("bytes.json", "missing.json", "."):
-        with pytest.raises(CalibratorError, match="is no calibrator file"):
-            Calibrator.read(tmp_path / name)
+    assert Calibrator.read(path) == Calibrator({"fill": KindCalibrator({"steps": 1.0}, 0.5)})
 
 
 def test_a_file_of_another_version_is_refused_with_both_numbers(tmp_path: Path) -> None:
     path = tmp_path / "older.json"
     path.write_text(json.dumps(plain(format=1)))
     with pytest.raises(CalibratorError, match=r"older\.json .*format 1, this version reads 2"):
-        Calibrator.read(path)
-    path.write_text(json.dumps({"fill": {"bias": 1.0}}))
-    with pytest.raises(CalibratorError, match=r"older\.json"):
         Calibrator.read(path)
 
 
@@ -195,13 +152,6 @@ def test_a_signal_that_is_not_known_is_left_out_and_never_breaks_anything(value:
         assert name not in nothing
 
 
-def test_what_a_later_version_adds_to_a_log_changes_nothing() -> None:
-    signals = {"tokens": 3, "mean_log_prob": -0.2}
-    assert features(Subject("fill", "canvas", "c", {**signals, "mood": 7})) == features(
-        Subject("fill", "canvas", "c", signals)
-    )
-
-
 def test_a_number_bends_where_more_of_it_means_something_else() -> None:
     def of(mean: float) -> dict[str, float]:
         return features(Subject("fill", "canvas", "c", {"mean_log_prob": mean}))
@@ -214,35 +164,73 @@ def test_a_number_bends_where_more_of_it_means_something_else() -> None:
     assert of(-500.0)["mean_log_prob"] == of(-30.0)["mean_log_prob"] == -30.0
 
 
-def test_a_draft_has_its_likelihood_ratio_for_itself() -> None:
-    signals = {"log_prob": -2.0, "keep_log_prob": -9.0}
-    draft, own = (features(Subject("edit", maker, "c", signals)) for maker in ("rename", "verified"))
-    assert draft["ratio of a draft"] == pytest.approx(0.7)
-    assert "ratio of a draft" not in own
-    assert features(Subject("edit", "rename", "c", {"log_prob": -900.0, "keep_log_prob": 0.0}))["ratio"] == -3.0
+FULL = sample(
+    3,
+    filters=("secret", "too_large"),
+    saved_characters=4,
+    judged_ms=0.25,
+    shown=False,
+    text="ünï\u2028\ncode",
+    wanted="other",
+    request={"prompt": {"prefix": "a\n"}},
+)
 
 
-def test_two_numbers_weigh_together_and_those_of_an_edit_with_its_maker() -> None:
-    signals = {"support": 3, "distance": 4, "log_prob": -1.0, "keep_log_prob": -5.0}
-    edit = features(Subject("edit", "rename", "c", signals))
-    assert edit["support*distance"] == pytest.approx(edit["support"] * edit["distance"])
-    assert edit["rename*ratio"] == edit["ratio"]
-    assert edit["rename*support"] == pytest.approx(math.log(4))
-    fill = features(Subject("fill", "rename", "c", signals))
-    assert "support*distance" in fill
-    assert "rename*support" not in fill
+def test_samples_are_read_as_they_were_written(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    path.write_text(FULL.to_line() + "\n" + sample(4).to_line(), encoding="utf-8")
+    assert list(read_samples([path])) == [FULL, sample(4)]
+    assert list(read_samples([path, path]))[2:] == [FULL, sample(4)]
+    assert "\u2028" not in FULL.to_line()
+    assert {"text", "wanted", "request"}.isdisjoint(json.loads(sample().to_line()))
+    decided = {outcome for outcome in OUTCOMES if sample(outcome=outcome).decided}
+    assert decided == {"accepted", "partly", "rejected"}
 
 
-def test_of_what_was_decided_before_half_is_nothing_special() -> None:
-    def lately(accepted: int, rejected: int) -> float:
-        signals = {"accepted": accepted, "rejected": rejected}
-        return features(Subject("fill", "canvas", "c", signals)).get("accepted lately", 0.0)
-
-    assert lately(0, 0) == lately(5, 5) == 0.0
-    assert lately(10, 0) > lately(3, 0) > 0 > lately(0, 3) > lately(0, 10) > -0.5
+def test_what_a_later_version_adds_is_left_out_and_what_it_leaves_out_has_a_default() -> None:
+    line = json.dumps({"question": "q", "kind": "edit", "outcome": "partly", "mood": "good"})
+    assert Sample.from_line(line) == Sample("edit", question="q", outcome="partly")
 
 
-def test_features_are_plain_enough_for_a_file() -> None:
-    found = features(LIVE)
-    assert json.loads(json.dumps(found, allow_nan=False)) == found
-    assert all(abs(value) < 20 for value in found.values())
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "7",
+        '{"question": "q", "kind": "fill"}',
+        '{"question": "q", "kind": "fill", "outcome": "liked"}',
+        '{"question": "q", "kind": "fill", "outcome": ["accepted"]}',
+        '{"question": "q", "kind": "fill", "outcome": "accepted", "signals": [1]}',
+        '{"question": "q", "kind": "fill", "outcome": "accepted", "filters": 7}',
+    ],
+)
+def test_a_damaged_line_of_samples_is_named_by_file_and_number(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "torn.jsonl"
+    path.write_text(f"{FULL.to_line()}\n{line}\n", encoding="utf-8")
+    reading = read_samples([path])
+    assert next(reading) == FULL
+    with pytest.raises(SampleError, match=r"torn\.jsonl, line 3, is no sample"):
+        next(reading)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "{", "[]", "null", '"text"', "{}", b"\xff\xfe\x00", None, "[" * 100_000,
+        json.dumps({"format": 2}),
+        json.dumps(plain(kinds=[])),
+        json.dumps(plain(kinds={"fill": {}})),
+        json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": "heavy"}}})),
+        json.dumps(plain(kinds={"fill": {"bias": math.nan, "weights": {}}})),
+        json.dumps(plain(kinds={"fill": {"bias": 0.0, "weights": {"steps": math.inf}}})),
+        json.dumps(plain(thresholds={"quiet": None})),
+    ],
+    ids=range(16),
+)  # fmt: skip
+def test_a_damaged_or_missing_file_is_refused_by_name(tmp_path: Path, content: str | bytes | None) -> None:
+    path = tmp_path / "damaged.json"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(CalibratorError, match=r"damaged\.json is no calibrator file"):
+        Calibrator.read(path)

@@ -1,3 +1,5 @@
+"""Fits, the figures of their probabilities, and thresholds that keep their promises."""
+
 from __future__ import annotations
 
 import math
@@ -11,12 +13,18 @@ from tests.selectivity.made import TRUTH, drawn, sample
 from calomel.selectivity.calibrator import Calibrator, KindCalibrator, features
 from calomel.selectivity.fit import (
     FEWEST,
+    FEWEST_SHOWN,
     FEWEST_TOGETHER,
     TooFewError,
     corrected_together,
     fit,
     hopeless_makers,
+    lower_bound,
+    named_thresholds,
+    needed,
     quality_of,
+    smallest_threshold,
+    upper_bound,
     usable,
     with_thresholds,
 )
@@ -53,13 +61,6 @@ def test_a_fit_is_where_the_slope_is_zero() -> None:
     for name in ("mean_log_prob", "maker:seeded", "distance", "distance*mean_log_prob"):
         slope = sum((found.probability(each) - each.accepted) * features(each).get(name, 0.0) for each in samples)
         assert slope + found.weights.get(name, 0.0) == pytest.approx(0.0, abs=5e-3)
-
-
-def test_the_same_samples_give_the_same_fit_in_any_order() -> None:
-    samples = drawn(120)
-    one, other = fit(samples, penalties=ONE), fit(samples[::-1], penalties=ONE)
-    assert one.calibrator.weights == pytest.approx(other.calibrator.weights, abs=1e-4)
-    assert one.probabilities == pytest.approx(other.probabilities[::-1], abs=1e-6)
 
 
 def test_no_sample_is_judged_by_a_fit_that_saw_its_group() -> None:
@@ -147,11 +148,6 @@ def test_a_maker_is_hopeless_once_enough_of_its_proposals_came_to_nothing() -> N
     assert hopeless_makers(partly) == {"canvas"}
 
 
-def test_a_fit_names_hopeless_makers() -> None:
-    hopeless = [sample(number, "rejected", maker="rule", group=f"day{number % 4}") for number in range(160)]
-    assert fit([*drawn(120), *hopeless], penalties=ONE).calibrator.hopeless == {"rule"}
-
-
 def test_what_a_draft_says_too_adds_nothing_and_the_models_own_makers_count_as_one() -> None:
     own = [sample(number, "rejected", maker=("canvas", "seeded", "verified")[number % 3]) for number in range(900)]
     right = [sample(number, maker=maker) for number in range(900, 930) for maker in ("verified", "rename")]
@@ -219,3 +215,107 @@ def test_a_person_with_next_to_nothing_is_told_what_is_missing() -> None:
     dropped = [sample(60 + number, filters=("secret",)) for number in range(30)]
     with pytest.raises(TooFewError, match=f"{FEWEST_TOGETHER - 2} of them accepted"):
         corrected_together(usable([*accepted, *rejected, *dropped], "fill"), SHIPPED)
+
+
+def test_thresholds_lose_no_more_than_their_names_promise() -> None:
+    samples = drawn(600)
+    probabilities = [TRUTH.probability(each) for each in samples]
+    found = named_thresholds(samples, probabilities)
+    taken = [likely for each, likely in zip(samples, probabilities, strict=True) if each.accepted]
+    for name, bound in (("balanced", 0.05), ("eager", 0.01)):
+        lost = sum(likely < found[name] for likely in taken) / len(taken)
+        assert lost <= bound
+        # A little higher loses more: nothing is shown that need not be.
+        assert sum(likely < found[name] + 0.002 for likely in taken) / len(taken) > lost - 1e-9
+        assert sum(likely < found[name] + 0.1 for likely in taken) / len(taken) > bound
+    shown = [each.accepted for each, likely in zip(samples, probabilities, strict=True) if likely >= found["quiet"]]
+    assert len(shown) > 10
+    assert sum(shown) / len(shown) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quiet_shows_no_more_than_balanced_and_balanced_no_more_than_eager(seed: int) -> None:
+    samples = drawn(60, seed=seed)
+    likely = [TRUTH.probability(each) ** (1 + seed) for each in samples]
+    found = named_thresholds(samples, likely)
+    assert 1 >= found["quiet"] >= found["balanced"] >= found["eager"] >= 0
+
+
+# Quantiles of the beta distribution, as tables of Clopper and Pearson's bounds have them.
+@pytest.mark.parametrize(
+    ("successes", "trials", "confidence", "bound"),
+    [
+        (9, 10, 0.9, 0.66315),
+        (10, 10, 0.9, 0.1**0.1),
+        (59, 59, 0.95, 0.05 ** (1 / 59)),
+        (1, 1, 0.9, 0.1),
+        (1, 20, 0.95, 0.00256),
+        (5, 10, 0.9, 0.26732),
+        (0, 10, 0.9, 0.0),
+        (0, 0, 0.9, 0.0),
+    ],
+)
+def test_a_lower_bound_is_the_one_of_the_tables(successes: int, trials: int, confidence: float, bound: float) -> None:
+    assert lower_bound(successes, trials, confidence) == pytest.approx(bound, abs=2e-5)
+
+
+def test_an_upper_bound_mirrors_the_lower_one() -> None:
+    assert upper_bound(0, 10, 0.95) == pytest.approx(1 - 0.05**0.1)
+    assert upper_bound(1, 10, 0.9) == pytest.approx(1 - lower_bound(9, 10, 0.9))
+    assert upper_bound(10, 10, 0.9) == upper_bound(0, 0, 0.9) == 1.0
+    for successes in range(11):
+        assert lower_bound(successes, 10) <= successes / 10 <= upper_bound(successes, 10)
+
+
+def test_the_smallest_threshold_that_keeps_the_promise_is_found() -> None:
+    probabilities = [0.95] * 30 + [0.8] * 30
+    accepted = [True] * 30 + [False] * 30
+    found = smallest_threshold(probabilities, accepted, 0.7)
+    assert found is not None
+    assert (found.threshold, found.shown, found.accepted) == (0.81, 30, 30)
+    shuffled = sorted(zip(probabilities, accepted, strict=True), key=hash)
+    assert smallest_threshold([each for each, _ in shuffled], [each for _, each in shuffled], 0.7) == found
+
+
+@pytest.mark.parametrize("honest", [True, False])
+def test_the_promise_holds_in_nine_of_ten_simulated_sets(*, honest: bool) -> None:
+    chance = random.Random(5)
+    # Of what is given more than t, (t + 1) / 2 is accepted: 0.6 from 0.2 on. Otherwise half is, whatever is said.
+    wanted = 0.6 if honest else 0.55
+    kept = proven = 0
+    for _ in range(200):
+        probabilities = [chance.random() for _ in range(80)]
+        accepted = [chance.random() < (probability if honest else 0.5) for probability in probabilities]
+        found = smallest_threshold(probabilities, accepted, wanted)
+        proven += found is not None
+        kept += found is None or (honest and found.threshold >= 2 * wanted - 1)
+    assert kept >= 180
+    assert (proven > 150) is honest
+
+
+def test_thresholds_without_enough_to_prove() -> None:
+    assert named_thresholds([sample(number, "rejected") for number in range(30)], [0.4] * 30) == {}
+    assert named_thresholds([], []) == {}
+    samples = [sample(number, "accepted" if number < 3 else "rejected") for number in range(6)]
+    assert named_thresholds(samples, [0.3] * 6) == {"quiet": 0.5, "balanced": 0.3, "eager": 0.3}
+    # The accepted one of the first question would not have been shown, so no threshold loses it.
+    rivals = [sample(1, "rejected", maker="rename"), sample(2), sample(1, "accepted")]
+    assert named_thresholds(rivals, [0.8, 0.1, 0.7])["balanced"] == 0.1
+
+
+def test_the_search_ends_at_the_first_threshold_that_fails() -> None:
+    # Further down it would be kept again; whoever looks there has looked too often.
+    assert smallest_threshold([0.99] * 20 + [0.5] * 1000, [False] * 20 + [True] * 1000, 0.7) is None
+    found = smallest_threshold([0.9] * 40 + [0.6] * 40 + [0.3] * 2000, [True] * 40 + [False] * 40 + [True] * 2000, 0.8)
+    assert found is not None
+    assert found.threshold == 0.61
+    # Few neither prove nor end anything.
+    assert smallest_threshold([0.9] * (FEWEST_SHOWN - 1), [True] * (FEWEST_SHOWN - 1), 0.1) is None
+    unlucky = smallest_threshold([0.99, *[0.9] * 50], [False, *[True] * 50], 0.8)
+    assert unlucky is not None
+    assert unlucky.shown == 51
+
+
+def test_what_is_needed_would_be_enough() -> None:
+    assert needed(0.9, 1.0, most=1000) == 22
+    assert needed(0.5, 0.5) is needed(0.7, 0.2) is needed(0.5, 0.501, most=100) is None

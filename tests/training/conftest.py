@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zstandard
+from tests.training.sources import Forge
 
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.config import BatchShape, ModelShape, Optimization, TrainConfig
@@ -75,6 +76,12 @@ def config(corpus: Path, tokenizer: Tokenizer) -> TrainConfig:
     )
 
 
-@pytest.fixture(scope="session")
-def corpus_writer() -> Callable[[Path, list[Document]], None]:
-    return write_corpus
+@pytest.fixture
+def forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
+    folder = tmp_path / "forge"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    made = Forge(folder)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(made.config))
+    return made

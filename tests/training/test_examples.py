@@ -19,7 +19,7 @@ from calomel.training.config import BatchShape, HoleMix, TrainConfig
 from calomel.training.documents import Document
 from calomel.training.edits.scene import Focus, Scene
 from calomel.training.edits.story import Change, Story
-from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker, Hole, changed_ids, cut, rewriting
+from calomel.training.examples import EditExampleMaker, EditExamples, ExampleMaker, Hole, cut, rewriting
 
 SHAPE = BatchShape(documents=1, front=128, holes=4, canvas=16)
 
@@ -64,37 +64,6 @@ def test_front_and_branch_have_the_ids_that_a_live_prompt_of_the_same_text_has(
     assert checked > 60
 
 
-def test_the_clean_answer_is_never_in_a_fully_masked_canvas(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    seen = 0
-    for seed in range(30):
-        example = make(config, tokenizer, documents[seed % 10], seed)
-        for index in range(SHAPE.holes):
-            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
-            for canvas in (slice(start, start + 16), slice(start + 16, start + 32)):
-                masked = example.ids[canvas] == tokenizer.mask
-                answers = example.groups[canvas] == CANVAS
-                seen += int((masked & answers).sum())
-                assert (example.targets[canvas][masked & answers] != tokenizer.mask).all()
-                kept = example.groups[canvas] == KEPT
-                assert (example.ids[canvas][kept] == example.targets[canvas][kept]).all()
-    assert seen > 300
-
-
-def test_every_answer_token_is_masked_in_one_of_the_two_canvases_or_in_the_first(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    for seed in range(10):
-        example = make(config, tokenizer, documents[seed], seed)
-        for index in range(SHAPE.holes):
-            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
-            first, second = slice(start, start + 16), slice(start + 16, start + 32)
-            answer = example.valid[first] & (example.targets[first] != tokenizer.end)
-            masked = (example.ids[first] == tokenizer.mask) | (example.ids[second] == tokenizer.mask)
-            assert masked[answer].all()
-
-
 def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
     config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
 ) -> None:
@@ -103,8 +72,7 @@ def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
     for seed in range(20):
         example = make(config, tokenizer, documents[seed % 10], seed)
         for index in range(SHAPE.holes):
-            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
-            pair = [slice(start, start + 16), slice(start + 16, start + 32)]
+            pair = canvases(index)
             known = [(example.groups[part] == KEPT) & (example.weights[part] > 0) for part in pair]
             for part, told in zip(pair, known, strict=True):
                 count = int(told.sum())
@@ -117,34 +85,6 @@ def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
     assert any(count == answer > 0 for count, answer in shown)  # the end alone is to be found
 
 
-def test_what_follows_the_end_is_always_masked_and_counted_apart(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    lengths = set()
-    for seed in range(20):
-        example = make(config, tokenizer, documents[seed % 10], seed)
-        fill = example.groups == FILL
-        fill &= example.weights > 0
-        assert (example.ids[fill] == tokenizer.mask).all()
-        assert (example.targets[fill] == tokenizer.end).all()
-        for index in range(SHAPE.holes):
-            start = branch(example, index).start + head_rows(SHAPE) + SHAPE.canvas
-            lengths.add(int(example.valid[start : start + 16].sum()))
-    assert len(lengths) > 5
-
-
-def test_the_middle_mark_predicts_the_first_token_of_the_answer(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    example = make(config, tokenizer, documents[1], 5)
-    for index in range(SHAPE.holes):
-        last = branch(example, index).start + head_rows(SHAPE) - 1
-        assert example.ids[last] == tokenizer.middle
-        assert example.groups[last] == CAUSAL
-        answer = example.ids[last + 1] if example.valid[last + 1] else tokenizer.end
-        assert example.targets[last] == answer
-
-
 def test_shifted_canvases_start_with_the_middle_mark_at_its_own_position(
     config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
 ) -> None:
@@ -152,7 +92,7 @@ def test_shifted_canvases_start_with_the_middle_mark_at_its_own_position(
     shifted = make(replace(config, model=replace(config.model, logit_shift=True)), tokenizer, documents[1], 5)
 
     for index in range(SHAPE.holes):
-        start = branch(plain, index).start + head_rows(SHAPE) + SHAPE.canvas
+        start = canvases(index)[0].start
         size = int(plain.valid[start : start + 16].sum())
         assert shifted.ids[start] == tokenizer.middle
         assert shifted.positions[start] == shifted.positions[start - SHAPE.canvas - 1]
@@ -233,26 +173,6 @@ def test_a_region_becomes_what_all_changes_inside_it_make_of_it() -> None:
     assert place.region.cursor == at - place.start
 
 
-def test_silence_is_the_region_as_it_is() -> None:
-    place = rewriting(scene(()), Focus(3, "silence:finished", cursor=False), BOUNDS)
-    assert place is not None
-    assert place.text == place.region.text
-    assert place.region.cursor is None
-
-
-def test_a_change_across_the_border_has_no_clear_answer() -> None:
-    everything = Change(TEXT.index("sum"), TEXT.index("print"), "")
-    assert rewriting(scene((everything,)), Focus(3, "x", cursor=False), BOUNDS) is None
-    between = Change(TEXT.index("        sum"), TEXT.index("        sum"), "        pass\n")
-    assert rewriting(scene((between,)), Focus(0, "x", cursor=False), BOUNDS) is None
-    assert rewriting(scene((between,)), Focus(TEXT.index("for"), "x", cursor=False), BOUNDS) is not None
-
-
-def test_a_line_that_is_too_long_is_no_region() -> None:
-    long = Scene("python", "a.py", "x" * 200 + "\n", (), (), ())
-    assert rewriting(long, Focus(5, "x", cursor=False), BOUNDS) is None
-
-
 def parts_of(example: Example, index: int) -> tuple[list[int], list[int]]:
     """What the branch sees, and the answer with its end, as ids."""
     start = SHAPE_edits.front + index * rows(SHAPE_edits)
@@ -309,11 +229,6 @@ def test_a_seeded_canvas_hides_what_changes_and_shows_what_stays(maker: EditExam
     assert seeded > 5
 
 
-def test_ids_that_moved_are_not_changed_ids() -> None:
-    assert changed_ids([1, 2, 3, 4], [1, 9, 2, 3, 4]) == [False, True, False, False, False]
-    assert changed_ids([1, 2], [1, 2]) == [False, False]
-
-
 def stories(kind: str, language: str, count: int) -> list[Story]:
     changes = (Change(0, 1, "b"), Change(2, 3, "b"))
     return [Story(kind, language, f"{number}.py", "a a\n", changes) for number in range(count)]
@@ -321,16 +236,59 @@ def stories(kind: str, language: str, count: int) -> list[Story]:
 
 def test_commits_have_their_share_however_many_there_are(config: TrainConfig, tokenizer: Tokenizer) -> None:
     many = [*stories("rename", "python", 3), *stories("commit", "python", 300)]
-    examples = EditExamples(many, tokenizer, config)
     rng = random.Random(0)
+    examples = EditExamples(many, tokenizer, config)
     drawn = [examples.story(rng).kind for _ in range(2000)]
     assert drawn.count("commit") / 2000 == pytest.approx(0.5, abs=0.04)
+    for kind in ("rename", "commit"):
+        alone = EditExamples(stories(kind, "go", 2), tokenizer, replace(config, languages={"go": 1.0}))
+        assert {alone.story(rng).kind for _ in range(20)} == {kind}
 
 
-@pytest.mark.parametrize("kind", ["rename", "commit"])
-def test_a_language_without_commits_or_with_nothing_else_is_drawn_all_the_same(
-    config: TrainConfig, tokenizer: Tokenizer, kind: str
+def canvases(index: int) -> tuple[slice, slice]:
+    start = SHAPE.front + index * rows(SHAPE) + head_rows(SHAPE) + SHAPE.canvas
+    return slice(start, start + 16), slice(start + 16, start + 32)
+
+
+def test_canvases_hide_the_answer_and_always_what_follows_it(
+    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
 ) -> None:
-    examples = EditExamples(stories(kind, "go", 2), tokenizer, replace(config, languages={"go": 1.0}))
-    rng = random.Random(0)
-    assert {examples.story(rng).kind for _ in range(20)} == {kind}
+    seen, lengths = 0, set()
+    for seed in range(30):
+        example = make(config, tokenizer, documents[seed % 10], seed)
+        for index in range(SHAPE.holes):
+            pair = first, second = canvases(index)
+            for canvas in pair:
+                masked = example.ids[canvas] == tokenizer.mask
+                answers = example.groups[canvas] == CANVAS
+                seen += int((masked & answers).sum())
+                assert (example.targets[canvas][masked & answers] != tokenizer.mask).all()
+                kept = example.groups[canvas] == KEPT
+                assert (example.ids[canvas][kept] == example.targets[canvas][kept]).all()
+            # Every answer token is masked in one of the two.
+            answer = example.valid[first] & (example.targets[first] != tokenizer.end)
+            assert ((example.ids[first] == tokenizer.mask) | (example.ids[second] == tokenizer.mask))[answer].all()
+            lengths.add(int(example.valid[first].sum()))
+            # The middle mark predicts the first token of the answer.
+            last = branch(example, index).start + head_rows(SHAPE) - 1
+            assert (example.ids[last], example.groups[last]) == (tokenizer.middle, CAUSAL)
+            assert example.targets[last] == (example.ids[last + 1] if example.valid[last + 1] else tokenizer.end)
+        fill = (example.groups == FILL) & (example.weights > 0)
+        assert (example.ids[fill] == tokenizer.mask).all()
+        assert (example.targets[fill] == tokenizer.end).all()
+    assert seen > 300
+    assert len(lengths) > 5
+
+
+def test_what_has_no_clear_answer_is_no_question() -> None:
+    silent = rewriting(scene(()), Focus(3, "silence:finished", cursor=False), BOUNDS)
+    assert silent is not None
+    assert (silent.text, silent.region.cursor) == (silent.region.text, None)
+    # A change across the border, or beside it; and a line that is too long.
+    everything = Change(TEXT.index("sum"), TEXT.index("print"), "")
+    assert rewriting(scene((everything,)), Focus(3, "x", cursor=False), BOUNDS) is None
+    between = Change(TEXT.index("        sum"), TEXT.index("        sum"), "        pass\n")
+    assert rewriting(scene((between,)), Focus(0, "x", cursor=False), BOUNDS) is None
+    assert rewriting(scene((between,)), Focus(TEXT.index("for"), "x", cursor=False), BOUNDS) is not None
+    long = Scene("python", "a.py", "x" * 200 + "\n", (), (), ())
+    assert rewriting(long, Focus(5, "x", cursor=False), BOUNDS) is None

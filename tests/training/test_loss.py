@@ -1,16 +1,19 @@
-"""How the rows of a batch attend, and the loss of those that are scored."""
+"""How the rows of a batch attend, the loss of those that are scored, and what the engine computes at a hole."""
 
 from __future__ import annotations
 
 import random
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from calomel.engine.attention import Piece, forward, text_of
+from calomel.engine.cache import KeyValueBuffer
 from calomel.engine.transformer import Transformer
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import Batch, batches
@@ -19,6 +22,57 @@ from calomel.training.config import TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.examples import ExampleMaker
 from calomel.training.loss import FlexTreeAttention, LossModel, TreeAttention, branch_structure, flex_masks
+
+
+@pytest.mark.parametrize("memory", [0, 64])
+@pytest.mark.parametrize("shift", [False, True])
+def test_the_engine_gives_the_logits_that_training_gave(
+    config: TrainConfig, tokenizer: Tokenizer, *, shift: bool, memory: int
+) -> None:
+    config = replace(config, gap_share=0.0, model=replace(config.model, logit_shift=shift, memory_entries=memory))
+    torch.manual_seed(2)
+    model = Transformer(config.model.model_config(tokenizer))
+    tables = model.config.memory
+    maker = ExampleMaker(tokenizer, config)
+    sampler = DocumentSampler(read_documents(config.corpus), {})
+    batch = next(batches(sampler, maker, config, random.Random(4)))
+    shape = batch.shape
+    attend = TreeAttention(
+        model.config,
+        shape,
+        batch.positions,
+        batch.limit,
+        batch.valid,
+        branch_structure(shape, logit_shift=shift),
+    )
+    with torch.no_grad():
+        hidden = model(batch.ids.flatten(), batch.positions.flatten(), attend, batch.text.flatten(0, 1))
+    trained = model.logits(hidden).detach().unflatten(0, (2, -1))
+
+    def read(piece: Piece, tokens: list[int]) -> Piece:
+        return piece if tables is None else replace(piece, text=text_of(piece, tokens, tables, torch.device("cpu")))
+
+    for hole in range(shape.holes):
+        start = shape.front + hole * rows(shape)
+        head = torch.arange(start, start + head_rows(shape))
+        context = [
+            *batch.ids[0, : int(batch.limit[0, start])].tolist(),
+            *batch.ids[0, head[batch.valid[0, head]]].tolist(),
+        ]
+        canvas = torch.arange(start + head_rows(shape) + shape.canvas, start + head_rows(shape) + 2 * shape.canvas)
+        canvas = canvas[batch.valid[0, canvas]]
+        known = len(context) - shift  # with shifted logits the canvas begins with the last token of the context
+        buffer = KeyValueBuffer(
+            model.config, len(context) + shape.canvas, dtype=torch.float32, device=torch.device("cpu")
+        )
+        with torch.inference_mode():
+            for first, last in pairwise((0, known // 2, known)):  # in two chunks, as a long prompt is
+                forward(model, [read(Piece(context[first:last], buffer, first, causal=True), context)])
+                buffer.length = last
+            ids = batch.ids[0, canvas].tolist()
+            live = forward(model, [read(Piece(ids, buffer, known, causal=False, read=range(len(ids))), context)])
+
+        torch.testing.assert_close(live, trained[0, canvas], atol=1e-4, rtol=1e-4)
 
 
 def a_batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
@@ -132,12 +186,6 @@ def test_the_block_sparse_mask_of_gpus_gives_what_the_dense_one_gives(
 
 
 @pytest.fixture
-def batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
-    sampler = DocumentSampler(read_documents(config.corpus), {})
-    return next(batches(sampler, ExampleMaker(tokenizer, config), config, random.Random(4)))
-
-
-@pytest.fixture
 def model(config: TrainConfig, tokenizer: Tokenizer) -> Transformer:
     torch.manual_seed(2)
     return Transformer(replace(config.model, memory_entries=64).model_config(tokenizer))
@@ -188,3 +236,8 @@ def test_samples_of_other_tokens_are_right_on_average(model: Transformer, batch:
     few = [float(loss_model(batch, structure)[1].mean()) for _ in range(50)]
     assert sum(few) / len(few) == pytest.approx(whole, rel=0.01)
     assert max(few) != min(few)
+
+
+@pytest.fixture
+def batch(config: TrainConfig, tokenizer: Tokenizer) -> Batch:
+    return a_batch(config, tokenizer)

@@ -1,4 +1,4 @@
-"""What every story of every maker promises, on whole files."""
+"""What every story of every maker promises, on whole files; stories on disk, and the parts of files they are about."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from pathlib import Path
 import pytest
 
 import calomel.training.edits.functions as python_file
+from calomel.training.corpus.shards import CorpusError
 from calomel.training.edits.source import Source
-from calomel.training.edits.story import REACH, Change, sequential, story_of, undone
+from calomel.training.edits.story import (
+    REACH,
+    Change,
+    Story,
+    crop,
+    read_stories,
+    sequential,
+    story_of,
+    undone,
+    write_stories,
+)
 from calomel.training.edits.synthetic import MAKERS
 
 SCRIPT = """import { a } from './a';
@@ -97,11 +108,6 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_a_kind_is_the_name_of_its_maker(kind: str) -> None:
-    assert MAKERS[kind].__name__ == kind
-
-
-@pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("language", FILES)
 def test_every_change_applies_inside_of_its_text_and_the_result_parses(language: str, kind: str) -> None:
     path, text = FILES[language]
@@ -120,13 +126,6 @@ def test_every_change_applies_inside_of_its_text_and_the_result_parses(language:
         assert not Source(path, language, current).has_error
         assert len({change.start for change in story.changes}) <= len(story.text)
         assert max(change.start for change in story.changes) - min(change.start for change in story.changes) < 2 * REACH
-
-
-@pytest.mark.parametrize("kind", MAKERS)
-def test_the_same_seed_tells_the_same_story(kind: str) -> None:
-    path, text = FILES["python"]
-    one, other = (MAKERS[kind](Source(path, "python", text), random.Random(3)) for _ in range(2))
-    assert one == other
 
 
 def test_changes_out_of_their_order_land_where_they_were_meant() -> None:
@@ -165,9 +164,42 @@ def test_places_too_far_apart_and_results_that_do_not_parse_are_no_story() -> No
     assert story_of("rename", source, [Change(0, 1, "a")]) is None
 
 
-def test_names_behind_other_letters_than_ascii_are_found_in_characters() -> None:
-    source = Source("a.py", "python", "# größe 🙂\nsize = 1\nprint(size)\n")
-    spans = [source.span(node) for node in source.identifiers("size")]
-    assert [source.text[start:end] for start, end in spans] == ["size", "size"]
-    assert [source.slice(node) for node in source.identifiers()] == ["size", "print", "size"]
-    assert source.names == {"size": 2, "print": 1}
+LINES = "".join(f"line {number}\n" for number in range(100))
+
+
+def story(text: str, *changes: Change) -> Story:
+    return Story("rename", "python", "a/b.py", text, changes)
+
+
+def test_stories_are_read_back_as_they_were_written(tmp_path: Path) -> None:
+    told = [
+        story("größe = 1\n", Change(0, 5, "länge\n")),
+        story("a\r\nb\u2028c\n", Change(0, 0, ""), Change(1, 2, "x")),
+    ]
+    write_stories(tmp_path / "edits.jsonl.zst", told)
+    assert list(read_stories(tmp_path / "edits.jsonl.zst")) == told
+    assert [path.name for path in tmp_path.iterdir()] == ["edits.jsonl.zst"]
+
+
+def test_stories_that_are_not_there_are_asked_for_by_their_command(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="calomel edits"):
+        list(read_stories(tmp_path / "none.jsonl.zst"))
+
+
+def test_a_crop_is_whole_lines_anywhere_around_the_changes_and_makes_the_same(tmp_path: Path) -> None:
+    at = LINES.index("line 50")
+    whole = story(LINES, Change(at, at + 4, "LINE"), Change(at, at, "more\nand more\n"), Change(at + 30, at + 31, ""))
+    places = set()
+    for seed in range(20):
+        cropped = crop(whole, random.Random(seed), 200)
+        assert cropped is not None
+        assert 150 <= len(cropped.text) <= 200
+        head, _, tail = LINES.partition(cropped.text)
+        assert head == "" or head.endswith("\n")
+        assert [head + state + tail for state in cropped.states()] == list(whole.states())
+        places.add(cropped.changes[0].start)
+    assert min(places) < 40
+    assert max(places) > 120
+    assert crop(whole, random.Random(0)) == whole
+    far = story(LINES, Change(0, 1, "x"), Change(len(LINES) - 5, len(LINES), ""))
+    assert crop(far, random.Random(0), 300) is None

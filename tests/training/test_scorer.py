@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from tests.training.test_alignment import random_model
 from torch import Tensor
 
 from calomel.engine.attention import Piece, forward, text_of
@@ -84,9 +84,9 @@ def context_of(tokenizer: Tokenizer) -> list[int]:
 @pytest.mark.parametrize("memory", [False, True])
 @pytest.mark.parametrize("shift", [False, True])
 def test_answers_get_the_likelihood_that_the_engine_gives_them(
-    model_maker: Callable[..., Transformer], tokenizer: Tokenizer, *, shift: bool, memory: bool
+    tokenizer: Tokenizer, *, shift: bool, memory: bool
 ) -> None:
-    model = model_maker(shift=shift, memory=memory)
+    model = random_model(tokenizer, shift=shift, memory=memory)
     context = context_of(tokenizer)
     answers = [tokenizer.encode(text) for text in ("index = 3\n", "", "value")]
     engine = Engine(model, tokenizer, context)
@@ -98,11 +98,9 @@ def test_answers_get_the_likelihood_that_the_engine_gives_them(
 
 @pytest.mark.parametrize("shift", [False, True])
 @pytest.mark.parametrize("size", [8, 2])
-def test_the_mean_over_masks_is_the_bound(
-    model_maker: Callable[..., Transformer], tokenizer: Tokenizer, *, shift: bool, size: int
-) -> None:
+def test_the_mean_over_masks_is_the_bound(tokenizer: Tokenizer, *, shift: bool, size: int) -> None:
     """Also of an answer that needs more than one canvas."""
-    model = model_maker(shift=shift)
+    model = random_model(tokenizer, shift=shift)
     context = context_of(tokenizer)
     answer = tokenizer.encode("index = ")[:3]
     expected = Engine(model, tokenizer, context).bound(answer, size)
@@ -114,10 +112,8 @@ def test_the_mean_over_masks_is_the_bound(
     assert mean == pytest.approx(expected, abs=4 * deviation / len(means) ** 0.5 + 1e-4)
 
 
-def test_one_mask_is_scored_as_the_engine_reads_that_canvas(
-    model_maker: Callable[..., Transformer], tokenizer: Tokenizer
-) -> None:
-    model = model_maker()
+def test_one_mask_is_scored_as_the_engine_reads_that_canvas(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
     context = context_of(tokenizer)
     answer = tokenizer.encode("result = value(1)\n")
     part = [*answer, tokenizer.end]
@@ -129,10 +125,8 @@ def test_one_mask_is_scored_as_the_engine_reads_that_canvas(
     assert said == pytest.approx(expected, abs=1e-3)
 
 
-def test_other_answers_to_a_question_change_nothing(
-    model_maker: Callable[..., Transformer], tokenizer: Tokenizer
-) -> None:
-    model = model_maker()
+def test_other_answers_to_a_question_change_nothing(tokenizer: Tokenizer) -> None:
+    model = random_model(tokenizer)
     context = context_of(tokenizer)
     answer, other = tokenizer.encode("index"), tokenizer.encode("self.items = 5\n")
 
@@ -141,9 +135,9 @@ def test_other_answers_to_a_question_change_nothing(
     assert alone[:, 0].tolist() == pytest.approx(beside[:, 1].tolist(), abs=1e-4)
 
 
-def test_a_canvas_never_sees_what_it_hides(model_maker: Callable[..., Transformer], tokenizer: Tokenizer) -> None:
+def test_a_canvas_never_sees_what_it_hides(tokenizer: Tokenizer) -> None:
     """The clean copy that the causal mode reads may say anything."""
-    model = model_maker()
+    model = random_model(tokenizer)
     question = Question(tuple(context_of(tokenizer)), (tuple(tokenizer.encode("index = 3\n")),), 16)
     layout = lay_out(question, model.config, draws=4, seed="0")
     garbled = replace(layout, ids=np.where(layout.causal, tokenizer.near, layout.ids))
@@ -154,14 +148,11 @@ def test_a_canvas_never_sees_what_it_hides(model_maker: Callable[..., Transforme
     assert float(clean[1, 0]) != float(other[1, 0])
 
 
-def test_every_number_of_hidden_tokens_is_as_likely() -> None:
+def test_a_draw_hides_every_number_of_tokens_as_often_and_silence_needs_one(tokenizer: Tokenizer) -> None:
     rng = random.Random(0)
     sizes = [len(hidden_places(4, rng, draw, 3)) for _ in range(800) for draw in range(3)]
     assert all(sizes.count(size) / len(sizes) == pytest.approx(0.25, abs=0.03) for size in (1, 2, 3, 4))
-
-
-def test_silence_at_a_hole_needs_one_draw(model_maker: Callable[..., Transformer]) -> None:
     question = Question((1, 2), ((), (3,)), 4)
-    layout = lay_out(question, model_maker(memory=False).config, draws=5, seed="0")
+    layout = lay_out(question, random_model(tokenizer, memory=False).config, draws=5, seed="0")
     assert int((layout.slots == 0).sum()) == 1
     assert len(layout.ids) == 2 + 4 + 1 + 5 * 4

@@ -1,0 +1,302 @@
+"""A corpus out of packages and repositories: what comes in, what stays out, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.training.sources import GPL, MIT, Forge, Registry, python_source
+
+from calomel.training.corpus.build import CorpusConfig, build_corpus
+from calomel.training.corpus.packages import DEFAULT_LIST, MAX_PACKAGES, PackageListError, load_packages
+from calomel.training.corpus.repositories import CALIBRATION_REPOSITORIES, fetch_clone, git, load_repositories
+from calomel.training.corpus.shards import SourceFile, read_shard
+
+MakeConfig = Callable[..., CorpusConfig]
+
+
+def paths(config: CorpusConfig) -> set[str]:
+    return {file.path for file in train(config)}
+
+
+def test_each_ecosystem_gives_its_own_languages(registry: Registry, config: MakeConfig) -> None:
+    script = python_source("script").replace("def ", "function ")
+    registry.wheel("wheel", {"pkg/a.py": python_source("a"), "pkg/static/app.js": script})
+    registry.tgz("tarball", {"lib/b.js": script, "tool.py": python_source("tool")})
+    made = config()
+    summary = build_corpus(made)
+    found = {(file.language, file.path, file.license) for file in train(made)}
+    assert found == {("python", "pkg/a.py", "MIT"), ("javascript", "lib/b.js", "MIT")}
+    assert summary.train["total"]["files"] == 2
+    assert summary.train["by_language"]["python"]["bytes"] == len(python_source("a"))
+    tokens = [tally["tokens"] for tally in summary.train["by_language"].values()]
+    assert sum(tokens) == summary.train["total"]["tokens"]
+    assert all(0 < count < summary.train["total"]["bytes"] / 2 for count in tokens)
+
+
+def test_a_refused_license_leaves_the_package_out_and_says_why(registry: Registry, config: MakeConfig) -> None:
+    registry.wheel("copyleft", {"a.py": python_source("a")}, "GPL-3.0-only")
+    registry.tgz("unknown", {"b.js": python_source("b")}, license_=None)
+    registry.wheel(
+        "fine", {"c.py": python_source("c"), "d.py": "# SPDX-License-Identifier: LGPL-2.1\n" + python_source("d")}
+    )
+    made = config()
+    summary = build_corpus(made)
+    assert paths(made) == {"c.py"}
+    assert set(summary.refused) == {"pypi/copyleft@1", "npm/unknown@1"}
+    assert summary.dropped["license"] == 1
+    assert "copyleft" not in (made.out / "NOTICE").read_text()
+
+
+def test_a_failed_download_is_named_and_the_rest_goes_on(registry: Registry, forge: Forge, config: MakeConfig) -> None:
+    registry.entries.append('[[package]]\necosystem = "pypi"\nname = "gone"\nversion = "1"\n')
+    registry.wheel("here", {"a.py": python_source("a")})
+    forge.commit("o/moved", {"LICENSE": MIT})
+    forge.entry("o/moved", "0" * 40)
+    forge.entry("o/gone", "1" * 40)
+    made = config(repositories=forge.list)
+    failed = build_corpus(made).failed
+    assert failed["pypi/gone@1"] == "gone==1: no such package"
+    assert {key.partition("@")[0] for key in failed} == {"pypi/gone", "git/o/moved", "git/o/gone"}
+    assert paths(made) == {"a.py"}
+
+
+def test_copies_and_near_copies_are_kept_once(registry: Registry, forge: Forge, config: MakeConfig) -> None:
+    text = python_source("a")
+    near = text + "extra_line = something_else(1)\n"
+    registry.wheel("first", {"a.py": text})
+    registry.wheel("second", {"b.py": text.replace("    ", "\t"), "c.py": near})
+    forge.entry(
+        "o/released", forge.commit("o/released", {"LICENSE": MIT, "d.py": near, "own.py": python_source("own")})
+    )
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    assert paths(made) == {"a.py", "own.py"}
+    # The file of the repository is a copy of what was dropped, or near to what was kept.
+    assert summary.dropped["exact duplicate"] + summary.dropped["near duplicate"] == 3
+
+
+def test_tests_and_declarations_have_their_share_of_a_source(registry: Registry, config: MakeConfig) -> None:
+    modules = {f"m{i}.py": python_source(f"m{i}") for i in range(10)}
+    registry.wheel("tested", modules | {f"tests/t{i}.py": python_source(f"t{i}") for i in range(10)})
+    made = config(test_share=0.2)
+    summary = build_corpus(made)
+    kept = paths(made)
+    assert modules.keys() <= kept
+    assert len(kept) == 14
+    assert summary.dropped["over test share"] == 6
+
+
+def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(
+    registry: Registry, config: MakeConfig, tmp_path: Path
+) -> None:
+    registry.wheel("many", {f"m{i}.py": python_source(f"m{i}") for i in range(12)})
+    shards = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        build_corpus(config(out=tmp_path / name, seed=seed))
+        shards.append((tmp_path / name / "train.jsonl.zst").read_bytes())
+    assert shards[0] == shards[1]
+    assert shards[0] != shards[2]
+
+
+def test_a_second_build_downloads_nothing_and_a_changed_archive_is_refused(
+    registry: Registry, config: MakeConfig
+) -> None:
+    registry.wheel("pinned", {"a.py": python_source("a")})
+    made = config()
+    build_corpus(made)
+    build_corpus(made)
+    assert registry.downloads == ["pinned==1"]
+    cached = made.cache / "pypi" / "pinned-1.whl"
+    cached.write_bytes(cached.read_bytes() + b"tampered")
+    assert "cached" in build_corpus(made).failed["pypi/pinned@1"]
+
+
+def test_absent_measuring_data_is_a_warning_in_the_summary(
+    registry: Registry, config: MakeConfig, tmp_path: Path
+) -> None:
+    registry.wheel("any", {"a.py": python_source("a")})
+    told: list[str] = []
+    made = config(data=tmp_path / "absent")
+    build_corpus(made, report=told.append)
+    written = json.loads((made.out / "summary.json").read_text())
+    assert written["decontaminated"] is False
+    assert "NOT DECONTAMINATED" in written["warnings"][0]
+    assert told[0].startswith("WARNING")
+
+
+def test_build_output_is_dropped_where_the_sources_are_shipped(registry: Registry, config: MakeConfig) -> None:
+    sources = {f"src/{i}.ts": python_source(f"s{i}") for i in range(3)}
+    registry.tgz("typed", sources | {"dist/index.js": python_source("built"), "_esm/index.js": python_source("built2")})
+    made = config()
+    build_corpus(made)
+    assert paths(made) == set(sources)
+
+
+def test_the_list_that_ships_is_short_and_pinned() -> None:
+    packages = load_packages(DEFAULT_LIST)
+    assert len(packages) <= MAX_PACKAGES
+    assert {package.ecosystem for package in packages} == {"pypi", "npm"}
+
+
+# The sources of the measuring data.
+MEASURED = {
+    *("reactivex/rxjs", "microsoft/vscode", "microsoft/vscode-copilot-chat", "josephg/editing-traces"),
+    *("openai/human-eval", "openai/human-eval-infilling"),
+}
+
+
+def test_files_are_those_of_the_commit_in_every_language_and_credited(forge: Forge, config: MakeConfig) -> None:
+    pinned = forge.commit(
+        "o/tool",
+        {"LICENSE": MIT, "a.py": python_source("a"), "b/c.go": python_source("c"), "x.txt": python_source("x")},
+    )
+    forge.commit("o/tool", {"later.py": python_source("later")})
+    forge.entry("o/tool", pinned)
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    found = {(file.ecosystem, file.package, file.language, file.path, file.license) for file in train(made)}
+    assert found == {("git", "o/tool", "python", "a.py", "MIT"), ("git", "o/tool", "go", "b/c.go", "MIT")}
+    notice = (made.out / "NOTICE").read_text()
+    assert "https://example.com/o/tool.git" in notice
+    assert pinned in notice
+    assert summary.train["by_source"]["git/o/tool"]["files"] == 2
+
+
+def test_links_and_what_a_repository_did_not_write_are_left_out(forge: Forge, config: MakeConfig) -> None:
+    forge.commit("o/tool", {"LICENSE": MIT})
+    (forge.folder / "o/tool.git/link.py").symlink_to("/etc/passwd")
+    files = {"a.py": python_source("a"), "vendor/b.go": python_source("b"), "web/dist/c.js": python_source("c")}
+    forge.entry("o/tool", forge.commit("o/tool", files))
+    made = config(repositories=forge.list, packages=None)
+    summary = build_corpus(made)
+    assert paths(made) == {"a.py"}
+    assert (summary.dropped["vendored"], summary.dropped["build output"]) == (1, 1)
+
+
+def test_a_repository_is_cloned_once_with_its_history(forge: Forge, tmp_path: Path) -> None:
+    first = forge.commit("o/tool", {"LICENSE": MIT})
+    forge.entry("o/tool", forge.commit("o/tool", {"a.py": "a = 1\n"}))
+    (repository,) = load_repositories(forge.list)
+    clone = fetch_clone(tmp_path / "cache", repository)
+    shutil.rmtree(forge.folder / "o")
+    assert fetch_clone(tmp_path / "cache", repository) == clone
+    assert first in git(clone, "rev-list", repository.commit).decode()
+    assert not (clone / "hooks").exists()
+
+
+def test_the_checked_in_license_decides(forge: Forge, config: MakeConfig) -> None:
+    text = {"a.py": python_source("a")}
+    forge.entry("o/copyleft", forge.commit("o/copyleft", text | {"COPYING": GPL}))
+    forge.entry("o/other", forge.commit("o/other", text | {"LICENSE": MIT}), "Apache-2.0")
+    forge.entry("o/none", forge.commit("o/none", text))
+    forge.entry(
+        "o/parts",
+        forge.commit(
+            "o/parts",
+            {"LICENSE-MIT": MIT, "b.py": python_source("b"), "ee/LICENSE": "Ask us.\n", "ee/c.py": python_source("c")},
+        ),
+    )
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    assert {key.partition("@")[0] for key in summary.refused} == {"git/o/copyleft", "git/o/other", "git/o/none"}
+    assert [file.path for file in train(made)] == ["b.py"]
+    assert summary.dropped["license"] == 1
+
+
+def test_held_out_repositories_and_their_near_copies_stay_out_of_training(
+    forge: Forge, registry: Registry, config: MakeConfig
+) -> None:
+    text = python_source("measured", functions=10)
+    half = python_source("measured", functions=6) + python_source("other", functions=6)
+    registry.wheel("trainer", {"copy.py": text, "own.py": python_source("own")})
+    forge.entry("o/trainer", forge.commit("o/trainer", {"LICENSE": MIT, "half.py": half}))
+    forge.entry("o/measured", forge.commit("o/measured", {"LICENSE": MIT, "m.py": text}), held_out=True)
+    made = config(repositories=forge.list)
+    summary = build_corpus(made)
+    assert [file.path for file in train(made)] == ["own.py"]
+    assert [file.path for file in read_shard(made.out / "heldout.jsonl.zst")] == ["m.py"]
+    assert summary.dropped["held-out duplicate"] == 2
+    notice = (made.out / "NOTICE.heldout").read_text()
+    assert "o/measured" in notice
+    assert "trainer" not in notice
+
+
+def test_what_is_trained_on_measured_on_and_fitted_on_is_kept_apart() -> None:
+    listed = load_repositories()
+    assert sum(repository.held_out for repository in listed) == 8
+    names = {repository.name.lower() for repository in listed}
+    assert not names & MEASURED
+    fitted_on = load_repositories(CALIBRATION_REPOSITORIES)
+    assert len(fitted_on) == 12
+    assert not names & {repository.name.lower() for repository in fitted_on}
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    folder = tmp_path / "registry"
+    folder.mkdir()
+    made = Registry(folder)
+    monkeypatch.setattr("calomel.training.corpus.packages.run_client", made.run)
+    return made
+
+
+@pytest.fixture
+def config(tmp_path: Path, registry: Registry) -> MakeConfig:
+    def make(**changes: object) -> CorpusConfig:
+        packages = tmp_path / "packages.toml"
+        packages.write_text("\n".join(registry.entries))
+        data = tmp_path / "data"
+        data.mkdir(exist_ok=True)
+        places = {"out": tmp_path / "out", "cache": tmp_path / "cache", "data": data}
+        settings = places | {"packages": packages, "repositories": None, "lock": tmp_path / "lock.json"} | changes
+        return CorpusConfig(**settings)  # type: ignore[arg-type]
+
+    return make
+
+
+def train(config: CorpusConfig) -> list[SourceFile]:
+    return list(read_shard(config.out / "train.jsonl.zst"))
+
+
+def test_no_source_exceeds_its_share_of_a_language_unless_it_is_small(registry: Registry, config: MakeConfig) -> None:
+    files = {f"large{i}.py": python_source(f"large{i}") for i in range(9)}
+    registry.wheel("large", files | {"test_x.py": python_source("tests")})
+    registry.wheel("small", {"small.py": python_source("small")})
+    size = len(python_source("large0"))
+    made = config(source_share=0.5, source_bytes=size * 2, test_share=0.15)
+    summary = build_corpus(made)
+    kept = paths(made)
+    assert summary.train["by_source"]["pypi/large"]["bytes"] <= 0.5 * 11 * size
+    assert len([path for path in kept if path.startswith("large")]) == 5
+    assert "small.py" in kept
+    assert "test_x.py" not in kept
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ('[[package]]\necosystem = "pypi"\nname = "--index-url"\nversion = "1"', "name"),
+        ('[[package]]\necosystem = "pypi"\nname = "x"', "version"),
+        ('[[package]]\necosystem = "cpan"\nname = "x"\nversion = "1"', "cpan"),
+        ('[[repository]]\nurl = "ssh://e.com/o/x.git"\ncommit = "{0}"\nlicense = "MIT"', "url"),
+        ('[[repository]]\nurl = "https://e.com/--upload-pack/x.git"\ncommit = "{0}"\nlicense = "MIT"', "url"),
+        ('[[repository]]\nurl = "https://e.com/o/x.git"\ncommit = "main"\nlicense = "MIT"', "commit"),
+        ('[[repository]]\nurl = "https://e.com/o/x.git"\ncommit = "{0}"\nlicense = "GPL-3.0-only"', "not allowed"),
+    ],
+)
+def test_a_bad_entry_of_a_list_is_an_error(tmp_path: Path, entry: str, message: str) -> None:
+    path = tmp_path / "list.toml"
+    path.write_text(entry.format("0" * 40) + "\n")
+    with pytest.raises(PackageListError, match=message):
+        (load_packages if "[[package]]" in entry else load_repositories)(path)
+
+
+def test_a_repository_is_listed_once(forge: Forge) -> None:
+    forge.entry("o/tool", "0" * 40)
+    forge.entry("O/Tool", "1" * 40)
+    with pytest.raises(PackageListError, match="listed twice"):
+        load_repositories(forge.list)
