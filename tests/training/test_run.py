@@ -1,17 +1,21 @@
+"""Runs of the trainer: what they learn, leave behind, wait for, and refuse."""
+
 from __future__ import annotations
 
 import json
 import math
 import os
+import platform
 import random
 import signal
-import threading
-from collections.abc import Callable
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import torch
+from tests.training.conftest import write_corpus
 
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import RegionBounds
@@ -39,20 +43,14 @@ def test_a_run_learns_logs_and_leaves_a_loadable_checkpoint(config: TrainConfig,
     assert model.config.diffusion.mask_token_id == Tokenizer.from_file(tmp_path / "checkpoint/tokenizer.json").mask
 
 
-def test_a_resumed_run_goes_on_where_it_stopped(config: TrainConfig, tmp_path: Path) -> None:
+def test_an_average_of_the_weights_is_measured_written_and_resumed(config: TrainConfig, tmp_path: Path) -> None:
+    config = replace(config, optimization=replace(config.optimization, average=0.9))
     first = train(replace(config, rows=6_000), tmp_path)
     second = train(replace(config, rows=12_000), tmp_path, resume=True)
 
     assert second.step > first.step
     assert second.sessions == 2
     assert second.rows > first.rows
-
-
-def test_an_average_of_the_weights_is_measured_written_and_resumed(config: TrainConfig, tmp_path: Path) -> None:
-    config = replace(config, optimization=replace(config.optimization, average=0.9))
-    train(replace(config, rows=6_000), tmp_path)
-    train(replace(config, rows=12_000), tmp_path, resume=True)
-
     raw, mean = (load_checkpoint(tmp_path / name).state_dict() for name in ("checkpoint", "average"))
     assert raw.keys() == mean.keys()
     assert not torch.equal(raw["embed_tokens.weight"], mean["embed_tokens.weight"])
@@ -61,37 +59,8 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
     assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
 
 
-def test_tables_of_n_grams_join_a_checkpoint_that_has_none(config: TrainConfig, tmp_path: Path) -> None:
-    train(replace(config, rows=8_000), tmp_path / "first")
-    config = replace(config, model=replace(config.model, memory_entries=256, memory_width=8))
-    silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
-    still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
-
-    train(still, tmp_path / "second")
-
-    old, new = ([entry for entry in entries(tmp_path / name) if "held_out" in entry] for name in ("first", "second"))
-    assert new[-1]["context"] == pytest.approx(old[-1]["context"], abs=0.02), "they say nothing yet"
-    loaded = load_checkpoint(tmp_path / "second/checkpoint")
-    assert loaded.config.memory is not None
-    assert loaded.config.memory.entries == 256
-
-
-def test_a_warm_start_takes_the_weights_and_nothing_else(config: TrainConfig, tmp_path: Path) -> None:
-    train(replace(config, rows=8_000), tmp_path / "first")
-    silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
-    still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
-
-    counters = train(still, tmp_path / "second")
-
-    assert counters.sessions == 1
-    before, after = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second"))
-    for name, tensor in before.state_dict().items():
-        torch.testing.assert_close(after.state_dict()[name], tensor, atol=0, rtol=0)
-
-
-def test_a_canvas_of_random_tokens_cannot_be_guessed(
-    config: TrainConfig, corpus_writer: Callable[[Path, list[Document]], None], tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_a_canvas_of_random_tokens_cannot_be_guessed(config: TrainConfig, tmp_path: Path) -> None:
     """Were the clean copy visible from the canvas, the loss would fall below the entropy of the text."""
     rng = random.Random(0)
     letters = "abcdefghijklmnop"
@@ -99,9 +68,9 @@ def test_a_canvas_of_random_tokens_cannot_be_guessed(
         Document(f"{number}.txt", "python", "".join("(" + rng.choice(letters) for _ in range(900)))
         for number in range(16)
     ]
-    corpus_writer(tmp_path / "random.jsonl.zst", documents[:8])
+    write_corpus(tmp_path / "random.jsonl.zst", documents[:8])
     # Others to measure on: a fast machine learns the first ones by heart.
-    corpus_writer(tmp_path / "others.jsonl.zst", documents[8:])
+    write_corpus(tmp_path / "others.jsonl.zst", documents[8:])
     config = replace(
         config,
         corpus=tmp_path / "random.jsonl.zst",
@@ -142,17 +111,6 @@ def test_a_run_waits_while_the_pause_file_exists(
     assert counters.seconds < 60
 
 
-def test_a_run_that_waits_can_be_ended(config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pause = tmp_path / "pause"
-    pause.touch()
-    monkeypatch.setattr("calomel.training.run.time.sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
-
-    counters = train(config, tmp_path / "run", pause_file=pause)
-
-    assert counters.step == 1
-    assert (tmp_path / "run/state.json").is_file()
-
-
 def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
     factors = [rate_factor(step, step / 100, warmup_steps=10, decay_share=0.5) for step in range(101)]
 
@@ -168,20 +126,6 @@ def test_orthogonalised_matrices_have_singular_values_near_one() -> None:
 
     assert values.min() > 0.5
     assert values.max() < 1.5
-
-
-def test_an_unknown_field_of_the_configuration_is_named(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text('corpus="a"\nheld_out="b"\ntokenizer="c"\n[model]\nlayrs = 3\n')
-
-    with pytest.raises(TrainingConfigError, match=r"model\.layrs"):
-        TrainConfig.from_file(tmp_path / "run.toml")
-
-
-def test_a_missing_field_of_the_configuration_is_named(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text('corpus="a"\nheld_out="b"\n')
-
-    with pytest.raises(TrainingConfigError, match="tokenizer"):
-        TrainConfig.from_file(tmp_path / "run.toml")
 
 
 def test_the_shipped_configuration_is_valid() -> None:
@@ -204,16 +148,6 @@ def test_languages_are_drawn_by_their_shares(documents: list[Document]) -> None:
     drawn = [sampler.draw(rng).language for _ in range(2000)]
 
     assert drawn.count("go") / 2000 == pytest.approx(0.75, abs=0.04)
-
-
-def test_a_terminated_run_saves_what_it_has(config: TrainConfig, tmp_path: Path) -> None:
-    timer = threading.Timer(3.0, os.kill, (os.getpid(), signal.SIGTERM))
-    timer.start()
-
-    stopped = train(replace(config, rows=10**9, checkpoint_minutes=60), tmp_path)
-
-    assert 0 < stopped.seconds < 60
-    assert train(replace(config, rows=stopped.rows), tmp_path, resume=True).step == stopped.step
 
 
 def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainConfig) -> None:
@@ -258,9 +192,74 @@ def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainCo
     load_checkpoint(tmp_path / "run/checkpoint")
 
 
-def test_a_shape_with_a_region_needs_edits(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text(
-        'corpus = "a"\nheld_out = "b"\ntokenizer = "c"\n[[shapes]]\nregion = 48\n', encoding="utf-8"
-    )
-    with pytest.raises(TrainingConfigError, match="calomel edits"):
+# The pages that the system gives a process for a block of 64 MiB that is freed and asked for again, twenty times.
+PROGRAM = """
+import resource
+import torch
+from calomel.training.process import keep_freed_memory
+
+def faults():
+    torch.zeros(16 * 2**20)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        torch.zeros(16 * 2**20)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+plain = faults()
+assert keep_freed_memory()
+print(plain, faults())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_freed_memory_is_used_again_without_asking_the_system() -> None:
+    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
+    plain, kept = map(int, said.split())
+    assert kept < plain / 4
+
+
+def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_nothing_yet(
+    config: TrainConfig, tmp_path: Path
+) -> None:
+    train(replace(config, rows=8_000), tmp_path / "first")
+    silent = Optimization(compile=False, muon_lr=0.0, adam_lr=0.0)
+    still = replace(config, rows=1, init_from=tmp_path / "first/checkpoint", optimization=silent)
+    counters = train(still, tmp_path / "second")
+    train(replace(still, model=replace(config.model, memory_entries=256, memory_width=8)), tmp_path / "third")
+
+    assert counters.sessions == 1
+    first, second, third = (load_checkpoint(tmp_path / name / "checkpoint") for name in ("first", "second", "third"))
+    for name, tensor in first.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], tensor, atol=0, rtol=0)
+    old, new = ([entry for entry in entries(tmp_path / name) if "held_out" in entry] for name in ("first", "third"))
+    assert new[-1]["context"] == pytest.approx(old[-1]["context"], abs=0.02)
+    assert third.config.memory is not None
+    assert third.config.memory.entries == 256
+
+
+def test_a_run_that_waits_can_be_ended_and_goes_on(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = tmp_path / "pause"
+    pause.touch()
+    monkeypatch.setattr("calomel.training.run.time.sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
+
+    stopped = train(replace(config, rows=6_000), tmp_path / "run", pause_file=pause)
+
+    assert stopped.step == 1
+    assert train(replace(config, rows=stopped.rows), tmp_path / "run", resume=True).step == 1
+    assert train(replace(config, rows=6_000), tmp_path / "run", resume=True).step > 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('tokenizer = "c"\n[model]\nlayrs = 3\n', r"model\.layrs"),
+        ("", "tokenizer"),
+        ('tokenizer = "c"\n[[shapes]]\nregion = 48\n', "calomel edits"),
+    ],
+)
+def test_what_is_wrong_with_a_configuration_is_named(tmp_path: Path, more: str, message: str) -> None:
+    (tmp_path / "run.toml").write_text(f'corpus = "a"\nheld_out = "b"\n{more}', encoding="utf-8")
+    with pytest.raises(TrainingConfigError, match=message):
         TrainConfig.from_file(tmp_path / "run.toml")

@@ -20,7 +20,6 @@ from calomel.training.branch import CANVAS, CAUSAL, CONTEXT, FILL, KEPT, Example
 from calomel.training.config import BatchShape, Losses, TrainConfig
 from calomel.training.documents import DocumentSampler, read_documents
 from calomel.training.examples import EditExamples, ExampleMaker
-from calomel.training.process import Ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +130,8 @@ def row_count(shape: BatchShape) -> int:
 class BatchStream(IterableDataset[Batch]):
     """The batches of a run from `step` on.
 
-    Every step of every rank has a random generator of its own: a resumed run goes on with the batches it would have
-    had, and no two ranks read the same. The shape of a batch depends on how far the run is when the batch is made; with
-    workers that is a few steps ahead of its use.
+    Every step has a random generator of its own: a resumed run goes on with the batches it would have had. The shape of
+    a batch depends on how far the run is when the batch is made; with workers that is a few steps ahead of its use.
 
     Attributes:
         progress: the share of the run that is over, 0 to 1; set by the trainer, read by whoever makes batches.
@@ -141,10 +139,9 @@ class BatchStream(IterableDataset[Batch]):
 
     progress: Synchronized[float]
 
-    def __init__(self, config: TrainConfig, step: int, ranks: Ranks | None = None) -> None:
+    def __init__(self, config: TrainConfig, step: int) -> None:
         self._config = config
         self._step = step
-        self._ranks = ranks or Ranks()
         self.progress = multiprocessing.get_context("spawn").Value("d", 0.0)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -158,7 +155,7 @@ class BatchStream(IterableDataset[Batch]):
         worker = get_worker_info()
         step, stride = (self._step, 1) if worker is None else (self._step + worker.id, worker.num_workers)
         while True:
-            rng = random.Random(f"{config.seed}-{step * self._ranks.count + self._ranks.rank}")
+            rng = random.Random(f"{config.seed}-{step}")
             yield next(batches(sampler, maker, config, rng, self.progress.value, edits))
             step += stride
 

@@ -28,7 +28,7 @@ from calomel.training.documents import DocumentSampler, read_documents, train_to
 from calomel.training.examples import EditExamples, ExampleMaker
 from calomel.training.loss import LossModel, branch_structure, flex_masks
 from calomel.training.optimizer import make_optimizers, rate_factor
-from calomel.training.process import Interruption, Ranks, keep_freed_memory, own_device, progress_bar
+from calomel.training.process import Interruption, keep_freed_memory, progress_bar
 from calomel.training.state import Counters, exchanged, load_state, save_state
 
 _LOG_STEPS: Final = 10
@@ -55,17 +55,13 @@ def train(
         device: where to train.
 
     Returns the counters at the end; the exported checkpoint is `out`/checkpoint, that of the average, where one is
-    kept, `out`/average. Under `torchrun`, all processes train one model, each on batches of its own; `out` is one
-    folder for all of them.
+    kept, `out`/average.
     """
-    with Ranks.joined(torch.device(device)) as ranks:
-        return _Run(config, out, pause_file, own_device(device), ranks).go(resume=resume)
+    return _Run(config, out, pause_file, torch.device(device)).go(resume=resume)
 
 
 class _Run:
-    def __init__(
-        self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device, ranks: Ranks
-    ) -> None:
+    def __init__(self, config: TrainConfig, out: Path, pause_file: Path | None, device: torch.device) -> None:
         if device.type == "cpu":
             keep_freed_memory()
         if config.threads:
@@ -73,13 +69,8 @@ class _Run:
         torch.manual_seed(config.seed)
         out.mkdir(parents=True, exist_ok=True)
         self.config, self.out, self.pause_file, self.device = config, out, pause_file, device
-        self.ranks = ranks
-        self.console = Console(stderr=True, quiet=not ranks.first)
-        if not ranks.first:
-            ranks.wait()
+        self.console = Console(stderr=True)
         self.tokenizer = _tokenizer(config, self.console)
-        if ranks.first:
-            ranks.wait()
         self.model = Transformer(config.model.model_config(self.tokenizer)).to(device)
         _initialise(self.model)
         options = config.optimization
@@ -93,7 +84,7 @@ class _Run:
         self.average = (
             [parameter.detach().clone() for parameter in self.model.parameters()] if options.average else None
         )
-        self.interruption, self.leaving = Interruption(), False
+        self.interruption = Interruption()
         self.compiled: set[BatchShape] = set()
         self.loss = LossModel(self.model, negatives=config.losses.negatives, compiled=options.compile)
         bf16 = device.type == "cuda" or native_bfloat16()
@@ -105,7 +96,6 @@ class _Run:
         if init_from is not None and counters.step == 0:
             _check_same_tokenizer(init_from, self.config.tokenizer)
             _begin_with(self.model, load_checkpoint(init_from, device=self.device))
-        self.ranks.share(self.model.parameters())
         if self.average is not None and counters.step == 0:
             torch._foreach_copy_(self.average, list(self.model.parameters()))
         counters.sessions += 1
@@ -118,7 +108,7 @@ class _Run:
         """Train to the end; `shown` is told the rows forwarded so far after each step."""
         held_out = self._held_out()
         saved = counters.seconds
-        stream = BatchStream(self.config, counters.step, self.ranks)
+        stream = BatchStream(self.config, counters.step)
         made = open_stream(stream, self.config.workers)
         sums = torch.zeros(2, len(GROUPS), 2)
         while (share := counters.rows / self.config.rows) < 1:
@@ -130,12 +120,11 @@ class _Run:
             sums[int(batch.shape.region > 0)] += _group_sums(batch, cross_entropy)
             counters.step += 1
             # The first step of a shape compiles it: that time is no training.
-            spent = time.monotonic() - began if batch.shape in self.compiled else 0.0
+            counters.seconds += time.monotonic() - began if batch.shape in self.compiled else 0.0
             self.compiled.add(batch.shape)
-            self._agree(counters, batch.shape.documents * row_count(batch.shape), spent)
+            counters.rows += batch.shape.documents * row_count(batch.shape)
             shown(counters.rows)
             if counters.step % _LOG_STEPS == 0:
-                sums = self.ranks.total(sums)
                 edits = {f"edit_{name}": loss for name, loss in _means(sums[1]).items()} if sums[1].any() else {}
                 self._log(counters, {**_means(sums[0]), **edits}, rate=rate)
                 sums = torch.zeros_like(sums)
@@ -144,18 +133,10 @@ class _Run:
             if counters.seconds - saved > self.config.checkpoint_minutes * 60:
                 self._save(counters)
                 saved = counters.seconds
-            if self.leaving:
+            if self.interruption.asked:
                 break
         self._measure(counters, held_out)
         self._save(counters)
-
-    def _agree(self, counters: Counters, rows: int, seconds: float) -> None:
-        """Count the rows of all ranks, the first one's time, and stop together."""
-        mine = [float(rows), seconds if self.ranks.first else 0.0, float(self.interruption.asked)]
-        rows_of_all, seconds, asked = self.ranks.total(torch.tensor(mine, dtype=torch.float64)).tolist()
-        counters.rows += int(rows_of_all)
-        counters.seconds += seconds
-        self.leaving = asked > 0
 
     def _step(self, batch: Batch, step: int, progress: float) -> tuple[float, Tensor]:
         options = self.config.optimization
@@ -166,7 +147,6 @@ class _Run:
         with self.precision:
             loss, cross_entropy = self.loss(batch, self.structures[batch.shape], self._masks(batch))
         loss.backward()
-        self.ranks.average(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.max_grad_norm)
         for optimizer in self.optimizers:
             optimizer.step()
@@ -213,9 +193,7 @@ class _Run:
                 self._log(counters, self._evaluate(held_out), held_out=True, average=True)
 
     def _evaluate(self, held_out: dict[str, list[Batch]]) -> dict[str, float]:
-        """The losses of the held-out batches; the first rank's work, the others go on to the next step and wait."""
-        if not self.ranks.first:
-            return {}
+        """The losses of the held-out batches."""
         losses: dict[str, float] = {}
         for name, few in held_out.items():
             sums = torch.zeros(len(GROUPS), 2)
@@ -233,8 +211,6 @@ class _Run:
                 time.sleep(_PAUSE_POLL_SECONDS)
 
     def _log(self, counters: Counters, losses: dict[str, float], **more: float) -> None:
-        if not self.ranks.first:
-            return
         entry = {
             "step": counters.step,
             "rows": counters.rows,
@@ -248,8 +224,6 @@ class _Run:
         self.console.print(" ".join(f"{name}={value}" for name, value in entry.items()))
 
     def _save(self, counters: Counters) -> None:
-        if not self.ranks.first:
-            return
         save_state(self.out, self.model, self.optimizers, counters, self.average)
         self._export(self.out / "checkpoint")
         if self.average is not None:
