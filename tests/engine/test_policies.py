@@ -119,7 +119,7 @@ def test_policies_are_read_by_name(text: str, policy: RevealPolicy | None) -> No
         ("fixed:0", "between 1.0 and inf"),
         ("fixed:1.5", "whole number"),
         ("verified", "unknown policy 'verified'"),
-        ("left_to_right:1", "unknown policy 'left_to_right:1'"),
+        ("left_to_right:0", "between 1.0 and inf"),
     ],
 )
 def test_a_wrong_policy_is_explained(text: str, message: str) -> None:

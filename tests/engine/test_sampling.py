@@ -14,7 +14,7 @@ CPU = torch.device("cpu")
 
 def draw(logits: list[list[float]], *draws: Draw) -> Choice:
     """With vocabulary entry 0 as the mask token and 1 as the end token."""
-    return choose(torch.tensor(logits), draws, mask_token_id=0, end_token_id=1)
+    return choose(torch.tensor(logits), draws, mask_token_id=0, end_token_ids=(1,))
 
 
 def test_the_most_probable_token_is_taken_and_of_equal_ones_the_lower_id() -> None:

@@ -11,7 +11,7 @@ buffer as causal rows of a coming forward:
 3. Denoise: the uncommitted tokens, then the canvas (all candidate canvases in the first step of a probed one).
 4. Verify, where the causal mode decides: the uncommitted tokens and a draft, read causally. Up to the first
    disagreement these are the very tokens that the mode would have taken one by one, and the prediction there is its
-   next one. The draft is what a prompt lookup guesses, mostly nothing; a given answer is a draft that is taken whole.
+   next one. The draft is what a prompt lookup finds, often nothing; a given answer is a draft that is taken whole.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from calomel.engine.decoder import Common, TransformerDecoder
 from calomel.engine.errors import InvalidRequestError
 from calomel.engine.handle import Handle
 from calomel.engine.job import Canvas, Job, generator
-from calomel.engine.policies import Joint, Paced, PromptLookup, RevealPolicy, agreement, parse_policy
+from calomel.engine.policies import Joint, Paced, PromptLookup, RevealPolicy, agreement, parse_policy, read_ahead
 from calomel.engine.request import FinishReason, Request, SamplingParams
 from calomel.engine.sampling import Choice, Draw, Prediction
 from calomel.engine.transformer import Transformer
@@ -79,6 +79,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             a time, and those of the last requests, so that the next keystroke of as many contexts copies nothing. None
             for as much as the cache has.
         page_size: tokens of a cache page; a whole number of blocks at least, where the checkpoint has blocks.
+        end_token_ids: tokens that end an answer as its end token does.
         common: see `Common`.
     """
 
@@ -89,6 +90,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
         cache_tokens: int = 65536,
         spare_tokens: int | None = None,
         page_size: int = 16,
+        end_token_ids: Sequence[int] = (),
         **common: Unpack[Common],
     ) -> None:
         if page_size < 1:
@@ -97,6 +99,7 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
             raise InvalidRequestError(f"cache_tokens is {cache_tokens}; it must be at least a page of {page_size}")
         weight, block = model.embed_tokens.weight, model.config.diffusion.block
         super().__init__(model, **common)
+        self.ends = tuple(dict.fromkeys((*self.ends, *end_token_ids)))
         page_size += -page_size % block
         pages = max(1, cache_tokens // page_size)
         self.cache = PrefixCache(model.config, pages=pages, page_size=page_size, dtype=weight.dtype, device=self.device)
@@ -107,8 +110,9 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
     def job(self, request: Request, handle: Handle) -> BlockJob:
         """See `Decoder`."""
         policy = parse_policy(request.policy) if request.given is None else None
-        canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=PromptLookup(request.guess))
-        return Job(request, handle, self.diffusion, policy, canvas, (self.diffusion.end_token_id,))
+        lookup = PromptLookup(request.guess, request.context, most=read_ahead(request.policy))
+        canvas = BlockCanvas(self.diffusion.mask_token_id, lookup=lookup)
+        return Job(request, handle, self.diffusion, policy, canvas, self.ends)
 
     def fits(self, job: BlockJob) -> bool:
         """Whether there is room for its buffer beside the others'.
@@ -339,10 +343,13 @@ class BlockCausal(TransformerDecoder[BlockPolicy, BlockCanvas]):
 
     def _verified(self, job: BlockJob, found: Sequence[Prediction]) -> None:
         """A draft was read causally: fix what the causal mode agrees with, and its own next token."""
-        tokens, end = [each.token for each in found], self.diffusion.end_token_id
+        tokens, until = [each.token for each in found], job.request.until
         count = len(found)
         if job.request.given is None:
-            count = agreement(job.canvas.draft, tokens, end_token_id=end, room=job.room)
+            count = agreement(job.canvas.draft, tokens, ends=job.ends, room=job.room)
+            # Where it would have ended token by token, it ends.
+            asked = range(1, count if until is not None else 0)
+            count = next((size for size in asked if until and until([*job.answer, *tokens[:size]])), count)
         length = len(job.tokens) + count - 1
         job.extend(found[:count])
         self._commit(job, length)

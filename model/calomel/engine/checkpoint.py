@@ -53,7 +53,7 @@ def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
         if config.output_bias:
             yield f"{ours}.self_attn.o_proj.bias", (f"{theirs}.self_attn.o_proj.bias",)
         if config.moe is None or layer in config.moe.dense:
-            yield from mlp_table(f"{ours}.mlp", f"{theirs}.mlp")
+            yield from mlp_table(f"{ours}.mlp", f"{theirs}.mlp", bias=config.mlp_bias)
         else:
             yield from mixture_table(config.moe, f"{ours}.mlp", f"{theirs}.mlp")
     if config.memory:
@@ -64,10 +64,11 @@ def tensor_table(config: ModelConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "lm_head.weight", ("lm_head.weight",)
 
 
-def mlp_table(ours: str, theirs: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def mlp_table(ours: str, theirs: str, *, bias: bool = False) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The pairs of one MLP, or of the shared experts."""
-    yield f"{ours}.gate_up_proj.weight", (f"{theirs}.gate_proj.weight", f"{theirs}.up_proj.weight")
-    yield f"{ours}.down_proj.weight", (f"{theirs}.down_proj.weight",)
+    for kind in ("weight", "bias") if bias else ("weight",):
+        yield f"{ours}.gate_up_proj.{kind}", (f"{theirs}.gate_proj.{kind}", f"{theirs}.up_proj.{kind}")
+        yield f"{ours}.down_proj.{kind}", (f"{theirs}.down_proj.{kind}",)
 
 
 def mixture_table(moe: MoeConfig, ours: str, theirs: str) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -70,11 +70,40 @@ LayerType = Literal["full_attention", "sliding_attention"]
 
 
 @dataclass(frozen=True, slots=True)
+class RopeScaling:
+    """Frequencies of RoPE that were changed so that more positions fit.
+
+    Attributes:
+        factor: frequencies are divided by it: all of them (`linear`), ...
+        positions: ... or, as in Llama 3.1 (`llama3`), the slow ones: those of waves longer than so many positions ...
+        low: ... divided by this. ...
+        high: ... Those of waves shorter than `positions` divided by this stay, and those between change by degrees.
+    """
+
+    factor: float
+    positions: int | None = None
+    low: float = 1.0
+    high: float = 4.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.factor < math.inf:
+            raise CheckpointError(f"the factor of rope_scaling is {self.factor!r}; it must be a number above 0")
+        if self.positions is not None:
+            need_whole(self, 1, "positions")
+            if not 0 < self.low < self.high < math.inf:
+                raise CheckpointError(
+                    f"rope_scaling has low_freq_factor {self.low!r} and high_freq_factor {self.high!r}; the first must "
+                    "be above 0 and below the second"
+                )
+
+
+@dataclass(frozen=True, slots=True)
 class DiffusionConfig:
     """How a checkpoint denoises.
 
     Attributes:
-        mask_token_id: the id that stands for "not known yet" on a canvas.
+        mask_token_id: the id that stands for "not known yet" on a canvas; -1 where there is none: noise is uniform, or
+            nothing is denoised, and the model writes from left to right alone.
         end_token_id: the id that ends an answer; everything behind it on a canvas is dropped.
         logit_shift: True when row i predicts the token at i + 1 on a canvas too (Dream, Fast-dLLM v2), False when a
             masked row predicts its own token (SDAR, LLaDA).
@@ -100,7 +129,7 @@ class DiffusionConfig:
     sub_block: int | None = None
 
     def __post_init__(self) -> None:
-        need_whole(self, -1, "mask_token_id")  # none where noise is uniform
+        need_whole(self, -1, "mask_token_id")
         need_whole(self, 0, "end_token_id")
         need_whole(self, 1, "block", "max_canvas")
         for name in ("logit_shift", "verifiable", "reads_suffix"):
@@ -146,7 +175,7 @@ _NEEDED: Final = (
 )  # fmt: skip
 _OPTIONAL: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(("rms_norm_eps", "rope_theta"), float),
-    **dict.fromkeys(("tie_word_embeddings", "qk_norm", "attention_bias", "output_bias"), bool),
+    **dict.fromkeys(("tie_word_embeddings", "qk_norm", "attention_bias", "output_bias", "mlp_bias"), bool),
     **dict.fromkeys(("sliding_window", "rotary_dim"), lambda said: said),
     "layer_types": tuple,
 }
@@ -157,8 +186,9 @@ class ModelConfig:
     """Shape of a Qwen3-like decoder (RMSNorm, RoPE, grouped-query attention, optional QK-norm, SwiGLU).
 
     Fields beyond those of a Qwen3 configuration: `output_bias`, the attention's output projection has a bias;
-    `rotary_dim`, so many first dimensions of a head turn with the position (None for all); `moe`, a mixture of experts
-    in the place of the MLPs; `memory`, tables of the last two and three tokens beside the embedding.
+    `mlp_bias`, those of the MLPs have one; `rotary_dim`, so many first dimensions of a head turn with the position
+    (None for all); `moe`, a mixture of experts in the place of the MLPs; `memory`, tables of the last two and three
+    tokens beside the embedding.
     """
 
     vocab_size: int
@@ -178,14 +208,16 @@ class ModelConfig:
     qk_norm: bool = True
     attention_bias: bool = False
     output_bias: bool = False
+    mlp_bias: bool = False
     rotary_dim: int | None = None
+    rope_scaling: RopeScaling | None = None
     moe: MoeConfig | None = None
     memory: MemoryConfig | None = None
 
     def __post_init__(self) -> None:
         need_whole(self, 1, "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
         need_whole(self, 1, "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings")
-        need_whole(self.diffusion, 0, "mask_token_id")
+        need_whole(self.diffusion, -1 if self.diffusion.verifiable else 0, "mask_token_id")
         for name, least, most in (("rms_norm_eps", 0.0, 1.0), ("rope_theta", 1.0, math.inf)):
             if not least < getattr(self, name) < most:
                 raise CheckpointError(
@@ -223,7 +255,8 @@ class ModelConfig:
         """The contents of `config.json`; `from_dict` reads them back."""
         fields = asdict(self)
         fields["layer_types"] = list(self.layer_types)
-        for name in ("output_bias", "rotary_dim", "moe", "memory"):  # an ordinary Qwen3 checkpoint has none of these
+        # An ordinary Qwen3 checkpoint has none of these.
+        for name in ("output_bias", "mlp_bias", "rotary_dim", "rope_scaling", "moe", "memory"):
             if not fields[name]:
                 del fields[name]
         if self.memory:  # who does not know of it must not load the rest as if that were all
@@ -252,6 +285,7 @@ class ModelConfig:
                 **found,
                 diffusion=diffusion,
                 **{name: read(raw[name]) for name, read in _OPTIONAL.items() if name in raw},
+                rope_scaling=RopeScaling(**raw["rope_scaling"]) if raw.get("rope_scaling") else None,
                 moe=MoeConfig.from_dict(raw["moe"]) if raw.get("moe") else None,
                 memory=MemoryConfig.from_dict(raw["memory"]) if raw.get("memory") else None,
             )

@@ -170,11 +170,15 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
     Args:
         model: the network, on its device.
         common: see `Common`.
+
+    Attributes:
+        ends: tokens that are not drawn where an answer may not end yet.
     """
 
     def __init__(self, model: Transformer, **common: Unpack[Common]) -> None:
         weight = model.embed_tokens.weight
         super().__init__(model.config, weight.device, list(model.parameters()), **common)
+        self.ends: tuple[int, ...] = (self.diffusion.end_token_id,)
         self.model = model.eval()
         if weight.is_cuda and model.compiled is None:
             model.compiled = CompiledLayers()
@@ -211,8 +215,7 @@ class TransformerDecoder(Decoder[P, K, KeyValueBuffer]):
         self.use_threads(rows, attention_multiplications(self.model.config, pieces))
         logits = forward(self.model, pieces, self._flash)
         self.report(StepReport(len(taking), rows, encoded))
-        mask, end = self.diffusion.mask_token_id, self.diffusion.end_token_id
-        choice = choose(logits, draws, mask_token_id=mask, end_token_id=end)
+        choice = choose(logits, draws, mask_token_id=self.diffusion.mask_token_id, end_token_ids=self.ends)
         for job, mine, first in taking:
             with alone(job.handle):
                 self.take(job, mine, choice, first)

@@ -11,7 +11,8 @@ Left-to-right decoding reveals nothing; what it may read ahead is the business o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from array import array
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -22,6 +23,8 @@ from calomel.engine.errors import UnknownPolicyError
 
 # How far ahead the answer is looked for in a guess once it has left it: a replaced name or a dropped argument.
 _REACH: Final = 24
+# So many tokens that stood there before, in a row, are worth reading ahead behind them: longer runs first.
+_RUNS: Final = (4, 3)
 
 
 class RevealPolicy(Protocol):
@@ -146,9 +149,10 @@ class Paced:
 def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a table)
     """Read `name:parameter`; None for `left_to_right`, where the causal mode of the model decides every token.
 
-    `threshold:0.9`, `prefix:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of published block diffusion
-    models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4` (probability and steps) and, of
-    LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps behind the last reveal).
+    `left_to_right:10` (see `read_ahead`), `threshold:0.9`, `prefix:0.9`, `entropy_bound:0.1`, `fixed:1`. Those of
+    published block diffusion models: `low_confidence:4` (steps of a canvas), `low_confidence_dynamic:0.85/4`
+    (probability and steps) and, of LLaDA2.1, `joint:0.95/0.9/16` (probability of a reveal, of a change, and steps
+    behind the last reveal).
 
     Raises:
         UnknownPolicyError: there is no such policy, or its parameter is no number in its range.
@@ -156,7 +160,8 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
     name, _, parameter = text.partition(":")
     first, _, rest = parameter.partition("/")
     match name:
-        case "left_to_right" if not parameter:
+        case "left_to_right":
+            read_ahead(text)
             return None
         case "threshold":
             return Threshold(_probability(text, parameter, 0.9))
@@ -177,8 +182,18 @@ def parse_policy(text: str) -> RevealPolicy | Paced | None:  # noqa: PLR0911  (a
         case _:
             raise UnknownPolicyError(
                 f"unknown policy {text!r}; there are threshold:P, prefix:P, entropy_bound:NATS, fixed:K, "
-                "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right"
+                "low_confidence:STEPS, low_confidence_dynamic:P/STEPS, joint:P/EDIT/STEPS and left_to_right:AHEAD"
             )
+
+
+def read_ahead(text: str) -> int:
+    """So many tokens the policy `left_to_right:AHEAD` takes out of the context at a time; 0 for every other policy.
+
+    Raises:
+        UnknownPolicyError: the parameter is no whole number above 0.
+    """
+    name, _, parameter = text.partition(":")
+    return _count(text, parameter) if name == "left_to_right" and parameter else 0
 
 
 def _count(text: str, parameter: str) -> int:
@@ -218,14 +233,22 @@ def _best(confidence: Tensor, candidates: Tensor) -> Tensor:
 class PromptLookup:
     """Where in a guess of the answer the answer is: which tokens come next when it has left it and comes back.
 
-    The causal mode decides every token; a wrong guess costs rows of a forward, and nothing else.
+    Where there is no guess, or it says nothing, what stood behind the last tokens where they stood before: in the
+    context, or in the answer (prompt lookup decoding, github.com/apoorvumang/prompt-lookup-decoding). The causal mode
+    decides every token; a wrong guess costs rows of a forward, and nothing else.
 
     Args:
         guess: what the answer is probably made of, in order.
+        context: stands before the answer.
+        most: so many tokens are taken out of it at a time.
     """
 
-    def __init__(self, guess: Sequence[int] = ()) -> None:
+    def __init__(self, guess: Sequence[int] = (), context: Sequence[int] = (), *, most: int = 0) -> None:
         self._guess = tuple(guess)
+        self._most = most
+        # As bytes, in which a run of tokens is looked for faster than in a list.
+        self._text = bytearray(array("i", context if most else ()))
+        self._copied = False  # what was shown last is no part of the guess
         self._sure = 0  # the answer agrees with the guess before it
         self._next = 0  # what is shown next begins here
         self._astray = 0  # tokens in a row that the guess did not foretell
@@ -233,12 +256,31 @@ class PromptLookup:
 
     def ahead(self, room: int) -> list[int]:
         """The tokens that are worth verifying now, at most `room`; none while the answer goes ways of its own."""
-        return list(self._guess[self._next : self._next + max(0, room)]) if self._next >= 0 else []
+        guessed = list(self._guess[self._next : self._next + max(0, room)]) if self._next >= 0 else []
+        self._copied = not guessed
+        return guessed or self._copy(min(self._most, room))
 
     def found(self, tokens: Sequence[int]) -> None:
         """Take in the tokens that were decided: a beginning of what was shown, and one more."""
-        if not tokens:
-            return
+        if self._most:
+            self._text += array("i", tokens)
+        for part in ([token] for token in tokens) if self._copied else [tokens] if tokens else []:
+            self._follow(part)
+
+    def _copy(self, most: int) -> list[int]:
+        """At most so many tokens of those that stand behind the last ones where they stood last."""
+        text, width = self._text, array("i").itemsize
+        for run in _RUNS if most > 0 else ():
+            size = run * width
+            if len(text) <= size:
+                continue
+            at = len(text) - size
+            while (at := text.rfind(text[-size:], 0, at + size - 1)) >= 0:
+                if not at % width:
+                    return array("i", bytes(text[at + size : at + size + most * width])).tolist()
+        return []
+
+    def _follow(self, tokens: Sequence[int]) -> None:
         agreed, own = len(tokens) - 1, tokens[-1]
         if agreed:
             self._sure = self._next + agreed
@@ -261,20 +303,20 @@ class PromptLookup:
         return self._sure + 1 if self._astray == 1 else -1
 
 
-def agreement(draft: Sequence[int], predicted: Sequence[int], *, end_token_id: int, room: int) -> int:
+def agreement(draft: Sequence[int], predicted: Sequence[int], *, ends: Container[int], room: int) -> int:
     """How many of the `predicted` tokens are fixed.
 
     Args:
         draft: the drafted tokens, without an end token.
         predicted: the causal mode's tokens for the same positions and the one behind them, each predicted from the
             drafted tokens before it.
-        end_token_id: nothing is fixed behind it.
+        ends: nothing is fixed behind one of these tokens.
         room: at most so many.
 
     Returns:
         The length of the agreeing prefix plus one, for the causal mode's own token behind it, within `room`.
     """
     for position, token in enumerate(predicted[:room]):
-        if token == end_token_id or position >= len(draft) or draft[position] != token:
+        if token in ends or position >= len(draft) or draft[position] != token:
             return position + 1
     return min(room, len(predicted))

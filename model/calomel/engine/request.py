@@ -170,9 +170,9 @@ class Request:
         frozen: position in the answer to the token id that it has from the start. The end token is never
             predicted before the last of them.
         sampling: how tokens are drawn.
-        policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K` or
-            `left_to_right`; with blocks also the others that `parse_policy` reads, and for models that read in both
-            directions those that `parse_algorithm` names.
+        policy: `threshold:P`, `prefix:P`, `entropy_bound:NATS`, `fixed:K`, `left_to_right` or `left_to_right:AHEAD`;
+            with blocks also the others that `parse_policy` reads, and for models that read in both directions those
+            that `parse_algorithm` names.
         max_steps: denoising steps per canvas at most; the last one reveals everything that is left.
         deadline: `time.monotonic()` seconds; what is known by then is returned with finish reason `deadline`.
         priority: who waits.
@@ -235,6 +235,12 @@ def check(request: Request, config: Shape, checked: tuple[int, ...] = ()) -> Non
         asked = f"policy {request.policy!r}" if request.given is None else "the probability of given tokens"
         raise PolicyUnavailableError(
             f"{asked} needs a checkpoint that was trained causally on its context; this one was not"
+        )
+    no_mask = config.diffusion.verifiable and config.diffusion.mask_token_id < 0
+    if no_mask and not causal and request.given is None:
+        raise PolicyUnavailableError(
+            f"policy {request.policy!r} needs a mask token, and this checkpoint has none: it writes from left to right "
+            "(policy left_to_right)"
         )
 
 

@@ -96,12 +96,16 @@ class Choice:
         return Prediction(token, float(log_prob), float(self.entropy[row]))
 
 
-def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_id: int) -> Choice:
-    """Draw one token per row of `logits` [R, V] float32 (overwritten); rows that no draw names take the best token."""
-    logits[:, mask_token_id] = LOWEST
+def choose(logits: Tensor, draws: Sequence[Draw], *, mask_token_id: int, end_token_ids: Sequence[int]) -> Choice:
+    """Draw one token per row of `logits` [R, V] float32 (overwritten); rows that no draw names take the best token.
+
+    The mask token is never drawn; -1 where there is none.
+    """
+    if mask_token_id >= 0:
+        logits[:, mask_token_id] = LOWEST
     for draw in draws:
         if draw.without_end:
-            logits[[draw.start + row for row in draw.without_end], end_token_id] = LOWEST
+            logits[[[draw.start + row] for row in draw.without_end], list(end_token_ids)] = LOWEST
         if draw.params.penalised and draw.counts is not None:
             logits[draw.start : draw.stop] = penalise(logits[draw.start : draw.stop], draw.params, draw.counts)
     best = best_tokens(logits)

@@ -9,6 +9,7 @@ Weights have the names of the Hugging Face Qwen3 implementation; fused projectio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, Protocol, cast
 
@@ -185,10 +186,10 @@ class Attention(nn.Module):
 class Mlp(nn.Module):
     """SwiGLU."""
 
-    def __init__(self, hidden_size: int, intermediate_size: int) -> None:
+    def __init__(self, hidden_size: int, intermediate_size: int, *, bias: bool = False) -> None:
         super().__init__()
-        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=False)
-        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=False)
+        self.gate_up_proj = nn.Linear(hidden_size, 2 * intermediate_size, bias=bias)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """X [T, C] to [T, C]."""
@@ -274,7 +275,7 @@ class Transformer(nn.Module):
 def _feed_forward(config: ModelConfig, layer: int) -> Mlp | Mixture:
     moe = config.moe
     if moe is None or layer in moe.dense:
-        return Mlp(config.hidden_size, config.intermediate_size)
+        return Mlp(config.hidden_size, config.intermediate_size, bias=config.mlp_bias)
     shared = Mlp(config.hidden_size, moe.shared * moe.intermediate_size) if moe.shared else None
     return Mixture(moe, config.hidden_size, shared)
 
@@ -283,7 +284,15 @@ def inverse_frequency(config: ModelConfig) -> Tensor:
     """The RoPE frequencies of `config`, in float32: [D/2], or fewer where only the first dimensions turn."""
     width = config.rotary_dim or config.head_dim
     exponent = torch.arange(0, width, 2, dtype=torch.float32, device="cpu") / width
-    return config.rope_theta**-exponent
+    found, scaling = config.rope_theta**-exponent, config.rope_scaling
+    if scaling is None:
+        return found
+    if scaling.positions is None:
+        return found / scaling.factor
+    # So many waves fit into the positions: few of a slow one, which is divided, many of a fast one, which stays.
+    waves = scaling.positions * found / math.tau
+    stays = ((waves - scaling.low) / (scaling.high - scaling.low)).clamp(0.0, 1.0)
+    return found * (stays + (1.0 - stays) / scaling.factor)
 
 
 def rotation(angles: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
