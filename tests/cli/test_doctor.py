@@ -212,23 +212,22 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Finding]:
     return find
 
 
-@pytest.mark.parametrize(("free", "tokens"), [(4096, 32_768), (740, 16_384)])
-def test_the_memory_that_is_needed_has_the_cache_in_it(
-    memory: Callable[[int], Finding], free: int, tokens: int
-) -> None:
+@pytest.mark.parametrize(("free", "least"), [(4096, 32_768), (740, 16_384)])
+def test_the_memory_that_is_needed_has_the_cache_in_it(memory: Callable[[int], Finding], free: int, least: int) -> None:
     found = memory(free)
+    tokens = int(re.findall(r"with (\d+) tokens cached", found.found)[0])
 
     # 12 KB for each token, a program of 400 MB, and 25 MB of weights
     needed = 425 + tokens * 12 // 1024
     assert found.level == "ok"
-    assert f"with {tokens} tokens cached" in found.found
+    assert least <= tokens <= 32_768
     told = int(re.findall(r"up to (\d+) MiB needed", found.found)[0])
     assert needed < told < needed + 150
-    assert told < 1000
+    assert told < min(free, 1000)
 
 
 def test_a_model_that_does_not_fit_fails_with_what_it_takes(memory: Callable[[int], Finding]) -> None:
-    found = memory(300)
+    found = memory(450)
 
     assert found.level == "fail"
-    assert "nano needs 0.5 GiB of memory on cpu (weights 24.3 MiB" in found.found
+    assert re.search(r"nano needs [\d.]+ MiB of memory on cpu \(weights 24.3 MiB", found.found)

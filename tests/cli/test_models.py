@@ -170,6 +170,19 @@ def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[
     assert together == pytest.approx(weights + contexts + step + program, abs=0.2)
     assert figures(narrow)[1] == pytest.approx(contexts / 2, abs=0.1)
     assert "on cpu: fits" in wide
+    small = run("models", "estimate", str(sdar), "--device", "cuda", "--memory-gib", "0.0001")
+    assert (small.status, "and 0.1 MiB is allowed; nothing was loaded" in small.err) == (1, True)
+
+
+def test_a_plan_for_a_card_names_what_fits_and_how(run: Callable[..., Any], tmp_path: Path) -> None:
+    told = run("models", "plan", "--memory-gib", "24", "--json", str(tmp_path / "plan.json")).out
+    rows = json.loads((tmp_path / "plan.json").read_text())
+
+    assert rows["ByteDance-Seed/Stable-DiffCoder-8B-Base"].items() >= {"fits": True, "quantize": None}.items()
+    assert rows["JetLM/SDAR-30B-A3B-Chat"].items() >= {"fits": True, "quantize": "int4"}.items()
+    assert rows["inclusionAI/LLaDA2.0-flash"] == {"fits": False, "cache_tokens": None, "batch": None, "quantize": None}
+    assert all(row["cache_tokens"] >= 16_384 for row in rows.values() if row["fits"])
+    assert {line.split()[0] for line in told.splitlines()[1:]} == rows.keys()
 
 
 def test_a_configuration_alone_is_enough_for_an_estimate(run: Callable[..., Any], sdar: Path) -> None:
@@ -189,4 +202,4 @@ def test_shards_become_one_file(run: Callable[..., Any], sdar: Path, tmp_path: P
 
 def test_families_are_told_as_tables(run: Callable[..., Any]) -> None:
     assert "| SDAR | block-causal" in run("models", "families").out
-    assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB |" in run("models", "families", "--guide").out
+    assert "| JetLM/SDAR-8B-Chat | SDAR | MIT | 16.0 GB | 8.0 GB | 4.0 GB |" in run("models", "families", "--guide").out

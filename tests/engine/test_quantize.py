@@ -18,17 +18,18 @@ from calomel.engine.transformer import (
     multiply,
     quantize_tensor,
     rounded,
+    widened,
 )
 from calomel.families.block_causal import LLADA2, llada2_places
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
 from calomel.families.loading import load_decoder
-from calomel.families.open import estimate_of
+from calomel.families.plan import plan_of
 
 
-def quantize(model: Transformer) -> Transformer:
+def quantize(model: Transformer, bits: int = 8) -> Transformer:
     for name in list(model.state_dict()):
-        quantize_tensor(model, name)
+        quantize_tensor(model, name, bits)
     return model
 
 
@@ -108,6 +109,21 @@ def _expert(whole: Experts, expert: int) -> nn.Linear:
     return made
 
 
+def test_four_bits_are_rounded_in_groups_and_multiplied_as_the_rounded_numbers() -> None:
+    whole = nn.Linear(192, 29)
+    with torch.no_grad():
+        whole.weight[:, :64] *= 100  # a group of its own: the others keep their small steps
+    x = torch.randn(3, 4, 192)
+    made = QuantizedLinear(whole, bits=4)
+
+    weight = widened(made.weight, made.scale, torch.float32)
+    largest = whole.weight.view(29, 3, 64).abs().amax(dim=-1, keepdim=True)
+
+    assert made.weight.nbytes == whole.weight.nbytes // 8
+    assert ((weight - whole.weight).view(29, 3, 64).abs() <= largest / 7 / 2 + 1e-6).all()
+    torch.testing.assert_close(made(x), x @ weight.T + whole.bias, atol=1e-5, rtol=1e-5)
+
+
 def test_embeddings_the_head_norms_and_routers_stay_whole() -> None:
     made = quantize(model())
 
@@ -124,10 +140,11 @@ def test_embeddings_the_head_norms_and_routers_stay_whole() -> None:
     assert made.embed_tokens.weight.dtype == torch.float32
 
 
-def test_a_request_is_answered_with_rounded_weights() -> None:
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_request_is_answered_with_rounded_weights(bits: int) -> None:
     request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_lengths=(8,))
 
-    with Engine(BlockCausal(quantize(model()), cache_tokens=256)) as engine:
+    with Engine(BlockCausal(quantize(model(), bits), cache_tokens=256)) as engine:
         first, second = engine.submit(request).result(), engine.submit(request).result()
 
     assert first.ids == second.ids
@@ -155,4 +172,4 @@ def test_the_memory_of_rounded_weights_is_what_was_estimated(tmp_path: Path) -> 
 
     options = OpenOptions(dtype="float32", quantize="int8")
     # A scale of four bytes a row is much for rows of 48.
-    assert held == pytest.approx(estimate_of(tmp_path, LLADA2, options).weights, rel=0.1)
+    assert held == pytest.approx(plan_of(tmp_path, options).estimate.weights, rel=0.1)

@@ -364,9 +364,22 @@ def test_weights_in_bfloat16_serve_several_requests_at_once(folder: Path) -> Non
         assert all(len(handle.result().ids) >= 9 for handle in handles)
 
 
-def test_eight_bit_weights_are_refused(folder: Path) -> None:
-    with pytest.raises(CheckpointError, match="int8"):
-        opened(folder, quantize="int8")
+@pytest.mark.parametrize("quantize", ["int8", "int4"])
+def test_small_weights_answer_as_the_rounded_numbers_do_and_are_kept_once(folder: Path, quantize: Any) -> None:
+    raw = read_config(folder)
+    options = OpenOptions(dtype="float32", threads=1, quantize=quantize)
+    model = load(folder, raw, dtype=torch.float32, device="cpu", ignored=unread, quantize=quantize)
+    matrix = model.model.decoder.layers[0].mlp.gate_proj
+    whole = published.state(raw)["model.decoder.layers.0.mlp.gate_proj.weight"]
+    step = whole.abs().amax(dim=-1, keepdim=True) / (127 if quantize == "int8" else 7)
+
+    assert ((matrix.weight - whole).abs() <= step / 2 + 1e-6).all()
+    assert model.model.encoder.language_model.layers[0].mlp.gate_proj is matrix
+    assert DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=Shards(folder), quantize=quantize)).weights < (
+        DIFFUSION_GEMMA.estimate(raw, EstimateOptions(shards=Shards(folder))).weights
+    )
+    with DIFFUSION_GEMMA.open(folder, options) as engine:
+        assert len(engine.submit(asked(CONTEXT[:20], min_new_tokens=9)).result().ids) >= 9
 
 
 def test_the_estimate_counts_the_weights_that_are_loaded(folder: Path, network: Network) -> None:

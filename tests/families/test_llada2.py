@@ -21,7 +21,7 @@ from calomel.families.family import OpenOptions
 from calomel.families.generation import generation_of
 from calomel.families.loading import load_decoder
 from calomel.families.memory import EstimateOptions
-from calomel.families.open import estimate_of
+from calomel.families.plan import plan_of
 from calomel.families.table import find
 
 Forward = Callable[[Sequence[int]], Tensor]
@@ -126,7 +126,7 @@ def test_the_estimate_counts_every_expert(folder: Path) -> None:
     held = sum(tensor.numel() for tensor in published.tensors().values())
     options = OpenOptions(dtype="float32", cache_tokens=1024)
 
-    by_header = estimate_of(folder, LLADA2, options)
+    by_header = plan_of(folder, options).estimate
     by_config = LLADA2.estimate(read_config(folder), EstimateOptions(dtype="float32", cache_tokens=1024))
 
     assert by_header.weights == held * 4

@@ -16,7 +16,7 @@ from calomel.engine import CheckpointError
 from calomel.families.block_causal import SDAR_MOE
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
-from calomel.families.open import estimate_of
+from calomel.families.plan import plan_of
 from calomel.families.table import find
 
 BLOCK, END, MASK = 4, TEXT_TOKENS + 2, TEXT_TOKENS + 3
@@ -59,7 +59,7 @@ def test_steps_are_those_of_the_published_loop(folder: Path, size: int) -> None:
 def test_the_estimate_counts_every_expert(folder: Path) -> None:
     held = sum(tensor.numel() for tensor in published.tensors(published.network()).values())
 
-    assert estimate_of(folder, SDAR_MOE, OpenOptions(dtype="float32")).weights == held * 4
+    assert plan_of(folder, OpenOptions(dtype="float32")).estimate.weights == held * 4
 
 
 def test_a_configuration_without_experts_is_refused(folder: Path) -> None:

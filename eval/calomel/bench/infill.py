@@ -76,7 +76,7 @@ class InfillOptions:
     quick: bool = False
     heldout: Path | None = None
     resume: bool = True
-    quantize: Literal["int8"] | None = None
+    quantize: Literal["int8", "int4"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ def open_filler(
     cache_tokens: int | None = None,
     spare_tokens: int | None = None,
     dtype: str | None = None,
-    quantize: Literal["int8"] | None = None,
-    exact: bool = False,
+    quantize: Literal["int8", "int4"] | None = None,
 ) -> Filler:
     """Load the checkpoint folder `model` (None: the embedded one), of any family, and start an engine for it.
 
@@ -38,8 +37,7 @@ def open_filler(
         cache_tokens: of contexts that stay encoded; None for the device's usual number, or for what fits.
         spare_tokens: of contexts being served, or laid out for their next keystroke; None for as many.
         dtype: of weights and cache, such as `float32`; None for what the device computes fastest.
-        quantize: weights in eight bits; None for `dtype`.
-        exact: whole forwards at every step, where a family has a faster way that is nearly as good.
+        quantize: weights in eight or four bits; None for `dtype`.
 
     Raises:
         CheckpointError, TokenizerError: the folder is incomplete, of no known family, or too large for this device; the
@@ -55,7 +53,6 @@ def open_filler(
         cache_tokens=cache_tokens,
         spare_tokens=spare_tokens,
         quantize=quantize,
-        exact=exact,
     )
     return open_folder(model or nano_path(), options)
 

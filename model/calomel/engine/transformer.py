@@ -26,6 +26,11 @@ _GROUP_SCORES: Final = 2
 _TINY: Final = 1e-20
 # Of int8, and of the scale of a row of zeros.
 _LARGEST: Final = 127.0
+# Of a number of four bits; 0 is stored as 8.
+_LARGEST_OF_FOUR: Final = 7.0
+_ZERO_OF_FOUR: Final = 8
+_GROUP: Final = 64
+_EIGHT: Final = 8
 _SMALLEST_SCALE: Final = 1e-12
 _ROWS: Final = 4096
 
@@ -311,7 +316,7 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.addcmul(x * cos, turned, sin)
 
 
-# Eight bits
+# Eight bits and four
 
 
 def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -321,14 +326,37 @@ def rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     return (x / scale).round_().to(torch.int8), scale
 
 
-def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-    """X [..., K] times the rounded `weight` [N, K] with `scale` [N, 1]: [..., N] in the type of x.
+def packed(x: Tensor) -> tuple[Tensor, Tensor]:
+    """X [N, K], K even, as numbers of four bits, two in a byte [N, K / 2], and the scale of every group [N, K / G].
 
-    On a CPU each token's activations are rounded too, and the product is one of integers, which is exact: a token's
-    result does not depend on those beside it (docs/decisions/009). On a GPU the weights are widened for the product.
+    A group is 64 numbers of a row, or the row where that is no multiple of 64.
+    """
+    rows, width = x.shape
+    groups = x.float().view(rows, -1, _GROUP if width % _GROUP == 0 else width)
+    scale = groups.abs().amax(dim=-1, keepdim=True).clamp_(min=_SMALLEST_SCALE).div_(_LARGEST_OF_FOUR).to(x.dtype)
+    small = (groups / scale.float()).round_().clamp_(-_LARGEST_OF_FOUR, _LARGEST_OF_FOUR)
+    pairs = (small + _ZERO_OF_FOUR).to(torch.uint8).view(rows, -1, 2)
+    return pairs[..., 0] | pairs[..., 1] << 4, scale.squeeze(-1)
+
+
+def widened(pairs: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
+    """What `packed` made, as numbers [N, K] again."""
+    small = torch.stack((pairs & 15, pairs >> 4), dim=-1).to(dtype).sub_(_ZERO_OF_FOUR)
+    groups = small.view(*scale.shape, -1) * scale.to(dtype)[..., None]
+    return groups.view(len(pairs), -1)
+
+
+def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    """X [..., K] times the rounded or packed `weight` [N, K] with its scale: [..., N] in the type of x.
+
+    On a CPU each token's activations are rounded to eight bits too where weights are, and the product is one of
+    integers, which is exact: a token's result does not depend on those beside it (docs/decisions/009). Else the weights
+    are widened for the product.
     """
     flat = x.reshape(-1, x.shape[-1])
-    if x.device.type == "cpu":
+    if weight.dtype == torch.uint8:
+        out = F.linear(flat, widened(weight, scale, x.dtype))
+    elif x.device.type == "cpu":
         small, by_row = rounded(flat)
         product = torch._int_mm(small, weight.t())  # noqa: SLF001  (PyTorch's only product of int8 matrices)
         out = (product * by_row).mul_(scale.t())
@@ -338,12 +366,13 @@ def multiply(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
 
 
 class _Quantized(nn.Module):
-    """What has rounded weights [N, K] and their scale."""
+    """What has rounded weights [N, K] in `bits` bits, and their scale."""
 
-    def __init__(self, whole: nn.Linear | Stack) -> None:
+    def __init__(self, whole: nn.Linear | Stack, bits: int) -> None:
         super().__init__()
         # Some rows at a time: an expert layer in float32 would be gigabytes.
-        parts = [rounded(part) for part in whole.weight.detach().split(_ROWS)]
+        make = rounded if bits == _EIGHT else packed
+        parts = [make(part) for part in whole.weight.detach().split(_ROWS)]
         self.weight = nn.Parameter(torch.cat([part for part, _ in parts]), requires_grad=False)
         self.scale = nn.Parameter(torch.cat([scale for _, scale in parts]), requires_grad=False)
 
@@ -351,8 +380,8 @@ class _Quantized(nn.Module):
 class QuantizedLinear(_Quantized):
     """A linear map with rounded weights [N, K], in the place of `whole`."""
 
-    def __init__(self, whole: nn.Linear) -> None:
-        super().__init__(whole)
+    def __init__(self, whole: nn.Linear, bits: int = 8) -> None:
+        super().__init__(whole, bits)
         self.bias = whole.bias
 
     def forward(self, x: Tensor) -> Tensor:
@@ -364,8 +393,8 @@ class QuantizedLinear(_Quantized):
 class QuantizedStack(_Quantized):
     """One linear map of every expert with rounded weights, in the place of `whole`."""
 
-    def __init__(self, whole: Stack) -> None:
-        super().__init__(whole)
+    def __init__(self, whole: Stack, bits: int = 8) -> None:
+        super().__init__(whole, bits)
         self.experts = whole.experts
 
     def part(self, expert: int, x: Tensor) -> Tensor:
@@ -375,10 +404,11 @@ class QuantizedStack(_Quantized):
         return multiply(x, self.weight[rows], self.scale[rows])
 
 
-def quantize_tensor(model: Transformer, name: str) -> None:
-    """Round the parameter called `name` to eight bits, where it is a matrix of a layer: half the memory of bfloat16.
+def quantize_tensor(model: Transformer, name: str, bits: int = 8) -> None:
+    """Round the parameter called `name` to `bits` bits, 8 or 4, where it is a matrix of a layer.
 
-    Every row has a scale of its own. Embeddings, the head, norms and routers stay as they are.
+    Of eight bits every row has a scale of its own, of four every 64 numbers. Embeddings, the head, norms and routers
+    stay as they are.
     """
     place, _, leaf = name.rpartition(".")
     if leaf != "weight" or not name.startswith("layers."):
@@ -386,6 +416,6 @@ def quantize_tensor(model: Transformer, name: str) -> None:
     module = model.get_submodule(place)
     parent, _, own = place.rpartition(".")
     if isinstance(module, nn.Linear):
-        setattr(model.get_submodule(parent), own, QuantizedLinear(module))
+        setattr(model.get_submodule(parent), own, QuantizedLinear(module, bits))
     elif isinstance(module, Stack):
-        setattr(model.get_submodule(parent), own, QuantizedStack(module))
+        setattr(model.get_submodule(parent), own, QuantizedStack(module, bits))

@@ -58,7 +58,7 @@ def _open(folder: Path, options: OpenOptions, config: ModelConfig, places: Place
     """The checkpoint in `folder` as a running engine. Raises CheckpointError when its tensors do not fit."""
     dtype = dtype_of(options.dtype, options.device)
     model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
-    return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.max_batch)
+    return Engine(Bidirectional(model, own, threads=options.threads), max_batch=options.batch)
 
 
 def _estimate(

@@ -17,7 +17,7 @@ from calomel.families.configuration import read_config
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config
 from calomel.families.loading import dtype_of
-from calomel.families.memory import BYTES, Estimate, EstimateOptions
+from calomel.families.memory import BYTES, QUANTIZED_BYTES, Estimate, EstimateOptions, is_quantized
 from calomel.prompts.renderer import PromptStyle
 
 # transformers' DiffusionGemmaGenerationConfig, and generation_config.json of google/diffusiongemma-26B-A4B-it.
@@ -32,6 +32,8 @@ _LEAST: Final = (5, 23)
 _PATTERN: Final = 6
 # Bytes of one logit of one canvas in the forward of a batch: the signal in, logits through the soft cap.
 _FORWARD: Final = 16
+# Bytes of one number of a quantised matrix while it is widened.
+_WIDENING: Final = 5
 # Bytes of one logit while one canvas' tokens are drawn.
 _DRAWING: Final = 24
 
@@ -113,18 +115,16 @@ def _generation(raw: Mapping[str, Any], folder: Path) -> Generation:
 
 
 def _open(folder: Path, options: OpenOptions) -> Engine:
-    if options.quantize is not None:
-        raise CheckpointError(f"weights in {options.quantize} are not there for this family")
     _check_transformers()
     raw = read_config(folder)
     shape = _config(raw, folder)
     dtype = dtype_of(options.dtype, options.device)
     # Imported by name, so that nothing of transformers is before it is needed.
     network = import_module("calomel.families.gemma_network")
-    model = network.load(folder, raw, dtype=dtype, device=options.device, ignored=unread)
+    model = network.load(folder, raw, dtype=dtype, device=options.device, ignored=unread, quantize=options.quantize)
     # What stays encoded stays laid out: there are no pages beside it.
     decoder = UniformDiffusion(network.Network(model, shape), spare_tokens=options.cached, threads=options.threads)
-    return Engine(decoder, max_batch=options.max_batch)
+    return Engine(decoder, max_batch=options.batch)
 
 
 def _check_transformers() -> None:
@@ -156,14 +156,18 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
         "full_attention" if (at + 1) % _PATTERN == 0 else "sliding_attention" for at in range(layers)
     ]
     full = sum(kind == "full_attention" for kind in kinds)
+    small = None if options.quantize is None else QUANTIZED_BYTES[options.quantize]
     if options.shards is None:
         attention = (layers - full) * size * narrow[1] * (2 * heads + 2 * narrow[0])
         attention += full * size * wide[1] * (2 * heads + wide[0])
         perceptrons = (layers + 1) * 3 * size * inner + layers * experts * (3 * size * expert + size)
-        weights = (vocabulary * size + attention + perceptrons) * each
+        weights = vocabulary * size * each + int((attention + perceptrons) * (small or each))
     else:
         shards = options.shards.tensors.items()
-        weights = sum(held.numbers for name, held in shards if not unread(name)) * each
+        sizes = (
+            (held.numbers, small if small and is_quantized(name) else each) for name, held in shards if not unread(name)
+        )
+        weights = int(sum(numbers * size for numbers, size in sizes))
     full_bytes = 2 * full * wide[0] * wide[1] * each
     sliding_bytes = 2 * (layers - full) * narrow[0] * narrow[1] * each
     running = options.max_batch * options.context
@@ -175,7 +179,8 @@ def _estimate(raw: Mapping[str, Any], options: EstimateOptions) -> Estimate:
     chosen = int(text.get("top_k_experts") or 0)
     row = 12 * size + 3 * inner + 3 * chosen * expert + heads * wide[1] * 3
     logits = canvas * vocabulary
-    work = rows * row * each + options.max_batch * logits * (_FORWARD + each) + logits * _DRAWING
+    widest = experts * 2 * expert * size if small else 0
+    work = widest * _WIDENING + rows * row * each + options.max_batch * logits * (_FORWARD + each) + logits * _DRAWING
     return Estimate(weights=weights, cache=cache, work=work)
 
 

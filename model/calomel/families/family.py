@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from calomel.engine import CheckpointError, Engine
 from calomel.engine.config import Shape
@@ -15,6 +15,10 @@ from calomel.families.memory import Estimate, EstimateOptions
 from calomel.prompts.renderer import PromptStyle
 
 T = TypeVar("T")
+Quantization = Literal["int8", "int4"]
+QUANTIZED: Final[tuple[Quantization, ...]] = get_args(Quantization)
+# Requests of one priority at a time, where memory allows.
+USUAL_BATCH: Final = 8
 # What reading ends with where a field holds something that nobody would write.
 MISFITS: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -28,12 +32,19 @@ class Published:
         billions: of parameters.
         licence: of the weights, as its makers name it; "not stated" where they don't.
         figures: quality or speed as published elsewhere, with the place; never measured here.
+        shape: of its network, by its name in `shapes.toml`; empty for the one that ships.
     """
 
     name: str
     billions: float
     licence: str
     figures: str = ""
+    shape: str = ""
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """What its `config.json` says of its size. Raises KeyError where no shape is known."""
+        return _shapes()[self.shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,6 @@ class FamilyFacts:
         gpu: what ran on a GPU ("tiny random weights, H200"); empty while nothing did.
         measured: figures measured here, with the command; empty while there are none.
         limits: what of the published model is not there ("pictures are refused"); empty where nothing is missing.
-        eight_bits: whether its weights can be kept in eight bits.
     """
 
     title: str
@@ -66,7 +76,11 @@ class FamilyFacts:
     gpu: str = ""
     measured: str = ""
     limits: str = ""
-    eight_bits: bool = True
+
+
+@cache
+def _shapes() -> dict[str, dict[str, Any]]:
+    return tomllib.loads((Path(__file__).parent / "shapes.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -118,11 +132,11 @@ class OpenOptions:
         device: `cpu`, `cuda` or `cuda:N`.
         dtype: of weights and cache, as `bfloat16`, `float16` or `float32`; None for what the device computes fastest.
         threads: of a large CPU forward; None for PyTorch's own choice.
-        cache_tokens: context tokens that stay encoded; None for the device's usual number, or for what fits.
+        cache_tokens: context tokens that stay encoded; None for what fits, up to the device's usual number.
         spare_tokens: see `Engine`; None for as many as `cache_tokens`.
-        quantize: weights in eight bits; None for `dtype`.
+        quantize: weights in eight or four bits; None for `dtype`.
         memory_limit: bytes that weights, cache and activations may take together; None for what the device has free.
-        max_batch: requests of one priority that are served at a time.
+        max_batch: requests of one priority that are served at a time; None for what fits, up to 8.
         exact: whole forwards at every step, where a family has a faster way that is nearly as good.
     """
 
@@ -131,15 +145,20 @@ class OpenOptions:
     threads: int | None = None
     cache_tokens: int | None = None
     spare_tokens: int | None = None
-    quantize: Literal["int8"] | None = None
+    quantize: Quantization | None = None
     memory_limit: int | None = None
-    max_batch: int = 8
+    max_batch: int | None = None
     exact: bool = False
 
     @property
     def cached(self) -> int:
         """`cache_tokens`, or the usual number."""
         return usual_cache(self.device) if self.cache_tokens is None else self.cache_tokens
+
+    @property
+    def batch(self) -> int:
+        """`max_batch`, or the usual number."""
+        return USUAL_BATCH if self.max_batch is None else self.max_batch
 
     @property
     def spare(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 from transformers.cache_utils import Cache, DynamicLayer
 from transformers.models.diffusion_gemma.configuration_diffusion_gemma import DiffusionGemmaConfig
 from transformers.models.diffusion_gemma.modeling_diffusion_gemma import (
@@ -19,7 +20,10 @@ from transformers.models.diffusion_gemma.modeling_diffusion_gemma import (
 )
 
 from calomel.engine import CheckpointError, NoiseShape
+from calomel.engine.transformer import packed, rounded, widened
+from calomel.families.family import Quantization
 from calomel.families.loading import Places, load_into
+from calomel.families.memory import is_quantized
 from calomel.families.shards import Shards
 
 # Tokens behind a sliding window that are kept: a settled edit moves the near window by this much at most.
@@ -207,10 +211,12 @@ def load(
     dtype: torch.dtype,
     device: torch.device | str,
     ignored: Callable[[str], bool],
+    quantize: Quantization | None = None,
 ) -> DiffusionGemmaForBlockDiffusion:
     """The network of `folder`, whose `config.json` is `raw`, in evaluation mode, without its part for pictures.
 
-    Published tensors that are `ignored` stay unread.
+    Published tensors that are `ignored` stay unread. With `quantize`, every matrix of a layer is rounded as soon as it
+    is there, and widened whenever it is used.
 
     Raises:
         CheckpointError: config.json is not one of this class, or the tensors don't fit it.
@@ -225,7 +231,15 @@ def load(
     shards = Shards(folder)
     try:
         _share(model)
-        load_into(model, _places(model, shards), shards, dtype=dtype, device=device, ignored=ignored)
+        load_into(
+            model,
+            _places(model, shards),
+            shards,
+            dtype=dtype,
+            device=device,
+            ignored=ignored,
+            placed=None if quantize is None else lambda name: _quantize(model, name, quantize),
+        )
     finally:
         shards.close()
     _compute(model, device)
@@ -238,10 +252,40 @@ def _share(model: DiffusionGemmaForBlockDiffusion) -> None:
     """Leave the part for pictures away, and let the encoder and the head have the decoder's weights."""
     encoder, decoder = model.model.encoder, model.model.decoder
     del encoder.vision_tower, encoder.embed_vision
+    for name, module in list(encoder.language_model.named_modules()):
+        if is_quantized(f".{name}") and any(True for _ in module.parameters(recurse=False)):
+            parent, _, leaf = name.rpartition(".")
+            setattr(encoder.language_model.get_submodule(parent), leaf, decoder.get_submodule(name))
     for name, _ in list(encoder.language_model.named_parameters()):
         parent, _, leaf = name.rpartition(".")
         setattr(encoder.language_model.get_submodule(parent), leaf, decoder.get_parameter(name))
     model.lm_head.weight = decoder.embed_tokens.weight
+
+
+class _Widened(nn.Module):
+    """A tensor that is kept in eight or four bits, with its scale."""
+
+    def __init__(self, whole: Tensor, quantize: Quantization) -> None:
+        super().__init__()
+        self._shape, self._dtype = whole.shape, whole.dtype
+        self._make = rounded if quantize == "int8" else packed
+
+    def forward(self, small: Tensor, scale: Tensor) -> Tensor:
+        """The tensor as it was, nearly."""
+        whole = small.to(self._dtype) * scale if small.dtype == torch.int8 else widened(small, scale, self._dtype)
+        return whole.view(self._shape)
+
+    def right_inverse(self, whole: Tensor) -> tuple[Tensor, Tensor]:
+        """What of it is kept."""
+        return self._make(whole.flatten(0, -2))
+
+
+def _quantize(model: nn.Module, name: str, quantize: Quantization) -> None:
+    parent, _, leaf = name.rpartition(".")
+    module = model.get_submodule(parent)
+    whole = getattr(module, leaf)
+    if is_quantized(name) and whole.dim() > 1:
+        parametrize.register_parametrization(module, leaf, _Widened(whole, quantize), unsafe=True)
 
 
 def _places(model: nn.Module, shards: Shards) -> Places:

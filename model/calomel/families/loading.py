@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Tr
 from calomel.engine.checkpoint import native_dtype, tensor_table
 from calomel.engine.transformer import inverse_frequency, quantize_tensor
 from calomel.families.configuration import read_config
-from calomel.families.family import OpenOptions
+from calomel.families.family import OpenOptions, Quantization
 from calomel.families.shards import Shards
 
 TYPES: Final[Mapping[str, torch.dtype]] = {
@@ -173,7 +173,7 @@ def load_decoder(
     *,
     dtype: torch.dtype,
     device: torch.device | str = "cpu",
-    quantize: Literal["int8"] | None = None,
+    quantize: Quantization | None = None,
 ) -> Transformer:
     """Our decoder with the tensors in `folder`. Raises CheckpointError when they do not fit.
 
@@ -192,7 +192,7 @@ def load_decoder(
         ignored=lambda name: name.endswith("rotary_emb.inv_freq") or name == "lm_head.weight",
         # It decides between experts whose scores differ by less than bfloat16 can tell.
         keep=lambda name: torch.float32 if name.endswith("expert_bias") else None,
-        placed=None if quantize is None else lambda name: quantize_tensor(model, name),
+        placed=None if quantize is None else lambda name: quantize_tensor(model, name, int(quantize[-1])),
     )
     model.inverse_frequency = inverse_frequency(config).to(device)
     return model.requires_grad_(requires_grad=False).eval()
@@ -203,7 +203,7 @@ def load_checkpoint(
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
-    quantize: Literal["int8"] | None = None,
+    quantize: Quantization | None = None,
 ) -> Transformer:
     """The decoder of Calomel's own checkpoint in `folder`, in evaluation mode.
 
@@ -229,4 +229,4 @@ def open_decoder(folder: Path, options: OpenOptions, config: ModelConfig, places
 def engine_of(model: Transformer, options: OpenOptions) -> Engine:
     """An engine on our decoder, as `options` say."""
     decoder = BlockCausal(model, cache_tokens=options.cached, spare_tokens=options.spare, threads=options.threads)
-    return Engine(decoder, max_batch=options.max_batch)
+    return Engine(decoder, max_batch=options.batch)

@@ -73,8 +73,8 @@ def _left_of_limit(cgroup: Path, most: str, now: str, details: str, prefix: str)
 
 
 BYTES: Final[Mapping[str, int]] = {"float32": 4, "bfloat16": 2, "float16": 2}
-# Of the weights of a quantised matrix; its scales, one per row, are another hundredth.
-_QUANTIZED_BYTES: Final = 1.01
+# Of the weights of a quantised matrix with their scales: one per row in float32, or one per 64 numbers in bfloat16.
+QUANTIZED_BYTES: Final[Mapping[str, float]] = {"int8": 1.01, "int4": 0.5 + 2 / 64}
 # Logits in float32, what sampling makes of them, and the order that it sorts them in.
 _LOGITS_BYTES: Final = 16
 # Of one row of a layer: the residual stream and its norm, queries, keys and values, and what attention gives.
@@ -94,7 +94,7 @@ class EstimateOptions:
         cache_tokens: context tokens that stay encoded.
         spare_tokens: tokens that are laid out, being served or for their next keystroke; new clients may take a quarter
             more.
-        quantize: `int8` or None.
+        quantize: `int8`, `int4` or None.
         max_batch: requests that are served at a time.
         chunk: context tokens of one forward.
         canvas: tokens of one canvas; None for the family's longest.
@@ -132,9 +132,10 @@ class Estimate:
         return self.weights + self.cache + self.work
 
 
-def _stays_whole(name: str) -> bool:
-    """Whether a published tensor is left as it is when others are quantised: embeddings, the head, norms, routers."""
-    return any(part in name for part in ("embed", "wte", "lm_head", "ff_out.weight", "norm", "router", "gate.weight"))
+def is_quantized(name: str) -> bool:
+    """Whether the published matrix called `name` is rounded when weights are: those of layers, but for routers."""
+    layer = ".layers." in name or ".blocks." in name
+    return layer and not any(part in name for part in ("norm", "router", "gate.weight"))
 
 
 def decoder_estimate(
@@ -176,13 +177,15 @@ def decoder_estimate(
     if options.shards is None:
         matrices = layers * size * width * (2 * heads + 2 * key_heads) + perceptrons
         outside = vocabulary * size * (1 if tied else 2)
-        weights = outside * each + int(matrices * (_QUANTIZED_BYTES if options.quantize else each))
+        weights = outside * each + int(matrices * (QUANTIZED_BYTES[options.quantize] if options.quantize else each))
     else:
         dropped = {"lm_head.weight", "model.lm_head.weight"} if tied else set()
         weights = 0
         for name, held in options.shards.tensors.items():
-            small = options.quantize and len(held.shape) >= _MATRIX and not _stays_whole(name)
-            weights += 0 if name in dropped else int(held.numbers * (_QUANTIZED_BYTES if small else each))
+            if name in dropped:
+                continue
+            whole = options.quantize is None or len(held.shape) < _MATRIX or not is_quantized(name)
+            weights += int(held.numbers * (each if whole else QUANTIZED_BYTES[str(options.quantize)]))
     step = options.max_batch * (options.canvas or canvas)
     rows = options.max_batch * options.context if not cached else options.chunk + step
     row = size * _ROW_TENSORS + width * (heads + 2 * key_heads) + inner * _MLP_TENSORS

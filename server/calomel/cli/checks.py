@@ -264,8 +264,7 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
-    from calomel.families.open import OutOfMemoryRefusedError, estimate_of, fitted
-    from calomel.families.table import find
+    from calomel.families.plan import OutOfMemoryRefusedError, plan_of
 
     if settings.device.startswith("cuda") and not torch.cuda.is_available():
         return
@@ -277,19 +276,19 @@ def _memory(folder: Path, settings: ServerSettings) -> Iterator[Finding]:
         device=settings.device,
         cache_tokens=settings.cache_tokens,
         quantize=settings.quantize,
+        max_batch=settings.max_batch,
         memory_limit=max(0, free - process),
     )
     try:
-        family = find(folder)
-        chosen = fitted(folder, family, options)
-        needed = process + estimate_of(folder, family, chosen).total
+        chosen = plan_of(folder, options)
     except OutOfMemoryRefusedError as error:
         yield fail("memory", str(error), "close something, or choose a smaller model")
     except CheckpointError:
         return  # the model's own line says what is wrong
     else:
-        told = f"{free // MIB} MiB free, up to {needed // MIB} MiB needed, with {chosen.cached} tokens cached"
-        yield ok("memory", told)
+        needed, how = (process + chosen.estimate.total) // MIB, chosen.options
+        served = f"{how.cached} tokens cached and {how.batch} requests at a time"
+        yield ok("memory", f"{free // MIB} MiB free, up to {needed} MiB needed, with {served}")
 
 
 def _device(device: str) -> Finding:

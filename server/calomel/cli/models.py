@@ -17,17 +17,19 @@ from calomel.cli.output import columns, markdown
 
 if TYPE_CHECKING:
     from calomel.families.family import Family, Published
+    from calomel.families.plan import MemoryPlan
 
 
 models = typer.Typer(
-    help="List, look at, estimate, convert and fetch models.", no_args_is_help=True, rich_markup_mode=None
+    help="List, look at, plan for, convert and fetch models.", no_args_is_help=True, rich_markup_mode=None
 )
 
 _Name = Annotated[str, typer.Argument(help="A name of `calomel models list`, or a folder.")]
 _Number = Annotated[
     Literal["bfloat16", "float16", "float32"] | None, typer.Option(help="Default: the device's, or as it is.")
 ]
-_MIB = 1024 * 1024
+_MIB: Final = 1024 * 1024
+_GIB: Final = 1024 * _MIB
 
 
 @models.command("list")
@@ -77,32 +79,75 @@ def estimate(
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     dtype: _Number = None,
     cache_tokens: Annotated[int | None, typer.Option(min=16, help="Context tokens that stay encoded.")] = None,
+    max_batch: Annotated[int | None, typer.Option(min=1, help="Requests of one step.")] = None,
     quantize: Quantize = None,
+    memory_gib: Annotated[float | None, typer.Option(min=0.0, help="Default: what is free on the device.")] = None,
 ) -> None:
-    """The memory that a model takes, from its headers alone: nothing is loaded."""
+    """How the server would open a model and the memory that it takes, from its headers alone: nothing is loaded."""
     from calomel.families.family import OpenOptions
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
-    from calomel.families.open import estimate_of
-    from calomel.families.table import find
+    from calomel.families.plan import OutOfMemoryRefusedError, plan_of, room_on
 
-    folder = _folder(name, weights=False)
-    options = OpenOptions(device=device, dtype=dtype, cache_tokens=cache_tokens, quantize=quantize)
+    free = free_bytes(device) if memory_gib is None else int(memory_gib * _GIB)
+    options = OpenOptions(
+        device=device,
+        dtype=dtype,
+        cache_tokens=cache_tokens,
+        max_batch=max_batch,
+        quantize=quantize,
+        memory_limit=None if free is None else room_on(device, free, dtype),
+    )
     numbers = dtype_of(dtype, device)
-    found = estimate_of(folder, find(folder), options)
-    process, free = program_bytes(device, numbers), free_bytes(device)
-    together = found.total + process
+    try:
+        found = plan_of(_folder(name, weights=False), options)
+    except OutOfMemoryRefusedError as error:
+        raise CommandError(str(error)) from None
+    process, taken, chosen = program_bytes(device, numbers), found.estimate, found.options
     kind = str(numbers).removeprefix("torch.")
     rows = [
-        ("weights", found.weights, f"({quantize or kind})"),
-        ("contexts", found.cache, f"({options.cached} tokens stay encoded, {kind})"),
-        ("one step", found.work, ""),
+        ("weights", taken.weights, f"({quantize or kind})"),
+        ("contexts", taken.cache, f"({chosen.cached} tokens stay encoded, {kind})"),
+        ("one step", taken.work, f"({chosen.batch} requests)"),
         *([("program", process, "")] if process else []),
-        ("together", together, ""),
+        ("together", taken.total + process, ""),
+        *([] if free is None else [("free", free, f"on {device}: fits")]),
     ]
-    if free is not None:
-        rows.append(("free now", free, f"on {device}: {'fits' if together <= free else 'does not fit'}"))
     print(columns((name, f"{size / _MIB:.1f} MiB", more) for name, size, more in rows))
+
+
+@models.command()
+def plan(
+    memory_gib: Annotated[float, typer.Option(min=0.1, help="Free memory of the device.")],
+    device: Annotated[str, typer.Option(help="cpu or cuda; it need not be there.")] = "cuda",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write it as JSON as well.")] = None,
+) -> None:
+    """Which published checkpoints fit into a memory, and how the server would open them."""
+    from calomel.families.plan import guide
+    from calomel.families.table import FAMILIES
+
+    rows = guide(FAMILIES, device, int(memory_gib * _GIB))
+    print(columns([("checkpoint", "weights", "takes", "tokens cached", "requests at a time"), *map(_planned, rows)]))
+    if json_path is not None:
+        told = {
+            checkpoint.name: {
+                "fits": found is not None,
+                "cache_tokens": found and found.options.cached,
+                "batch": found and found.options.batch,
+                "quantize": found and found.options.quantize,
+            }
+            for checkpoint, found in rows
+        }
+        json_path.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+
+
+def _planned(row: tuple[Published, MemoryPlan | None]) -> tuple[str, ...]:
+    checkpoint, found = row
+    if found is None:
+        return checkpoint.name, "too large", "", "", ""
+    how = found.options
+    size = f"{found.estimate.total / _GIB:.1f} GiB"
+    return checkpoint.name, how.quantize or str(how.dtype), size, str(how.cached), str(how.batch)
 
 
 @models.command()
@@ -273,7 +318,8 @@ _STATE: Final = (
     "measured here", "what is not there",
 )  # fmt: skip
 _GUIDE: Final = (
-    "checkpoint", "family", "licence of its weights", "weights in bfloat16", "in eight bits", "published elsewhere",
+    "checkpoint", "family", "licence of its weights", "weights in bfloat16", "in eight bits", "in four",
+    "published elsewhere",
 )  # fmt: skip
 _WAYS: Final = {
     "calomel": "our own format",
@@ -303,8 +349,7 @@ def _state(family: Family) -> tuple[str, ...]:
 
 
 def _guide(checkpoint: Published, family: Family) -> tuple[str, ...]:
-    eight = _gigabytes(checkpoint.billions) if family.facts.eight_bits else "no"
-    sizes = _gigabytes(checkpoint.billions * 2), eight
+    sizes = (_gigabytes(checkpoint.billions * each) for each in (2, 1, 0.5))
     return checkpoint.name, family.facts.title, checkpoint.licence, *sizes, checkpoint.figures
 
 

@@ -70,7 +70,7 @@ Model: TypeAlias = Annotated[Path | None, typer.Option(help="Checkpoint folder. 
 Device: TypeAlias = Annotated[str, typer.Option(callback=_checked_device, help="cpu, cuda or cuda:N.")]
 Threads: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Processor threads of the engine.")]
 Quantize: TypeAlias = Annotated[
-    Literal["int8"] | None, typer.Option(help="Weights in eight bits. Default: as they are.")
+    Literal["int8", "int4"] | None, typer.Option(help="Weights in eight or four bits. Default: as they are.")
 ]
 Aggressiveness: TypeAlias = Annotated[
     # typer knows no union of texts and numbers.

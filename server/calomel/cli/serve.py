@@ -53,6 +53,7 @@ def serve(
     offline: Annotated[bool | None, typer.Option("--offline", help="Refuse connections to other machines.")] = None,
     max_requests: Annotated[int | None, typer.Option(help="Requests running or waiting at once. Default: 128.")] = None,
     cache_tokens: Annotated[int | None, typer.Option(help="Context tokens kept. Default: what fits.")] = None,
+    max_batch: Annotated[int | None, typer.Option(help="Requests of one step. Default: what fits, up to 8.")] = None,
     requests_per_minute: Annotated[int | None, typer.Option(help="Of one client. Default: no limit.")] = None,
     record_denoising: Annotated[bool | None, typer.Option("--record-denoising", help="Keep steps to replay.")] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error. Default: info.")] = None,

@@ -262,8 +262,7 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
     from calomel.families.family import OpenOptions  # imports torch
     from calomel.families.loading import dtype_of
     from calomel.families.memory import free_bytes, program_bytes
-    from calomel.families.open import OutOfMemoryRefusedError, fitted
-    from calomel.families.table import find
+    from calomel.families.plan import OutOfMemoryRefusedError, plan_of
 
     count = settings.replicas or 1
     each = {"threads": settings.threads or max(1, processors() // count)}
@@ -280,13 +279,17 @@ def fitted_to(settings: ServerSettings) -> ServerSettings:
         return settings.model_copy(update=each)
     share = (free - RAY_BYTES) // count - program_bytes(device, dtype_of(None, device))
     options = OpenOptions(
-        device=device, cache_tokens=settings.cache_tokens, quantize=settings.quantize, memory_limit=max(0, share)
+        device=device,
+        cache_tokens=settings.cache_tokens,
+        quantize=settings.quantize,
+        max_batch=settings.max_batch,
+        memory_limit=max(0, share),
     )
     try:
-        found = fitted(folder, find(folder), options)
+        found = plan_of(folder, options).options
     except OutOfMemoryRefusedError as error:
         raise StartError(f"{count} replicas share the memory that is free, fewer have more each: {error}") from error
-    return settings.model_copy(update={**each, "cache_tokens": found.cache_tokens})
+    return settings.model_copy(update={**each, "cache_tokens": found.cached, "max_batch": found.batch})
 
 
 def processors() -> int:

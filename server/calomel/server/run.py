@@ -100,17 +100,19 @@ def serve(settings: ServerSettings, out: TextIO = sys.stdout) -> None:
 
 def open_model(settings: ServerSettings) -> Filler:
     """Open the model in this process, and make its first forwards, which are slow: better now than at a keystroke."""
-    from calomel.suggest.completer import FillRequest  # these import torch
-    from calomel.suggest.in_process import open_filler
+    from calomel.families.family import OpenOptions  # these import torch
+    from calomel.suggest.completer import FillRequest
+    from calomel.suggest.in_process import open_folder
 
-    filler = open_filler(
-        settings.model,
-        settings.device,
-        settings.threads,
+    options = OpenOptions(
+        device=settings.device,
+        threads=settings.threads,
         cache_tokens=settings.cache_tokens,
         quantize=settings.quantize,
+        max_batch=settings.max_batch,
         exact=settings.exact,
     )
+    filler = open_folder(settings.model or nano_path(), options)
     fill = getattr(filler, "fill", None)
     if fill is not None:
         fill(FillRequest("fill", PromptParts(prefix=_WARM_UP, suffix="\n"), max_tokens=8))

@@ -90,8 +90,10 @@ class ServerSettings(BaseSettings):
     """Runs everywhere; the shipped model needs no GPU."""
     threads: Annotated[int | None, Field(ge=1, le=1024)] = None
     """Unset: the engine chooses."""
-    quantize: Literal["int8"] | None = None
-    """Weights in eight bits: a half of bfloat16's memory."""
+    quantize: Literal["int8", "int4"] | None = None
+    """Weights in eight bits, a half of bfloat16's memory, or in four, a third of it."""
+    max_batch: Annotated[int | None, Field(ge=1, le=256)] = None
+    """Requests that the model serves in one step. Unset: 8, or fewer where memory has no room for more."""
     exact: bool = False
     """Each step reads the whole window, where a family has a faster way that is nearly as good (LLaDA)."""
     replicas: Annotated[int | None, Field(ge=1, le=256)] = None
@@ -126,8 +128,8 @@ class ServerSettings(BaseSettings):
     """Refuse every connection to another machine, by whatever library. The server itself makes none."""
     cache_tokens: Annotated[int | None, Field(ge=1024, le=2**24)] = None
     """Of contexts that stay encoded; as many again are laid out, being served or for their next keystroke. Unset:
-    32,768 on a CPU, so that the shipped model's server stays below 1 GB, and 163,840 on a GPU; less where memory, or a
-    container's limit, leaves no room. The shipped model takes 12 KB for each (6 KB where bfloat16 is native).
+    what memory, or a container's limit, leaves room for, up to 163,840 on a GPU and to 32,768 on a CPU, so that the
+    shipped model's server stays below 1 GB. The shipped model takes 12 KB for each (6 KB where bfloat16 is native).
     """
     context_tokens: Annotated[int | None, Field(ge=128, le=32_768)] = None
     """Of a prompt; what is longer is cut like an editor's context. Unset: what the benches support for the model."""

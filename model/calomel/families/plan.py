@@ -1,0 +1,188 @@
+"""What of a checkpoint fits into a memory: one decision for the server, `calomel models`, a refusal and its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from calomel.engine import CheckpointError
+from calomel.families.configuration import read_config
+from calomel.families.family import QUANTIZED, USUAL_BATCH, Family, OpenOptions, Published
+from calomel.families.loading import dtype_of
+from calomel.families.memory import Estimate, EstimateOptions, free_bytes, program_bytes, resident_bytes
+from calomel.families.shards import Shards
+from calomel.families.table import find
+
+_GIB: Final = 1024**3
+# Requests at a time are given up before the cache is: a keystroke whose context is not kept waits for all of it.
+_BATCHES: Final = (USUAL_BATCH, 4, 2, 1)
+# Contexts of one editor: two of 8K; one of 8K; the least that the largest files get an answer with.
+_CACHES: Final = (16_384, 8_192, 4_096)
+# Of a GPU's free memory; what PyTorch's allocator keeps between tensors of changing sizes, and libraries for products.
+_GAPS: Final = 0.05
+# Cached tokens are named in multiples of it.
+_STEP: Final = 1_024
+
+
+class OutOfMemoryRefusedError(CheckpointError):
+    """The model does not fit into the memory there is; nothing was loaded. The message has the figures."""
+
+    code: ClassVar[str] = "out_of_memory"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """How a checkpoint is opened so that it fits.
+
+    Attributes:
+        options: with every number named: cached and laid out tokens, requests at a time.
+        estimate: the bytes that this takes.
+    """
+
+    options: OpenOptions
+    estimate: Estimate
+
+
+def plan(
+    family: Family, raw: Mapping[str, Any], options: OpenOptions, room: int, shards: Shards | None = None
+) -> MemoryPlan | None:
+    """The best that fits into `room` bytes; None where nothing does.
+
+    What `options` names is kept. Else the cache takes what is left, up to the device's usual number, and at least
+    16,384 tokens; for that, fewer requests are served at a time; only then the cache gets smaller. Weights are
+    quantised only where `options` says so.
+
+    Args:
+        family: of the checkpoint.
+        raw: its `config.json`.
+        options: how it is asked to be opened.
+        room: for weights, cache and activations together.
+        shards: the headers of its weights; None to count from `raw`.
+
+    Raises:
+        CheckpointError: the files do not say what it takes.
+    """
+    batches = _BATCHES if options.max_batch is None else (options.max_batch,)
+    most = options.cached
+    caches = (most,) if options.cache_tokens is not None else [each for each in _CACHES if each <= most]
+    for least in caches:
+        for batch in batches:
+            found = _taking(family, raw, options, shards, least, batch)
+            left = room - found.estimate.total
+            if left < 0:
+                continue
+            if least == most:
+                return found
+            # The cache is the one part that grows with its tokens.
+            more = _taking(family, raw, options, shards, most, batch).estimate.total - found.estimate.total
+            tokens = most if more <= left else least + (most - least) * left // more
+            return _taking(family, raw, options, shards, tokens // _STEP * _STEP, batch)
+    return None
+
+
+def _taking(
+    family: Family, raw: Mapping[str, Any], options: OpenOptions, shards: Shards | None, cache: int, batch: int
+) -> MemoryPlan:
+    """The plan with so many cached tokens and requests at a time."""
+    chosen = replace(options, cache_tokens=cache, max_batch=batch)
+    chosen = replace(chosen, spare_tokens=chosen.spare)
+    asked = EstimateOptions(
+        shards=shards,
+        dtype=str(dtype_of(options.dtype, options.device)).removeprefix("torch."),
+        cache_tokens=cache,
+        spare_tokens=chosen.spare,
+        quantize=options.quantize,
+        max_batch=batch,
+    )
+    return MemoryPlan(chosen, family.estimate(raw, asked))
+
+
+def guide(families: Iterable[Family], device: str, free: int) -> list[tuple[Published, MemoryPlan | None]]:
+    """Every published checkpoint, the smallest first, with its plan for `free` bytes of `device`.
+
+    Weights are as published where 16,384 tokens stay encoded beside them, else in the first kind of quantisation that
+    leaves room for so many, else as whatever fits at all.
+    """
+    rows: list[tuple[Published, MemoryPlan | None]] = []
+    for family in families:
+        for checkpoint in family.facts.checkpoints:
+            if not checkpoint.shape:
+                continue
+            options = OpenOptions(device=device, dtype="bfloat16")
+            kinds = (replace(options, quantize=kind) for kind in (None, *QUANTIZED))
+            found = [plan(family, checkpoint.config, kind, room_on(device, free, "bfloat16")) for kind in kinds]
+            fitting = [each for each in found if each is not None]
+            roomy = (each for each in fitting if each.options.cached >= _CACHES[0])
+            rows.append((checkpoint, next(roomy, fitting[0] if fitting else None)))
+    return sorted(rows, key=lambda row: (row[0].billions, row[0].name))
+
+
+def plan_of(folder: Path, options: OpenOptions) -> MemoryPlan:
+    """How the checkpoint in `folder` is opened within `options.memory_limit`, or within what the device has free.
+
+    A folder without weights is counted from its `config.json`.
+
+    Raises:
+        UnknownFamilyError: no family recognises it.
+        OutOfMemoryRefusedError: it does not fit; the message says what would.
+        CheckpointError: its files do not say what it takes.
+    """
+    family, raw = find(folder), read_config(folder)
+    shards = Shards(folder) if any(folder.glob("*.safetensors*")) else None
+    room = _room(options) if options.memory_limit is None else options.memory_limit
+    if room is None:
+        return _taking(family, raw, options, shards, options.cached, options.max_batch or _BATCHES[0])
+    found = plan(family, raw, options, room, shards)
+    if found is not None:
+        return found
+    smallest = options.cached if options.cache_tokens is not None else min(_CACHES[-1], options.cached)
+    needed = _taking(family, raw, options, shards, smallest, options.max_batch or _BATCHES[-1]).estimate
+    there = "is free" if options.memory_limit is None else "is allowed"
+    remedy = "Nothing makes it fit: take a smaller checkpoint, or another device."
+    for words, fitting in remedies(family, raw, options, room, shards):
+        remedy = f"With {words} it takes {_gib(fitting.estimate.total)}."
+        break
+    raise OutOfMemoryRefusedError(
+        f"{folder.name} needs {_gib(needed.total)} of memory on {options.device} (weights {_gib(needed.weights)}, "
+        f"cached contexts {_gib(needed.cache)}, one step {_gib(needed.work)}), and {_gib(room)} {there}; nothing was "
+        f"loaded. {remedy}"
+    )
+
+
+def remedies(
+    family: Family, raw: Mapping[str, Any], options: OpenOptions, room: int, shards: Shards | None = None
+) -> Iterator[tuple[str, MemoryPlan]]:
+    """What would fit where `options` do not: options of `calomel serve`, and the plan with them; the mildest first."""
+    named = [name for name in ("max_batch", "cache_tokens") if getattr(options, name) is not None]
+    kinds = QUANTIZED if options.quantize is None else ()
+    for quantize in (options.quantize, *kinds):
+        for count in range(len(named) + 1):
+            for given_up in combinations(named, count):
+                freed: dict[str, Any] = dict.fromkeys(given_up)
+                if "cache_tokens" in given_up:
+                    freed["spare_tokens"] = None
+                found = plan(family, raw, replace(options, quantize=quantize, **freed), room, shards)
+                if found is None:
+                    continue
+                changed = [f"--quantize {quantize}"] if quantize != options.quantize else []
+                changed += [f"--{name.replace('_', '-')} {getattr(found.options, name)}" for name in given_up]
+                yield " ".join(changed), found
+
+
+def room_on(device: str, free: int, dtype: str | None = None) -> int:
+    """What of `free` bytes a model may take: of a CPU's, the program takes some; of a GPU's, the allocator's gaps."""
+    if device.startswith("cuda"):
+        return int(free * (1 - _GAPS))
+    return max(0, free - max(0, program_bytes(device, dtype_of(dtype, device)) - resident_bytes()))
+
+
+def _room(options: OpenOptions) -> int | None:
+    free = free_bytes(options.device)
+    return None if free is None else room_on(options.device, free, options.dtype)
+
+
+def _gib(count: int) -> str:
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB // 10 else f"{count / 1024**2:.1f} MiB"
