@@ -1,18 +1,18 @@
-"""Tiny random models, a model that follows a script, and the naive references that the engine must equal."""
+"""Tiny random models, one that follows a script, rules for answers, and references that the engine must equal."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import pytest
 import torch
-from tests.engine.cache_books import check
-from torch import Tensor
+from torch import Tensor, nn
 
-from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Result, Transformer
+from calomel.engine.cache import PrefixCache
 from calomel.engine.memory import MemoryConfig
 
 MASK, END, VOCAB = 95, 96, 97
@@ -31,6 +31,13 @@ CONFIG = ModelConfig(
     layer_types=("full_attention", "sliding_attention", "sliding_attention"),
 )
 
+Context = tuple[int, ...]
+Start = Callable[..., Engine]
+Ask = Callable[..., Result]
+Naive = Callable[[Transformer, Sequence[int], Sequence[int]], Tensor]
+Script = Callable[..., "Scripted"]
+M = TypeVar("M", bound=nn.Module)
+
 
 @pytest.fixture
 def device() -> torch.device:
@@ -47,25 +54,30 @@ def config(request: pytest.FixtureRequest) -> ModelConfig:
     return replace(CONFIG, diffusion=diffusion, memory=MEMORY if request.param == "memory" else None)
 
 
+def random(made: M, *, seed: int = 7, scale: float = 0.3) -> M:
+    """The same with random weights, but for norms and biases."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in made.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=scale, generator=generator)
+    return made.requires_grad_(requires_grad=False).eval()
+
+
 @pytest.fixture
 def model(config: ModelConfig, device: torch.device) -> Transformer:
-    generator = torch.Generator().manual_seed(7)
-    model = Transformer(config)
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=0.3, generator=generator)
+    made = random(Transformer(config))
     if config.memory is not None:  # a model never answers with the mark of an answer
-        model.embed_tokens.weight.data[config.memory.resumes] = 0
-    return model.requires_grad_(False).eval().to(device)
+        made.embed_tokens.weight.data[config.memory.resumes] = 0
+    return made.to(device)
 
 
 @pytest.fixture
-def context() -> tuple[int, ...]:
+def context() -> Context:
     return tuple(torch.randint(0, 90, (61,), generator=torch.Generator().manual_seed(1)).tolist())
 
 
 @pytest.fixture
-def start(device: torch.device) -> Iterator[Callable[..., Engine]]:
+def start(device: torch.device) -> Iterator[Start]:
     """Start an engine that is closed, its cache checked, at the end of the test."""
     engines: list[Engine] = []
 
@@ -81,6 +93,31 @@ def start(device: torch.device) -> Iterator[Callable[..., Engine]]:
         engine.close()
         assert isinstance(engine.decoder, BlockCausal)
         check(engine.decoder.cache)
+
+
+@pytest.fixture
+def ask(model: Transformer, start: Start, context: Context) -> Ask:
+    """The answer to a request on `context`, if no other is given, of one engine of `model`."""
+    engine = start(model)
+    return lambda **fields: engine.submit(Request(**{"context": context, **fields})).result(60)
+
+
+def check(cache: PrefixCache) -> None:
+    """Fail where a page is lost or held twice, a node is misplaced, or an idle page is not evictable."""
+    held: list[int] = []
+    idle = {(used, id(node)) for used, _, node in cache._idle}
+    waiting = list(cache._root.children.values())
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children.values())
+        held.append(node.page)
+        assert 0 < len(node.tokens) <= cache.page_size
+        assert not node.children or len(node.tokens) == cache.page_size
+        assert node.parent is not None
+        assert node.parent.children.get(node.tokens) is node
+        assert node.pins >= 0
+        assert node.pins or node.children or (node.used, id(node)) in idle, f"page {node.page} can not be evicted"
+    assert sorted(held + cache._free) == list(range(cache.pages)), f"{len(held)} held, {len(cache._free)} free"
 
 
 def explicit_mask(context: int, canvas: int, window: int | None, device: torch.device) -> Tensor:
@@ -103,10 +140,10 @@ def text_up_to(row: int, tokens: list[int], memory: MemoryConfig) -> list[int]:
 
 
 @pytest.fixture
-def naive() -> Callable[[Transformer, list[int], list[int]], Tensor]:
+def naive() -> Naive:
     """Logits [T, V] of context and canvas in one forward without any cache, attention written out."""
 
-    def logits(model: Transformer, context: list[int], canvas: list[int]) -> Tensor:
+    def logits(model: Transformer, context: Sequence[int], canvas: Sequence[int]) -> Tensor:
         device = model.embed_tokens.weight.device
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -117,13 +154,11 @@ def naive() -> Callable[[Transformer, list[int], list[int]], Tensor]:
             return torch.einsum("hqk,khd->qhd", scores.masked_fill(~mask, -torch.inf).softmax(-1), v)
 
         ids = torch.tensor([*context, *canvas], device=device)
-        memory, tokens = model.config.memory, ids.tolist()
-        if memory is None:
-            return model.logits(model(ids, torch.arange(len(ids), device=device), attend))
-        text = [[0, 0, *text_up_to(row, tokens, memory)][-3:] for row in range(len(tokens))]
-        return model.logits(
-            model(ids, torch.arange(len(ids), device=device), attend, torch.tensor(text, device=device))
-        )
+        memory, tokens, text = model.config.memory, ids.tolist(), None
+        if memory is not None:
+            rows = [[0, 0, *text_up_to(row, tokens, memory)][-3:] for row in range(len(tokens))]
+            text = torch.tensor(rows, device=device)
+        return model.logits(model(ids, torch.arange(len(ids), device=device), attend, text))
 
     return logits
 
@@ -161,5 +196,75 @@ class Scripted(Transformer):
 
 
 @pytest.fixture
-def scripted() -> Callable[..., Scripted]:
+def scripted() -> Script:
     return Scripted
+
+
+class Ticking:
+    """A clock that goes on by one second with every step."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def tick(self, _: object) -> None:
+        self.now += 1.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An automaton: `follows[state]` maps tokens to states; an answer may end in the states of `ends`."""
+
+    follows: tuple[dict[int, int], ...]
+    ends: frozenset[int]
+
+    def begin(self) -> Way:
+        return Way(self)
+
+    def accepts(self, tokens: Sequence[int], *, whole: bool) -> bool:
+        way = self.begin()
+        return way.advance(tokens) == len(tokens) and (way.may_end() or not whole)
+
+
+@dataclass
+class Way:
+    rule: Rule
+    state: int = 0
+
+    def advance(self, tokens: Sequence[int]) -> int:
+        for count, token in enumerate(tokens):
+            if token not in self.rule.follows[self.state]:
+                return count
+            self.state = self.rule.follows[self.state][token]
+        return len(tokens)
+
+    def may_end(self) -> bool:
+        return self.state in self.rule.ends
+
+    def allowed(self) -> bytes:
+        mask = bytearray(VOCAB // 8 + 1)
+        for token in self.rule.follows[self.state]:
+            mask[token // 8] |= 1 << token % 8
+        return bytes(mask)
+
+    def forced(self) -> Sequence[int]:
+        follows = self.rule.follows[self.state]
+        return list(follows) if len(follows) == 1 and not self.may_end() else []
+
+
+def in_turn(*allowed: Sequence[int], least: int | None = None) -> Rule:
+    """One of the `allowed` tokens of each position, and an end behind `least` of them, or behind the last."""
+    follows = tuple(dict.fromkeys(tokens, at) for at, tokens in enumerate(allowed, 1))
+    return Rule((*follows, {}), frozenset(range(len(allowed) if least is None else least, len(allowed) + 1)))
+
+
+ANYTHING = Rule(({token: 0 for token in range(VOCAB) if token not in {MASK, END}},), frozenset({0}))
+# Pairs of a small and a larger token, at least three of them.
+PAIRS = Rule(
+    tuple(
+        {token: min(state + 1, 7 - state % 2) for token in (range(20) if state % 2 == 0 else range(40, 60))}
+        for state in range(8)
+    ),
+    frozenset({6}),
+)

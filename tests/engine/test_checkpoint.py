@@ -2,50 +2,51 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.engine.conftest import CONFIG, MEMORY, random
+from tests.engine.test_weights import LLADA, QWEN
 
-from calomel.engine import BlockCausal, CheckpointError, Engine, ModelConfig, Request, Transformer
+from calomel.engine import CheckpointError, ModelConfig, Transformer
 from calomel.engine.checkpoint import native_dtype, save_checkpoint
+from calomel.engine.config import MoeConfig
 from calomel.families.loading import load_checkpoint
-from calomel.weights import nano_path
+
+DENSE = replace(CONFIG, tie_word_embeddings=False, qk_norm=False)
+MIXED = replace(CONFIG, moe=LLADA, rotary_dim=4, output_bias=True, attention_bias=True)
 
 
 @pytest.fixture
-def folder(model: Transformer, tmp_path: Path) -> Path:
-    save_checkpoint(model, tmp_path / "checkpoint", dtype=torch.float32)
-    return tmp_path / "checkpoint"
+def folder(tmp_path: Path) -> Path:
+    save_checkpoint(random(Transformer(CONFIG)), tmp_path, dtype=torch.float32)
+    return tmp_path
 
 
-def change(folder: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
-    tensors = load_file(folder / "model.safetensors")
-    edit(tensors)
-    save_file(tensors, folder / "model.safetensors")
+@pytest.mark.parametrize(
+    "config", [DENSE, MIXED, replace(CONFIG, memory=MEMORY)], ids=["dense", "mixed", "with a memory"]
+)
+def test_a_saved_checkpoint_is_read_back(config: ModelConfig, tmp_path: Path) -> None:
+    model = random(Transformer(config))
+    save_checkpoint(model, tmp_path, dtype=torch.float32)
 
+    loaded = load_checkpoint(tmp_path)
 
-def test_a_saved_checkpoint_is_read_back(model: Transformer, folder: Path) -> None:
-    loaded = load_checkpoint(folder)
-
-    assert loaded.config == model.config
+    assert loaded.config == config
     for name, tensor in model.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], tensor.cpu()), name
+        assert torch.equal(loaded.state_dict()[name], tensor), name
 
 
-def test_a_saved_checkpoint_gives_the_same_answer(model: Transformer, folder: Path, context: tuple[int, ...]) -> None:
-    request = Request(context, 12, (12,), policy="threshold:0.4")
-    with Engine(BlockCausal(model)) as engine, Engine(BlockCausal(load_checkpoint(folder), page_size=8)) as other:
-        assert engine.submit(request).result(60).ids == other.submit(request).result(60).ids
-
-
-def test_a_checkpoint_is_loaded_in_bfloat16(folder: Path, context: tuple[int, ...]) -> None:
-    with Engine(BlockCausal(load_checkpoint(folder, dtype=torch.bfloat16))) as engine:
-        for policy in ("threshold:0.4", "left_to_right"):
-            assert engine.submit(Request(context, 6, (6,), policy=policy)).result(60).forwards >= 1
+def test_the_configuration_of_an_ordinary_decoder_is_qwens() -> None:
+    assert not {"moe", "rotary_dim", "output_bias", "memory"} & CONFIG.to_dict().keys()
 
 
 def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,65 +56,23 @@ def test_the_default_type_is_the_devices_own(monkeypatch: pytest.MonkeyPatch) ->
         assert native_dtype("cuda") == torch.bfloat16
 
 
-def test_a_missing_tensor_is_named(folder: Path) -> None:
-    change(folder, lambda tensors: tensors.pop("model.layers.1.self_attn.k_proj.weight"))
-
-    with pytest.raises(CheckpointError, match=r"missing model.layers.1.self_attn.k_proj.weight"):
-        load_checkpoint(folder)
-
-
-def test_an_unknown_tensor_is_named(folder: Path) -> None:
-    change(folder, lambda tensors: tensors.update({"model.extra": torch.zeros(1)}))
-
-    with pytest.raises(CheckpointError, match=r"unknown model.extra"):
-        load_checkpoint(folder)
-
-
-def test_a_tensor_of_the_wrong_shape_is_named(folder: Path) -> None:
-    change(folder, lambda tensors: tensors.update({"model.norm.weight": torch.zeros(5)}))
-
-    with pytest.raises(
-        CheckpointError,
-        match=r"model.norm.weight \(5,\) does not make up norm.weight, for which config.json says \(32,\)",
-    ):
-        load_checkpoint(folder)
-
-
-def test_weights_that_are_no_numbers_are_named(folder: Path) -> None:
-    change(folder, lambda tensors: tensors["model.norm.weight"].fill_(math.nan))
-    with pytest.raises(CheckpointError, match=r"norm\.weight"):
-        load_checkpoint(folder)
-
-
-def test_a_damaged_file_is_named(folder: Path) -> None:
-    (folder / "model.safetensors").write_bytes(b"not tensors at all")
-
-    with pytest.raises(CheckpointError, match=r"model.safetensors is damaged"):
-        load_checkpoint(folder)
-
-
-def test_pickled_weights_are_not_loaded(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model.bin")
-
-    with pytest.raises(CheckpointError, match="has weights as pickles alone"):
-        load_checkpoint(folder)
-
-
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda raw: raw.pop("diffusion"), "no field 'diffusion'"),
-        (lambda raw: raw.update(hidden_size="wide"), "wrong type"),
-        (lambda raw: raw.update(layer_types=["full_attention"]), "layer_types names 1 layers"),
-        (lambda raw: raw.update(sliding_window=None), "sliding_window is not set"),
-        (lambda raw: raw.update(num_key_value_heads=3), "no multiple of num_key_value_heads"),
+        (lambda held: held.pop("model.layers.1.self_attn.k_proj.weight"), r"missing model.layers.1.self_attn.k_proj"),
+        (lambda held: held.update({"model.extra": torch.zeros(1)}), r"unknown model.extra"),
+        (
+            lambda held: held.update({"model.norm.weight": torch.zeros(5)}),
+            r"model.norm.weight \(5,\) does not make up norm.weight, for which config.json says \(32,\)",
+        ),
+        (lambda held: held["model.norm.weight"].fill_(math.nan), r"norm\.weight"),
     ],
+    ids=["missing", "unknown", "another shape", "no numbers"],
 )
-def test_a_wrong_configuration_is_explained(folder: Path, edit: Callable[[dict[str, Any]], Any], message: str) -> None:
-    path = folder / "config.json"
-    raw = json.loads(path.read_text(encoding="utf-8"))
-    edit(raw)
-    path.write_text(json.dumps(raw), encoding="utf-8")
+def test_a_wrong_tensor_is_named(folder: Path, edit: Callable[[dict[str, Any]], Any], message: str) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    edit(tensors)
+    save_file(tensors, folder / "model.safetensors")
 
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(folder)
@@ -122,38 +81,101 @@ def test_a_wrong_configuration_is_explained(folder: Path, edit: Callable[[dict[s
 def test_a_folder_without_configuration_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="does not exist"):
         load_checkpoint(tmp_path)
-    (tmp_path / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="not valid JSON"):
-        load_checkpoint(tmp_path)
 
 
-def test_a_configuration_is_read_back(config: ModelConfig) -> None:
-    assert ModelConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+BLOCKS = {"block": 4, "verifiable": False, "max_canvas": 8}
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("part", "changed", "message"),
     [
-        ("vocab_size", -1),
-        ("num_attention_heads", 0),
-        ("num_key_value_heads", 0),
-        ("hidden_size", 0),
-        ("rms_norm_eps", -1),
-        ("rms_norm_eps", math.nan),
-        ("rope_theta", 0),
-        ("hidden_act", "gelu"),
-        ("hidden_act", ["silu"]),
-        ("layer_types", ["chunked_attention"] * 6),
-        ("diffusion.max_canvas", -1),
-        ("diffusion.mask_token_id", 8192),
-        ("diffusion.end_token_id", -1),
-        ("diffusion.end_token_id", "0"),
+        ("", {"hidden_size": "wide"}, "wrong type"),
+        ("", {"hidden_size": 0}, "hidden_size"),
+        ("", {"vocab_size": -1}, "vocab_size"),
+        ("", {"num_attention_heads": 0}, "num_attention_heads"),
+        ("", {"num_key_value_heads": 0}, "num_key_value_heads"),
+        ("", {"num_key_value_heads": 3}, "no multiple of num_key_value_heads"),
+        ("", {"rms_norm_eps": -1}, "rms_norm_eps"),
+        ("", {"rms_norm_eps": math.nan}, "rms_norm_eps"),
+        ("", {"rope_theta": 0}, "rope_theta"),
+        ("", {"hidden_act": "gelu"}, "hidden_act"),
+        ("", {"hidden_act": ["silu"]}, "hidden_act"),
+        ("", {"layer_types": ["chunked_attention"] * 3}, "layer_types"),
+        ("", {"layer_types": ["full_attention"]}, "layer_types names 1 layers"),
+        ("", {"sliding_window": None}, "sliding_window is not set"),
+        ("diffusion", None, "no field 'diffusion'"),
+        ("diffusion", {"max_canvas": -1}, "max_canvas"),
+        ("diffusion", {"mask_token_id": 8192}, "mask_token_id"),
+        ("diffusion", {"end_token_id": -1}, "end_token_id"),
+        ("diffusion", {"end_token_id": "0"}, "end_token_id"),
+        ("diffusion", {"block": 0}, "block is 0"),
+        ("diffusion", {"block": 4}, "not verifiable"),
+        ("diffusion", {**BLOCKS, "max_canvas": 6}, "max_canvas"),
+        ("diffusion", {**BLOCKS, "sub_block": 3}, "sub_block is 3"),
     ],
 )
-def test_a_field_that_cannot_be_is_refused_by_its_name(field: str, value: Any) -> None:
-    raw = json.loads((nano_path() / "config.json").read_text())
-    name = field.removeprefix("diffusion.")
-    (raw if name == field else raw["diffusion"])[name] = value
+def test_a_field_that_cannot_be_is_refused_by_its_name(part: str, changed: dict[str, Any] | None, message: str) -> None:
+    raw = json.loads(json.dumps(CONFIG.to_dict()))
+    if changed is None:
+        del raw[part]
+    else:
+        (raw[part] if part else raw).update(changed)
 
-    with pytest.raises(CheckpointError, match=name):
+    with pytest.raises(CheckpointError, match=message):
         ModelConfig.from_dict(raw)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"chosen": 9}, "9 experts cannot be chosen out of 1 groups of 6"),
+        ({"experts": 8, "chosen": 5, "groups": 4, "chosen_groups": 2}, "5 experts cannot be chosen"),
+        ({"experts": 8, "groups": 3}, "8 experts are not 3 groups of one size"),
+        ({"groups": 2, "chosen_groups": 3}, "3 of 2 groups"),
+        ({"score": "relu"}, "softmax or sigmoid"),
+    ],
+)
+def test_a_mixture_that_cannot_be_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(CheckpointError, match=message):
+        MoeConfig(**{"experts": QWEN.experts, "chosen": 2, "intermediate_size": 4, **wrong})
+
+
+NAMES = (
+    "OMP_WAIT_POLICY",
+    "GOMP_SPINCOUNT",
+    "KMP_BLOCKTIME",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
+    "LRU_CACHE_CAPACITY",
+)
+REPORT = f"""
+import os, sys
+
+class Watch:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            print(*map(os.environ.get, {NAMES}))
+            raise SystemExit
+
+sys.meta_path.insert(0, Watch())
+import calomel.engine
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [({}, "PASSIVE 0 0 128 128"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE 0 0 128 128")]
+)
+def test_before_torch_is_imported_openmp_is_told_to_wait_passively_and_to_keep_little(
+    own: dict[str, str], expected: str
+) -> None:
+    clean = {name: value for name, value in os.environ.items() if name not in NAMES}
+    run = subprocess.run([sys.executable, "-c", REPORT], env=clean | own, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == expected
+
+
+def test_a_checkpoint_is_loaded_without_the_compiler_of_torch(folder: Path) -> None:
+    code = (
+        "import pathlib, sys; from calomel.families.loading import load_checkpoint;"
+        "load_checkpoint(pathlib.Path(sys.argv[1])); sys.exit('torch._dynamo' in sys.modules)"
+    )
+
+    subprocess.run([sys.executable, "-c", code, folder], check=True)

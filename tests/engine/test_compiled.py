@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from tests.engine.conftest import Context, Start
 
 from calomel.engine import Engine, Request, Transformer
 from calomel.engine.compiled import SIZES, CompiledLayers
@@ -13,10 +13,8 @@ from calomel.engine.compiled import SIZES, CompiledLayers
 # PyTorch's own, while it compiles.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 
-Start = Callable[..., Engine]
 
-
-def answers(engine: Engine, context: tuple[int, ...]) -> list[Any]:
+def answers(engine: Engine, context: Context) -> list[Any]:
     """Of canvases of several lengths, alone and side by side, and of a draft."""
     requests = [
         Request(context, 12, (5, 9), policy="threshold:0.1"),
@@ -24,25 +22,27 @@ def answers(engine: Engine, context: tuple[int, ...]) -> list[Any]:
         Request(context[:9], 6, (6,), policy="left_to_right"),
     ]
     alone = [engine.submit(request).result(60) for request in requests]
-    together = [handle.result(60) for handle in engine.submit_all(requests)]
-    return [*alone, *together]
+    return [*alone, *(handle.result(60) for handle in engine.submit_all(requests))]
 
 
-def said(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "calomel.engine.compiled"]
+def failing(graph: Any, inputs: Any) -> Any:
+    raise RuntimeError("no compiler here")
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_compiled_steps_answer_as_those_that_are_not(
-    model: Transformer, context: tuple[int, ...], start: Start, caplog: pytest.LogCaptureFixture, backend: str
+@pytest.mark.parametrize(("backend", "told"), [("aot_eager", []), (failing, ["no compiler here"])])
+def test_compiled_steps_answer_as_those_that_are_not_and_a_compiler_that_fails_is_named_once(
+    model: Transformer, context: Context, start: Start, caplog: pytest.LogCaptureFixture, backend: Any, told: list[str]
 ) -> None:
     expected = answers(start(model), context)
 
     torch.compiler.reset()
     model.compiled = CompiledLayers(backend)
-    found = answers(start(model), context)
+    with caplog.at_level(logging.WARNING, "calomel.engine.compiled"):
+        found = answers(start(model), context)
 
-    assert said(caplog) == []
+    said = [record.getMessage() for record in caplog.records if record.name == "calomel.engine.compiled"]
+    assert len(said) == len(told)
+    assert all(part in message for message, part in zip(said, told, strict=True))
     assert [each.ids for each in found] == [each.ids for each in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
@@ -66,24 +66,6 @@ def test_steps_of_nearly_as_many_rows_are_compiled_once_and_long_chunks_not_at_a
         engine.submit(Request((*range(1, 90),) * 3, length, (length,))).result(60)
 
     assert len(compiled) == 2  # before and behind attention
-
-
-def test_a_compiler_that_fails_is_named_once_and_nothing_else_changes(
-    model: Transformer, context: tuple[int, ...], start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    expected = answers(start(model), context)
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        raise RuntimeError("no compiler here")
-
-    torch.compiler.reset()
-    model.compiled = CompiledLayers(backend)
-    with caplog.at_level(logging.WARNING, "calomel.engine.compiled"):
-        found = answers(start(model), context)
-
-    assert [each.ids for each in found] == [each.ids for each in expected]
-    assert len(said(caplog)) == 1
-    assert "no compiler here" in said(caplog)[0]
 
 
 def test_on_a_cpu_nothing_is_compiled(model: Transformer, start: Start) -> None:

@@ -10,23 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from tests.engine.conftest import Context, Start
 
-from calomel.engine import (
-    CanvasState,
-    Engine,
-    EngineStoppedError,
-    Handle,
-    Priority,
-    Request,
-    SamplingParams,
-    Transformer,
-)
+from calomel.engine import CanvasState, Engine, EngineStoppedError, Handle, Priority, Request, SamplingParams
 from calomel.engine.decoder import StepReport
 from calomel.engine.errors import CacheFullError, RequestCancelledError, RequestFailedError
 from calomel.engine.job import Job
-
-Start = Callable[..., Engine]
 
 
 class Gate:
@@ -36,19 +25,41 @@ class Gate:
         self.reports: list[StepReport] = []
         self.before: dict[int, Callable[[], None]] = {}
         self._open = threading.Event()
+        self.open = self._open.set
 
     def __call__(self, report: StepReport) -> None:
         self._open.wait(60)
         self.reports.append(report)
         self.before.pop(len(self.reports), lambda: None)()
 
-    def open(self) -> None:
-        self._open.set()
+
+Gated = Callable[..., Engine]
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def gated(model: Any, start: Start, gate: Gate) -> Gated:
+    """Start an engine that waits for `gate`."""
+    return lambda **options: start(model, observe=gate, **options)
+
+
+def slowly(context: Context, size: int, **more: Any) -> Request:
+    """An answer of `size` tokens, one in each step."""
+    return Request(context, size, (min(size, 64),), {size - 1: 1}, policy="fixed:1", max_steps=99, **more)
+
+
+def cancelled(handle: Handle) -> None:
+    with pytest.raises(RequestCancelledError):
+        handle.result(60)
 
 
 @pytest.mark.parametrize("policy", ["threshold:0.4", "left_to_right", "entropy_bound:0.5", "prefix:0.3", "mixed"])
 def test_sixteen_requests_at_once_give_the_tokens_of_one_after_the_other(
-    model: Transformer, start: Start, context: tuple[int, ...], policy: str
+    model: Any, start: Start, context: Context, policy: str
 ) -> None:
     policies = ["threshold:0.4", "left_to_right", "fixed:3"] if policy == "mixed" else [policy]
     requests = [
@@ -72,70 +83,44 @@ def test_sixteen_requests_at_once_give_the_tokens_of_one_after_the_other(
     assert [handle.result(60).ids for handle in handles] == expected
 
 
-def test_requests_share_forwards(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate)
-    handles = [engine.submit(Request(context[index:], 8, (8,), policy="fixed:1")) for index in range(4)]
+def test_requests_share_forwards_and_the_chunks_of_their_prefill(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated(prefill_chunk=10)
+    handles = [engine.submit(slowly(context[index:], 8)) for index in range(4)]
     gate.open()
     for handle in handles:
         handle.result(60)
 
     assert max(report.requests for report in gate.reports) >= 3
-
-
-def test_prefill_runs_in_chunks_shared_by_all(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate, prefill_chunk=10)
-    handles = [engine.submit(Request(context[index:], 4, (4,))) for index in range(3)]
-    gate.open()
-    for handle in handles:
-        handle.result(60)
-
     assert max(report.prefill_rows for report in gate.reports) == 10
 
 
-def cancelled(handle: Handle) -> None:
-    with pytest.raises(RequestCancelledError):
-        handle.result(60)
-
-
-def test_cancelling_frees_the_slot_within_one_step(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate, max_batch=1)
-    first = engine.submit(Request(context, 30, (30,), {29: 1}, policy="fixed:1", max_steps=99))
-    second = engine.submit(Request(context, 1, (1,)))
+def test_cancelling_frees_the_slot_within_one_step(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated(max_batch=1)
+    first, second = engine.submit(slowly(context, 30)), engine.submit(Request(context, 1, (1,)))
     gate.before[5] = first.cancel
     gate.open()
     cancelled(first)
-    second.result(60)
+    length = second.result(60).canvas_length
 
     # No forward of the first one behind the fifth; what is left is the second's.
-    assert [report.rows for report in gate.reports[5:]] == [
-        second.result().canvas_length + engine.config.diffusion.logit_shift
-    ]
+    assert [report.rows for report in gate.reports[5:]] == [length + engine.config.diffusion.logit_shift]
 
 
 def test_cancelling_stops_a_prefill_within_one_chunk_and_keeps_its_pages(
-    model: Transformer, start: Start, context: tuple[int, ...]
+    gated: Gated, gate: Gate, context: Context
 ) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate, prefill_chunk=8, page_size=4)
+    engine = gated(prefill_chunk=8, page_size=4)
     handle = engine.submit(Request(context, 4, (4,)))
     gate.before[3] = handle.cancel
     gate.open()
     cancelled(handle)
-    again = engine.submit(Request(context, 4, (4,))).result(60)
 
-    assert again.cached_tokens == 24
+    assert engine.submit(Request(context, 4, (4,))).result(60).cached_tokens == 24
 
 
-def test_a_waiting_request_is_cancelled_without_a_forward(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate, max_batch=1)
-    first = engine.submit(Request(context, 2, (2,)))
-    waiting = engine.submit(Request(context, 30, (30,), policy="left_to_right"))
+def test_a_waiting_request_is_cancelled_without_a_forward(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated(max_batch=1)
+    first, waiting = engine.submit(Request(context, 2, (2,))), engine.submit(slowly(context, 30))
     waiting.cancel()
     gate.open()
     cancelled(waiting)
@@ -144,81 +129,60 @@ def test_a_waiting_request_is_cancelled_without_a_forward(
     assert len(gate.reports) <= 1 + 3
 
 
-def test_an_interactive_request_overtakes_a_background_one(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    gate, order = Gate(), []
-    engine = start(model, observe=gate, prefill_chunk=8)
-    background = Request(context, 20, (20,), {19: 1}, policy="fixed:1", max_steps=99, priority=Priority.BACKGROUND)
-    slow = engine.submit(background)
-    fast: list[Handle] = []
-
-    def interrupt() -> None:
-        fast.append(engine.submit(Request(context[::-1], 6, (6,))))
-        fast[0]._future.add_done_callback(lambda _: order.append(("fast", len(gate.reports))))
-
-    gate.before[3] = interrupt  # within the background request's prefill
-    slow._future.add_done_callback(lambda _: order.append(("slow", len(gate.reports))))
+def test_an_interactive_request_overtakes_a_background_one(gated: Gated, gate: Gate, context: Context) -> None:
+    engine, fast, ahead = gated(prefill_chunk=8), list[Handle](), list[bool]()
+    slow = engine.submit(slowly(context, 20, priority=Priority.BACKGROUND))
+    # Within the background request's prefill.
+    gate.before[3] = lambda: fast.append(engine.submit(Request(context[::-1], 6, (6,))))
+    slow._future.add_done_callback(lambda _: ahead.append(fast[0].done))
     gate.open()
     slow.result(60)
 
-    assert [name for name, _ in order] == ["fast", "slow"]
-    assert all(report.requests == 1 for report in gate.reports[3 : order[0][1]])
+    assert ahead == [True]
+    assert all(report.requests == 1 for report in gate.reports)
 
 
-def test_a_full_cache_refuses_one_request_and_the_others_go_on(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate, cache_tokens=64, page_size=4, prefill_chunk=64)
-    held = engine.submit(Request(context, 20, (20,), {19: 1}, policy="fixed:1", max_steps=99))
-    refused: list[Handle] = []
-    small: list[Handle] = []
-
-    def submit() -> None:
-        refused.append(engine.submit(Request(context[::-1], 4, (4,))))
-        small.append(engine.submit(Request(context[:30], 4, (4,))))
-
-    gate.before[3] = submit
+def test_a_full_cache_refuses_one_request_and_the_others_go_on(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated(cache_tokens=64, page_size=4, prefill_chunk=64)
+    other, later = Request(context[::-1], 4, (4,)), list[Handle]()
+    held = engine.submit(slowly(context, 20))
+    gate.before[3] = lambda: later.extend((engine.submit(other), engine.submit(Request(context[:30], 4, (4,)))))
     gate.open()
 
     assert len(held.result(60).ids) == 20
     with pytest.raises(CacheFullError, match="all 16 pages"):
-        refused[0].result(60)
-    small[0].result(60)
-    assert engine.submit(Request(context[::-1], 4, (4,))).result(60).finish_reason in {"stop", "length"}
+        later[0].result(60)
+    later[1].result(60)
+    assert engine.submit(other).result(60).finish_reason in {"stop", "length"}
 
 
 def test_a_failure_in_one_request_ends_it_alone(
-    model: Transformer, start: Start, context: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    model: Any, start: Start, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right, extend = tuple(context), Job.extend
+    extend = Job.extend
 
     def fail(self: Job[Any, Any, Any], *args: Any) -> None:
-        if self.request.context != right:
+        if self.request.context != context:
             raise ZeroDivisionError("one request's own")
         extend(self, *args)
 
     monkeypatch.setattr(Job, "extend", fail)
     engine = start(model)
-    handles = [engine.submit(Request(each, 6, (6,))) for each in (context, context[:40])]
+    good, bad = (engine.submit(Request(each, 6, (6,))) for each in (context, context[:40]))
 
-    handles[0].result(60)
+    good.result(60)
     with pytest.raises(RequestFailedError, match="one request's own") as caught:
-        handles[1].result(60)
+        bad.result(60)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     engine.submit(Request(context, 6, (6,))).result(60)
 
 
-def test_a_failing_thread_reaches_every_waiting_request(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    def fail(report: StepReport) -> None:
-        raise MemoryError(report.rows)
+def test_a_failing_thread_reaches_every_waiting_request(gated: Gated, gate: Gate, context: Context) -> None:
+    def fail() -> None:
+        raise MemoryError
 
-    gate = Gate()
-    gate.before[1] = lambda: fail(gate.reports[0])
-    engine = start(model, observe=gate, max_batch=1)
+    gate.before[1] = fail
+    engine = gated(max_batch=1)
     handles = [engine.submit(Request(context, 6, (6,))) for _ in range(3)]
     gate.open()
 
@@ -230,10 +194,11 @@ def test_a_failing_thread_reaches_every_waiting_request(
         engine.submit(Request(context, 6, (6,)))
 
 
-def test_closing_ends_what_is_not_done(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    gate = Gate()
-    engine = start(model, observe=gate)
-    handle = engine.submit(Request(context, 30, (30,), policy="fixed:1"))
+def test_closing_ends_what_is_not_done(gated: Gated, gate: Gate, context: Context) -> None:
+    engine = gated()
+    handle = engine.submit(slowly(context, 30))
+    with pytest.raises(TimeoutError):
+        handle.result(0.0)
     gate.before[1] = engine._scheduler.close
     gate.open()
 
@@ -244,53 +209,28 @@ def test_closing_ends_what_is_not_done(model: Transformer, start: Start, context
         engine.submit(Request(context, 6, (6,)))
 
 
-def test_result_can_time_out_and_be_asked_again(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    gate = Gate()
-    handle = start(model, observe=gate).submit(Request(context, 6, (6,)))
-    with pytest.raises(TimeoutError):
-        handle.result(0.0)
-    gate.open()
-
-    assert handle.result(60).forwards >= 1
-
-
-async def test_a_coroutine_waits_and_watches(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    engine = start(model)
-    request = Request(context, 12, (12,), policy="fixed:2", record_canvases=True)
-    handle = engine.submit(request)
-    states = [state async for state in handle.astates()]
-
-    result = await handle.wait()
-
-    assert len(states) == result.steps
-    assert result.ids == engine.submit(request).result(60).ids
-    assert [state async for state in handle.astates()] == states
-
-
-async def test_a_state_is_seen_before_the_request_is_done(
-    model: Transformer, start: Start, context: tuple[int, ...]
+async def test_a_coroutine_waits_and_sees_each_state_before_the_request_is_done(
+    gated: Gated, gate: Gate, context: Context
 ) -> None:
-    gate, seen = Gate(), threading.Event()
-
-    def hold() -> None:
-        assert seen.wait(60)
-
-    gate.before[3] = hold
+    engine, seen = gated(), threading.Event()
+    gate.before[3] = lambda: None if seen.wait(60) else pytest.fail("no state was seen")
     gate.open()
-    handle = start(model, observe=gate).submit(Request(context, 12, (12,), policy="fixed:1", record_canvases=True))
-    async for _ in handle.astates():
+    handle = engine.submit(Request(context, 12, (12,), policy="fixed:1", record_canvases=True))
+    states = []
+    async for state in handle.astates():
         seen.set()
+        states.append(state)
 
-    assert handle.done
+    assert len(states) == (await handle.wait()).steps
+    assert [state async for state in handle.astates()] == states == list(handle.states())
 
 
-async def test_cancelling_the_waiting_task_cancels_the_request(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    gate = Gate()
-    handle = start(model, observe=gate).submit(Request(context, 12, (12,), policy="fixed:1"))
+async def test_cancelling_the_waiting_task_cancels_the_request(gated: Gated, gate: Gate, context: Context) -> None:
+    handle = gated().submit(slowly(context, 12))
     task = asyncio.create_task(handle.wait())
-    await asyncio.sleep(0)
+    for _ in range(5):  # the event loop runs while the engine works
+        await asyncio.sleep(0)
+    assert not task.done()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -300,35 +240,13 @@ async def test_cancelling_the_waiting_task_cancels_the_request(
     assert handle.cancelled
 
 
-async def test_the_event_loop_runs_while_the_engine_works(
-    model: Transformer, start: Start, context: tuple[int, ...]
+def test_two_engines_share_one_model_and_leave_the_callers_thread_as_it_is(
+    model: Any, start: Start, context: Context
 ) -> None:
-    gate = Gate()
-    handle = start(model, observe=gate).submit(Request(context, 6, (6,)))
-    task = asyncio.create_task(handle.wait())
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert not task.done()
-    gate.open()
-
-    assert (await task).forwards >= 1
-
-
-def test_two_engines_share_one_model(model: Transformer, start: Start, context: tuple[int, ...]) -> None:
-    request = Request(context, 10, (10,), policy="threshold:0.4")
-    handles = [start(model).submit(request) for _ in range(2)]
+    handles = [start(model).submit(Request(context, 10, (10,), policy="threshold:0.4")) for _ in range(2)]
 
     assert handles[0].result(60).ids == handles[1].result(60).ids
-
-
-def test_the_callers_thread_stays_out_of_inference_mode(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    start(model).submit(Request(context, 4, (4,))).result(60)
-
-    probe: Tensor = torch.ones(2, requires_grad=True)
     assert not torch.is_inference_mode_enabled()
-    assert (probe * 2).requires_grad
 
 
 def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,18 +266,20 @@ def test_of_very_many_canvas_states_the_last_ones_are_kept(monkeypatch: pytest.M
 
 
 def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
-    model: Transformer, start: Start, context: tuple[int, ...]
+    model: Any, start: Start, gate: Gate, context: Context
 ) -> None:
     """What waits for room waits; a client that has none there is given what is kept for such."""
-    gate, laid = Gate(), list[int]()
+    laid = list[int]()
 
     def observe(report: StepReport) -> None:
         gate(report)
-        laid.append(_laid_out(engine))
+        decoder: Any = engine.decoder
+        spare = (buffer for _, buffer in decoder._spares._kept)
+        laid.append(sum(buffer.capacity for buffer in (*spare, *(job.buffer for job in decoder._begun))))
 
     need = len(context) + 20 + model.config.diffusion.max_canvas
     engine = start(model, observe=observe, cache_tokens=4096, spare_tokens=4 * need, max_batch=16)
-    ask = Request(context, 20, (20,), {19: 1}, policy="fixed:1", max_steps=99, client="one")
+    ask = slowly(context, 20, client="one")
     crowd = [engine.submit(replace(ask, context=(*context[1:], number))) for number in range(8)]
     started: list[tuple[int, int]] = []
     gate.before[6] = lambda: started.append(engine.occupancy)
@@ -372,26 +292,14 @@ def test_contexts_that_are_laid_out_keep_to_their_room_whoever_asks(
     assert max(laid) <= 4 * need
 
 
-def test_a_context_that_takes_all_the_room_holds_up_nobody_else(
-    model: Transformer, start: Start, context: tuple[int, ...]
-) -> None:
-    gate, canvas = Gate(), model.config.diffusion.max_canvas
-    need = 4 + 2 + canvas
-    engine = start(model, observe=gate, cache_tokens=4096, spare_tokens=4 * need)
-    answer = 4 * need - len(context) - canvas
-    ask = Request(context, answer, (20,), {19: 1}, policy="fixed:1", max_steps=99, client="one")
-    short = Request(context[:4], 2, (2,), policy="fixed:1", client="two")
-    long, asked = engine.submit(ask), list[Handle]()
-    gate.before[2] = lambda: asked.append(engine.submit(short))
-    ended_first: list[bool] = []
+def test_a_context_that_takes_all_the_room_holds_up_nobody_else(gated: Gated, gate: Gate, context: Context) -> None:
+    need = 4 + 2 + 64
+    engine = gated(cache_tokens=4096, spare_tokens=4 * need)
+    ask = replace(slowly(context, 20, client="one"), max_new_tokens=4 * need - len(context) - 64)
+    long, asked, ended_first = engine.submit(ask), list[Handle](), list[bool]()
+    gate.before[2] = lambda: asked.append(engine.submit(slowly(context[:4], 2, client="two")))
     gate.before[12] = lambda: ended_first.append(asked[0].done)
     gate.open()
 
     assert long.result(60).ids
     assert ended_first == [True]
-
-
-def _laid_out(engine: Engine) -> int:
-    decoder: Any = engine.decoder
-    spare = (buffer for _, buffer in decoder._spares._kept)
-    return sum(buffer.capacity for buffer in (*spare, *(job.buffer for job in decoder._begun)))

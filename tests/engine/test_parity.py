@@ -8,50 +8,33 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.engine.conftest import CONFIG, random
+from tests.engine.test_attention import encode
 
-from calomel.engine import DiffusionConfig, ModelConfig
+from calomel.engine import ModelConfig
 from calomel.engine.attention import Piece, forward
-from calomel.engine.cache import KeyValueBuffer
-from calomel.engine.config import LayerType
 from calomel.families.loading import load_checkpoint
 
 transformers = pytest.importorskip("transformers")
+WHOLE = replace(CONFIG, sliding_window=None, layer_types=(), rope_theta=10_000.0)
 
 
-@pytest.mark.parametrize(("tied", "window"), [(True, None), (False, 9)])
-def test_logits_equal_those_of_transformers_qwen3(tmp_path: Path, *, tied: bool, window: int | None) -> None:
-    config = ModelConfig(
-        vocab_size=97,
-        hidden_size=48,
-        intermediate_size=64,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=16,
-        max_position_embeddings=256,
-        diffusion=DiffusionConfig(95, 96),
-        rope_theta=10_000.0,
-        tie_word_embeddings=tied,
-    )
-    if window:
-        layers: tuple[LayerType, ...] = ("full_attention", "sliding_attention", "sliding_attention")
-        config = replace(config, sliding_window=window, layer_types=layers)
+@pytest.mark.parametrize("config", [WHOLE, replace(CONFIG, tie_word_embeddings=False)], ids=["tied", "with a window"])
+def test_logits_equal_those_of_transformers_qwen3(tmp_path: Path, config: ModelConfig) -> None:
     raw = {name: value for name, value in config.to_dict().items() if name != "diffusion"}
-    torch.manual_seed(0)
+    windows = config.sliding_window is not None
     reference = transformers.Qwen3ForCausalLM(
-        transformers.Qwen3Config(**raw, use_sliding_window=window is not None, attn_implementation="eager")
-    ).eval()
-    with torch.no_grad():
-        for parameter in reference.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.2 + (parameter.dim() == 1))
+        transformers.Qwen3Config(**raw, use_sliding_window=windows, attn_implementation="eager")
+    )
+    for parameter in random(reference, scale=0.2).parameters():
+        if parameter.dim() == 1:
+            parameter.data += torch.randn_like(parameter) * 0.2
     reference.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps(config.to_dict()), encoding="utf-8")
     tokens = torch.randint(0, 95, (40,)).tolist()
 
     model = load_checkpoint(tmp_path)
-    buffer = KeyValueBuffer(config, 40, dtype=torch.float32, device=torch.device("cpu"))
+    buffer = encode(model, [])
     actual = forward(model, [Piece(tokens, buffer, 0, causal=True, read=range(40))])
 
-    with torch.no_grad():
-        expected = reference(torch.tensor([tokens])).logits[0]
-    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(actual, reference(torch.tensor([tokens])).logits[0], atol=1e-4, rtol=1e-4)

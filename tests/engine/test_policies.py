@@ -1,70 +1,56 @@
+"""Which positions a step reveals, which tokens it takes, and how sure it is of them."""
+
 from __future__ import annotations
+
+import math
 
 import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
+from tests.engine.conftest import Ask
 from torch import Tensor
 
+from calomel.engine import SamplingParams
 from calomel.engine.errors import UnknownPolicyError
-from calomel.engine.policies import (
-    EntropyBound,
-    Fixed,
-    Joint,
-    Paced,
-    Prefix,
-    RevealPolicy,
-    Threshold,
-    parse_policy,
+from calomel.engine.policies import Joint, Paced, RevealPolicy, agreement, parse_policy
+from calomel.engine.sampling import Choice, Counts, Draw, best_tokens, choose, count_tokens, penalise, sample
+
+
+def policy(text: str) -> RevealPolicy:
+    found = parse_policy(text)
+    assert found is not None
+    assert not isinstance(found, Paced)
+    return found
+
+
+RISING = [0.06, 0.02, 0.3, 0.05]  # in order: 0.02, 0.05, 0.06, 0.3; sums before them: 0, 0.02, 0.07, 0.13
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "hidden", "revealed"),
+    [
+        ("threshold:0.9", [0.95, 0.5, 0.9, 0.89], [], [0, 2]),
+        ("threshold", [0.2, 0.5, 0.4, 0.1], [], [1]),
+        ("prefix:0.9", [0.1, 0.95, 0.9, 0.89], [], [0, 1, 2]),
+        ("prefix", [0.1, 0.2, 0.95, 0.95], [], [0]),
+        ("prefix:0.9", [0.1, 0.2, 0.1, 0.95], [0, 2], [1, 3]),
+        ("entropy_bound", RISING, [], [0, 1, 3]),
+        ("entropy_bound:0.06", RISING, [], [1, 3]),
+        ("entropy_bound:0", RISING, [], [1]),
+        ("fixed:2", [0.1, 0.3, 0.2, 0.05], [], [1, 2]),
+        ("fixed:9", [0.1, 0.3, 0.2, 0.05], [], [0, 1, 2, 3]),
+        *((each, [0.5] * 4, [0, 1, 2, 3], []) for each in ("threshold:0", "entropy_bound:9", "fixed:3", "prefix:0")),
+    ],
 )
+def test_a_policy_reveals_what_it_says_of_the_masked_positions(
+    text: str, told: list[float], hidden: list[int], revealed: list[int]
+) -> None:
+    candidates = torch.tensor([[place not in hidden for place in range(4)]])
 
-ALL = torch.ones(1, 4, dtype=torch.bool)
+    chosen = policy(text)(torch.tensor([told]), torch.tensor([told]), candidates)
 
-
-def select(
-    policy: RevealPolicy, confidence: list[float], candidates: Tensor = ALL, entropy: list[float] | None = None
-) -> list[int]:
-    chosen = policy(torch.tensor([confidence]), torch.tensor([entropy or confidence]), candidates)
-    return [int(index) for index in chosen[0].nonzero()[:, 0]]
-
-
-def test_threshold_reveals_what_reaches_it() -> None:
-    assert select(Threshold(0.9), [0.95, 0.5, 0.9, 0.89]) == [0, 2]
-
-
-def test_threshold_reveals_the_best_when_none_reaches_it() -> None:
-    assert select(Threshold(0.9), [0.2, 0.5, 0.4, 0.1]) == [1]
-
-
-def test_prefix_reveals_the_first_masked_position_and_the_sure_ones_behind_it() -> None:
-    assert select(Prefix(0.9), [0.1, 0.95, 0.9, 0.89]) == [0, 1, 2]
-    assert select(Prefix(0.9), [0.1, 0.2, 0.95, 0.95]) == [0]
-    assert select(Prefix(0.9), [0.99] * 4) == [0, 1, 2, 3]
-
-
-def test_prefix_goes_on_behind_what_is_revealed() -> None:
-    candidates = torch.tensor([[False, True, False, True, True]])
-    assert select(Prefix(0.9), [0.1, 0.2, 0.1, 0.95, 0.5], candidates) == [1, 3]
-
-
-def test_entropy_bound_sums_the_entropies_before_each() -> None:
-    # in order: 0.02, 0.05, 0.06, 0.3; sums before them: 0, 0.02, 0.07, 0.13
-    entropy = [0.06, 0.02, 0.3, 0.05]
-    assert select(EntropyBound(0.1), [0.0] * 4, entropy=entropy) == [0, 1, 3]
-    assert select(EntropyBound(0.06), [0.0] * 4, entropy=entropy) == [1, 3]
-    assert select(EntropyBound(0.0), [0.0] * 4, entropy=entropy) == [1]
-
-
-def test_fixed_reveals_the_most_confident() -> None:
-    assert select(Fixed(2), [0.1, 0.3, 0.2, 0.05]) == [1, 2]
-    assert select(Fixed(9), [0.1, 0.3, 0.2, 0.05]) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("policy", [Threshold(0.9), EntropyBound(0.1), Fixed(3), Prefix(0.9)], ids=repr)
-def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
-    candidates = torch.tensor([[False, True, False, False]])
-    assert select(policy, [0.99, 0.01, 0.99, 0.99], candidates, entropy=[0.0, 5.0, 0.0, 0.0]) == [1]
-    assert select(policy, [0.99] * 4, torch.zeros_like(candidates), entropy=[0.0] * 4) == []
+    assert chosen[0].nonzero()[:, 0].tolist() == revealed
 
 
 @settings(deadline=None)
@@ -75,36 +61,17 @@ def test_only_candidates_are_revealed(policy: RevealPolicy) -> None:
 def test_every_canvas_makes_progress_and_is_decided_alone(
     name: str, positions: list[tuple[float, float, bool]]
 ) -> None:
-    policy = parse_policy(name)
-    assert policy is not None
-    assert not isinstance(policy, Paced)
-    confidence, entropy = (torch.tensor([each[index] for each in positions]) for index in (0, 1))
-    candidates = torch.tensor([each[2] for each in positions])
-    batch = policy(
+    confidence, entropy, candidates = (torch.tensor(each) for each in zip(*positions, strict=True))
+    batch = policy(name)(
         torch.stack((confidence, confidence.flip(0))),
         torch.stack((entropy, entropy.flip(0))),
         torch.stack((candidates, torch.ones_like(candidates))),
     )
 
-    alone = policy(confidence[None], entropy[None], candidates[None])
+    alone = policy(name)(confidence[None], entropy[None], candidates[None])
     assert torch.equal(batch[:1], alone)
     assert bool(alone.any()) == bool(candidates.any())
     assert not (alone[0] & ~candidates).any()
-
-
-@pytest.mark.parametrize(
-    ("text", "policy"),
-    [
-        ("threshold:0.5", Threshold(0.5)),
-        ("threshold", Threshold(0.9)),
-        ("prefix:0.8", Prefix(0.8)),
-        ("entropy_bound:0.3", EntropyBound(0.3)),
-        ("fixed:4", Fixed(4)),
-        ("left_to_right", None),
-    ],
-)
-def test_policies_are_read_by_name(text: str, policy: RevealPolicy | None) -> None:
-    assert parse_policy(text) == policy
 
 
 @pytest.mark.parametrize(
@@ -112,14 +79,19 @@ def test_policies_are_read_by_name(text: str, policy: RevealPolicy | None) -> No
     [
         ("", "unknown policy ''; there are threshold:P"),
         ("greedy", "unknown policy 'greedy'"),
+        ("left_to_right:0", "between 1.0 and inf"),
         ("threshold:x", "'x' is not a number"),
         ("threshold:1.5", "between 0.0 and 1.0"),
         ("threshold:nan", "not a finite number"),
         ("entropy_bound:-1", "between 0.0 and inf"),
         ("fixed:0", "between 1.0 and inf"),
         ("fixed:1.5", "whole number"),
-        ("verified", "unknown policy 'verified'"),
-        ("left_to_right:0", "between 1.0 and inf"),
+        ("low_confidence:1.5", "whole number"),
+        ("low_confidence_dynamic:2", "between 0.0 and 1.0"),
+        ("low_confidence_dynamic:0.5/0", "between 1.0 and inf"),
+        ("joint:2", "policy 'joint"),
+        ("joint:0.5/x", "policy 'joint"),
+        ("joint:0.5/0.5/0.5", "policy 'joint"),
     ],
 )
 def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
@@ -128,7 +100,7 @@ def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "policy"),
+    ("text", "expected"),
     [
         ("joint", Joint()),
         ("joint:0.7", Joint(0.7)),
@@ -136,11 +108,109 @@ def test_a_wrong_policy_is_explained(text: str, message: str) -> None:
         ("joint:0.7/0/3", Joint(0.7, 0.0, 3)),
     ],
 )
-def test_the_three_numbers_of_the_joint_threshold_are_read(text: str, policy: Joint) -> None:
-    assert parse_policy(text) == policy
+def test_the_three_numbers_of_the_joint_threshold_are_read(text: str, expected: Joint) -> None:
+    assert parse_policy(text) == expected
 
 
-@pytest.mark.parametrize("text", ["joint:2", "joint:0.5/x", "joint:0.5/0.5/0.5"])
-def test_a_wrong_number_of_the_joint_threshold_is_named(text: str) -> None:
-    with pytest.raises(UnknownPolicyError, match="policy 'joint"):
-        parse_policy(text)
+@pytest.mark.parametrize(
+    ("draft", "predicted", "room", "fixed"),
+    [
+        pytest.param([], [5], 9, 1, id="no draft: one token"),
+        pytest.param([1, 2, 3], [1, 2, 3, 4], 9, 4, id="all agree: one more"),
+        pytest.param([1, 2, 3], [1, 7, 3, 4], 9, 2, id="the correction is fixed too"),
+        pytest.param([1, 2, 3], [1, 0, 3, 4], 9, 2, id="an end token ends it"),
+        pytest.param([1, 2, 3], [1, 2, 3, 4], 2, 2, id="no more than there is room for"),
+        pytest.param([1, 2], [1], 9, 1, id="known without the rest"),
+    ],
+)
+def test_the_agreeing_prefix_and_the_correction_are_fixed(
+    draft: list[int], predicted: list[int], room: int, fixed: int
+) -> None:
+    assert agreement(draft, predicted, ends=(0,), room=room) == fixed
+
+
+def draw(logits: list[list[float]], *draws: Draw) -> Choice:
+    """With vocabulary entry 0 as the mask token and 1 as the end token."""
+    return choose(torch.tensor(logits), draws, mask_token_id=0, end_token_ids=(1,))
+
+
+def test_the_most_probable_token_is_taken_and_of_equal_ones_the_lower_id() -> None:
+    assert draw([[9.0, 1.0, 2.0, 3.0, 3.0], [9.0, 1.0, 1.0, 1.0, 1.0]]).token.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize(("rows", "vocab"), [(200, 97), (200, 256), (0, 97), (0, 256)])
+def test_the_best_token_is_found_in_any_vocabulary(rows: int, vocab: int) -> None:
+    logits = torch.randint(0, 12, (rows, vocab), generator=torch.Generator().manual_seed(0)).float()
+
+    assert best_tokens(logits).tolist() == [row.index(max(row)) for row in logits.tolist()]
+
+
+def test_confidence_and_entropy_leave_out_the_mask_token() -> None:
+    choice = draw([[50.0, 0.0, 0.0, 0.0, 0.0]])
+
+    assert choice.log_prob.tolist() == pytest.approx([math.log(0.25)])
+    assert choice.entropy.tolist() == pytest.approx([math.log(4)])
+
+
+def test_the_end_is_left_out_where_it_must_not_come_and_a_forced_token_has_its_own_probability() -> None:
+    assert draw(
+        [[0.0, 5.0, 1.0, 2.0], [0.0, 5.0, 1.0, 2.0]], Draw(0, 2, SamplingParams(), without_end=[1])
+    ).token.tolist() == [1, 3]
+    forced = draw([[0.0, 0.0, 0.0, math.log(2)]], Draw(0, 1, SamplingParams(), forced={0: 2}))
+    assert forced.token.tolist() == [2]
+    assert forced.log_prob.tolist() == pytest.approx([math.log(0.25)])
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        (SamplingParams(1.0), [0.5, 0.3, 0.15, 0.05]),
+        (SamplingParams(0.5), [0.25 / 0.365, 0.09 / 0.365, 0.0225 / 0.365, 0.0025 / 0.365]),
+        (SamplingParams(1.0, top_k=2), [0.625, 0.375, 0.0, 0.0]),
+        (SamplingParams(1.0, top_p=0.7), [0.625, 0.375, 0.0, 0.0]),
+        (SamplingParams(1.0, top_p=0.01), [1.0, 0.0, 0.0, 0.0]),
+    ],
+    ids=["as it is", "sharpened", "the best k", "the smallest set", "one"],
+)
+def test_samples_follow_the_distribution(params: SamplingParams, expected: list[float]) -> None:
+    rows = torch.tensor([0.5, 0.3, 0.15, 0.05]).log().expand(4000, -1)
+
+    drawn = sample(rows, params, torch.Generator().manual_seed(0))
+
+    found: Tensor = torch.bincount(drawn, minlength=4) / 4000
+    torch.testing.assert_close(found, torch.tensor(expected), atol=0.03, rtol=0)
+    assert ((found > 0) == (torch.tensor(expected) > 0)).all()
+
+
+def test_penalties_change_the_tokens_that_were_there() -> None:
+    counts = Counts(torch.tensor([[0.0, 2.0, 1.0, 0.0]]), torch.tensor([[False, True, True, True]]))
+    logits = torch.tensor([[1.0, 1.0, -1.0, 2.0]])
+
+    for params, expected in (
+        (SamplingParams(frequency_penalty=0.5), [1.0, 0.0, -1.5, 2.0]),
+        (SamplingParams(presence_penalty=0.5), [1.0, 0.5, -1.5, 2.0]),
+        (SamplingParams(repetition_penalty=2.0), [1.0, 0.5, -2.0, 1.0]),
+    ):
+        assert penalise(logits, params, counts)[0].tolist() == pytest.approx(expected)
+
+
+def test_each_row_counts_the_tokens_before_it() -> None:
+    counts = count_tokens([4], [1, 1], [2, 1], 3, 5, torch.device("cpu"))
+
+    assert counts.answer.tolist() == [[0, 2, 0, 0, 0], [0, 2, 1, 0, 0], [0, 3, 1, 0, 0]]
+    assert counts.seen[0].tolist() == [False, True, False, False, True]
+
+
+def test_penalties_reach_the_rows_of_their_request_alone() -> None:
+    counts = count_tokens([], [3], [], 1, 4, torch.device("cpu"))
+    penalised = Draw(0, 1, SamplingParams(presence_penalty=5.0), counts=counts)
+
+    assert draw([[0.0, 0.0, 1.0, 2.0]] * 2, penalised, Draw(1, 2, SamplingParams())).token.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("temperature", [1e-39, 1e-300, 5e-324])
+def test_a_temperature_that_nothing_can_be_divided_by_is_that_of_the_best_token(ask: Ask, temperature: float) -> None:
+    best, cold = (
+        ask(max_new_tokens=8, canvas_lengths=(8,), sampling=SamplingParams(each)) for each in (0.0, temperature)
+    )
+    assert (cold.ids, cold.log_probs) == (best.ids, best.log_probs)

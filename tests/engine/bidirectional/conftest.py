@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
+from tests.engine.conftest import CONFIG, END, MASK, Context, Start, random
 
-from calomel.engine import (
-    Bidirectional,
-    BidirectionalOptions,
-    DiffusionConfig,
-    Engine,
-    ModelConfig,
-    Request,
-    Result,
-    Transformer,
-)
+from calomel.engine import Bidirectional, BidirectionalOptions, DiffusionConfig, Engine, Request, Result, Transformer
 
-MASK, END, EXPAND, VOCAB = 95, 96, 94, 97
+EXPAND = 94
 PREFIX = (3, 14, 15, 92, 65, 35, 89, 79, 32, 38, 46)
 SUFFIX = (26, 43, 38, 32, 79, 50)
 
 
-def network(*, shift: bool, seed: int = 7, scale: float = 0.3) -> Transformer:
+def network(*, shift: bool, seed: int = 7) -> Transformer:
     """A random decoder of three layers, with biases as Qwen2 has them."""
-    config = ModelConfig(
-        vocab_size=VOCAB,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=256,
-        diffusion=DiffusionConfig(
-            mask_token_id=MASK, end_token_id=END, logit_shift=shift, verifiable=False, reads_suffix=True
-        ),
-        qk_norm=False,
-        attention_bias=True,
-    )
-    generator = torch.Generator().manual_seed(seed)
-    model = Transformer(config)
-    for parameter in model.parameters():
-        if parameter.dim() > 1:
-            torch.nn.init.normal_(parameter, std=scale, generator=generator)
-    return model.requires_grad_(False).eval()
+    diffusion = DiffusionConfig(MASK, END, logit_shift=shift, verifiable=False, reads_suffix=True)
+    own = replace(CONFIG, diffusion=diffusion, qk_norm=False, attention_bias=True, max_position_embeddings=256)
+    return random(Transformer(replace(own, sliding_window=None, layer_types=())), seed=seed)
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "shifted"])
@@ -55,7 +29,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Engine]]:
+def start() -> Iterator[Start]:
     """Start an engine that is closed at the end of the test."""
     engines: list[Engine] = []
 
@@ -68,8 +42,13 @@ def start() -> Iterator[Callable[..., Engine]]:
         engine.close()
 
 
-def ask(engine: Engine, **fields: Any) -> tuple[Result, list[tuple[int, ...]]]:
-    """The answer to a request on PREFIX, and its canvas behind every step."""
-    fields = {"context": PREFIX, "record_canvases": True, "max_new_tokens": 64, "max_steps": 64, **fields}
-    handle = engine.submit(Request(**fields))
+def asked(**fields: Any) -> Request:
+    """A request on PREFIX, before SUFFIX if no other is given."""
+    bounds = {"max_new_tokens": 64, "max_steps": 64, "record_canvases": True}
+    return Request(**{"context": PREFIX, "suffix": SUFFIX, **bounds, **fields})
+
+
+def ask(engine: Engine, **fields: Any) -> tuple[Result, list[Context]]:
+    """The answer to it, and its canvas behind every step."""
+    handle = engine.submit(asked(**fields))
     return handle.result(60), [state.ids for state in handle.states()]

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
-import torch
-from tests.engine.bidirectional.conftest import END, EXPAND, MASK, PREFIX, SUFFIX, ask, network
-from tests.families.reference.window import (
-    Draws,
-    Full,
-    dream,
-    dreamon,
-    llada,
-    llada_dual,
-    path_planning,
-)
+from tests.engine.bidirectional.conftest import EXPAND, PREFIX, SUFFIX, ask, network
+from tests.engine.conftest import END, MASK, Context, Start
+from tests.families.reference.window import Draws, Full, dream, dreamon, llada, llada_dual, path_planning
 
-from calomel.engine import BidirectionalOptions, Engine, SamplingParams, Transformer
+from calomel.engine import BidirectionalOptions, SamplingParams
 
-Start = Callable[..., Engine]
-WAYS = [
-    pytest.param(SamplingParams(), id="greedy"),
-    pytest.param(SamplingParams(temperature=0.7, top_p=0.8, top_k=11, seed=5), id="sampled"),
-]
+GREEDY, SAMPLED = SamplingParams(), SamplingParams(temperature=0.7, top_p=0.8, top_k=11, seed=5)
+WAYS = pytest.mark.parametrize("sampling", [GREEDY, SAMPLED], ids=["greedy", "sampled"])
 CANVAS = range(len(PREFIX), len(PREFIX) + 12)
-
-
-def whole(length: int = 12) -> list[int]:
-    return [*PREFIX, *[MASK] * length, *SUFFIX]
+WHOLE = [*PREFIX, *[MASK] * 12, *SUFFIX]
 
 
 def how(sampling: SamplingParams) -> Draws:
@@ -38,128 +25,67 @@ def how(sampling: SamplingParams) -> Draws:
     return draws
 
 
-def same(ours: list[tuple[int, ...]], theirs: list[tuple[int, ...]]) -> None:
+def same(ours: list[Context], theirs: Iterable[list[int]]) -> None:
     """An answer is over when everything before its end token is known; the published loops go on."""
-    canvases = [state[CANVAS.start : CANVAS.stop] for state in theirs]
+    canvases = [tuple(state[CANVAS.start : CANVAS.stop]) for state in theirs]
     if END in ours[-1] and MASK not in ours[-1][: ours[-1].index(END)]:
         canvases = canvases[: len(ours)]
     assert canvases == ours
 
 
 @pytest.mark.parametrize("steps", [5, 30])
-@pytest.mark.parametrize("sampling", WAYS)
-@pytest.mark.parametrize("alg", ["origin", "maskgit_plus", "topk_margin", "entropy"])
-def test_dream(start: Start, alg: str, sampling: SamplingParams, steps: int) -> None:
-    model = network(shift=True)
-    full = Full(model, MASK)
-    seeded = sampling if alg != "origin" else SamplingParams(sampling.temperature, seed=5)
-    theirs = [tuple(ids) for ids in dream(full.shifted, whole(), MASK, steps=steps, alg=alg, how=how(seeded))]
+@WAYS
+@pytest.mark.parametrize("policy", ["origin", "maskgit_plus", "topk_margin", "entropy", "entropy:0.4"])
+def test_dream(start: Start, policy: str, sampling: SamplingParams, steps: int) -> None:
+    model, (alg, _, order) = network(shift=True), policy.partition(":")
+    narrow = (1.0, -1) if alg == "origin" else (sampling.top_p, sampling.top_k)
+    seeded = SamplingParams(sampling.temperature, *narrow, seed=5)
+    logits = Full(model, MASK).shifted
+    theirs = dream(logits, WHOLE, MASK, steps=steps, alg=alg, alg_temp=float(order or 0), how=how(seeded))
 
-    _, ours = ask(start(model), suffix=SUFFIX, canvas_lengths=(12,), policy=alg, max_steps=steps, sampling=seeded)
+    _, ours = ask(start(model), canvas_lengths=(12,), policy=policy, max_steps=steps, sampling=seeded)
 
     same(ours, theirs)
 
 
-@pytest.mark.parametrize("sampling", WAYS)
-def test_dream_with_an_order_of_chance(start: Start, sampling: SamplingParams) -> None:
-    model = network(shift=True)
-    seeded = SamplingParams(sampling.temperature, sampling.top_p, sampling.top_k, seed=5)
-    logits = Full(model, MASK).shifted
-    theirs = list(dream(logits, whole(), MASK, steps=8, alg="entropy", alg_temp=0.4, how=how(seeded)))
-
-    _, ours = ask(start(model), suffix=SUFFIX, canvas_lengths=(12,), policy="entropy:0.4", max_steps=8, sampling=seeded)
-
-    same(ours, [tuple(state) for state in theirs])
-
-
 @pytest.mark.parametrize("steps", [1, 4, 12])
-@pytest.mark.parametrize("sampling", WAYS)
+@WAYS
 def test_path_planning(start: Start, sampling: SamplingParams, steps: int) -> None:
     model = network(shift=True)
-    theirs = path_planning(Full(model, MASK).shifted, whole(), MASK, steps=steps, how=how(sampling))
+    theirs = path_planning(Full(model, MASK).shifted, WHOLE, MASK, steps=steps, how=how(sampling))
 
-    _, ours = ask(start(model), suffix=SUFFIX, canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
+    _, ours = ask(start(model), canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
 
     assert ours == [tuple(state[CANVAS.start : CANVAS.stop]) for state in theirs]
 
 
-@pytest.mark.parametrize("block", [5, 12])
+@pytest.mark.parametrize(("loop", "block"), [(llada, 5), (llada, 12), (llada_dual, 4), (llada_dual, 6)])
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 @pytest.mark.parametrize("steps", [12, 30])
-def test_llada(start: Start, block: int, temperature: float, steps: int) -> None:
-    model, sampling = network(shift=False), SamplingParams(temperature=temperature, seed=5)
-    logits = Full(model, MASK)
-    theirs = llada(logits, whole(), MASK, CANVAS, steps=steps, block=block, how=how(sampling))
+def test_llada_and_the_dual_cache_on_it(start: Start, loop: Any, block: int, temperature: float, steps: int) -> None:
+    model, sampling = network(shift=False), SamplingParams(temperature, seed=5)
+    theirs = loop(Full(model, MASK), WHOLE, MASK, CANVAS, steps=steps, block=block, how=how(sampling))
 
-    _, ours = ask(
-        start(model, BidirectionalOptions(block=block)),
-        suffix=SUFFIX,
-        canvas_lengths=(12,),
-        policy="low_confidence",
-        max_steps=steps,
-        sampling=sampling,
-    )
+    engine = start(model, BidirectionalOptions(block=block, dual_cache=loop is llada_dual))
+    _, ours = ask(engine, canvas_lengths=(12,), policy="low_confidence", max_steps=steps, sampling=sampling)
 
-    same(ours, [tuple(state) for state in theirs])
-
-
-@pytest.mark.parametrize("block", [4, 6])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
-def test_the_dual_cache_on_llada(start: Start, block: int, temperature: float) -> None:
-    model, sampling = network(shift=False), SamplingParams(temperature=temperature, seed=5)
-    theirs = llada_dual(Full(model, MASK), whole(), MASK, CANVAS, steps=12, block=block, how=how(sampling))
-
-    _, ours = ask(
-        start(model, BidirectionalOptions(block=block, dual_cache=True)),
-        suffix=SUFFIX,
-        canvas_lengths=(12,),
-        policy="low_confidence",
-        max_steps=12,
-        sampling=sampling,
-    )
-
-    same(ours, [tuple(state) for state in theirs])
+    same(ours, theirs)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5])
 @pytest.mark.parametrize("budget", [None, 2])
-@pytest.mark.parametrize("sampling", WAYS)
+@WAYS
 def test_dreamon(start: Start, seed: int, budget: int | None, sampling: SamplingParams) -> None:
     model = network(shift=True, seed=seed)
     # Growing and shrinking are common here, or a random model would hardly ever wish for them.
-    eager(model, {EXPAND: 2.0, END: 1.6})
+    for token, factor in ((EXPAND, 2.0), (END, 1.6)):
+        model.lm_head.weight.data[token] *= factor
     options = BidirectionalOptions(expand_token_id=EXPAND, delete_token_id=END, expand_budget=budget)
-    theirs = dreamon(
-        Full(model, MASK).shifted,
-        list(PREFIX),
-        [MASK] * 4,
-        list(SUFFIX),
-        MASK,
-        expand=EXPAND,
-        delete=END,
-        longest=9,
-        how=how(sampling),
-        budget=budget,
-    )
+    bounds: dict[str, Any] = {"expand": EXPAND, "delete": END, "longest": 9, "budget": budget, "how": how(sampling)}
+    theirs = dreamon(Full(model, MASK).shifted, list(PREFIX), [MASK] * 4, list(SUFFIX), MASK, **bounds)
 
-    result, ours = ask(
-        start(model, options),
-        suffix=SUFFIX,
-        canvas_lengths=(4,),
-        max_new_tokens=9,
-        policy="entropy",
-        max_steps=1000,
-        sampling=sampling,
-    )
+    asked = {"canvas_lengths": (4,), "max_new_tokens": 9, "max_steps": 1000, "sampling": sampling}
+    result, ours = ask(start(model, options), policy="entropy", **asked)
 
-    expected = [tuple(state) for state in theirs]
-    assert ours == expected
-    assert result.ids == expected[-1]
-
-
-def eager(model: Transformer, factors: dict[int, float]) -> None:
-    """Make some tokens likelier: their rows of the head grow."""
-    head = model.lm_head.weight.clone()
-    for token, factor in factors.items():
-        head[token] *= factor
-    model.lm_head.weight = torch.nn.Parameter(head, requires_grad=False)
+    assert ours == [tuple(state) for state in theirs]
+    assert result.ids == ours[-1]

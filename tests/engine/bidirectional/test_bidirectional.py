@@ -1,0 +1,236 @@
+"""What a request may ask of an engine whose model reads in both directions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.bidirectional.conftest import EXPAND, PREFIX, SUFFIX, ask, asked, network
+from tests.engine.conftest import ANYTHING, END, MASK, PAIRS, Rule, Start, Ticking
+from tests.families.reference.window import Full
+
+from calomel.engine import BidirectionalOptions, DeadlineExceededError, SamplingParams, Transformer
+from calomel.engine.decoder import StepReport
+from calomel.engine.errors import (
+    ContextTooLongError,
+    InvalidRequestError,
+    PolicyUnavailableError,
+    RequestCancelledError,
+    UnknownPolicyError,
+)
+
+OPTIONS = [BidirectionalOptions(), BidirectionalOptions(block=4), BidirectionalOptions(block=4, dual_cache=True)]
+
+
+def exactly(size: int, **fields: Any) -> dict[str, Any]:
+    """Fields of a request for an answer of `size` tokens on one canvas."""
+    return {"canvas_lengths": (size,), "min_new_tokens": size, **fields}
+
+
+def rows_of(model: Transformer, length: int) -> torch.Tensor:
+    """Logits [length, V] of a canvas of masks, whose end token is banned, between PREFIX and SUFFIX."""
+    full = Full(model, MASK, never=frozenset({END}))
+    rows = full.shifted if model.config.diffusion.logit_shift else full
+    return rows([*PREFIX, *[MASK] * length, *SUFFIX])[len(PREFIX) : len(PREFIX) + length]
+
+
+def test_canvases_follow_each_other_where_nothing_stands_behind(model: Transformer, start: Start) -> None:
+    engine, six = start(model), {**exactly(6), "max_new_tokens": 6, "suffix": ()}
+    whole, _ = ask(engine, **{**exactly(6), "max_new_tokens": 15, "min_new_tokens": 15, "suffix": ()})
+    first, _ = ask(engine, **six)
+    second, _ = ask(engine, context=(*PREFIX, *first.ids), **six)
+
+    assert whole.ids[:12] == (*first.ids, *second.ids)
+    assert (len(whole.ids), whole.finish_reason) == (15, "length")
+
+
+def test_a_canvas_before_a_suffix_is_the_whole_answer_and_told_with_its_probabilities(
+    model: Transformer, start: Start
+) -> None:
+    result, states = ask(start(model), **exactly(1, policy="fixed:1"))
+
+    (logits,) = rows_of(model, 1)
+    best = int(logits.argmax())
+    assert (result.ids, states[-1], result.finish_reason, result.canvas_length) == ((best,), (best,), "stop", 1)
+    assert result.log_probs == pytest.approx([float(logits.log_softmax(-1)[best])], abs=1e-5)
+    assert result.entropies == pytest.approx([float(torch.special.entr(logits.softmax(-1)).sum())], abs=1e-4)
+
+
+@pytest.mark.parametrize("policy", ["entropy", "p2", "low_confidence", "threshold:0.3", "fixed:2", "entropy_bound:1"])
+def test_answers_share_forwards_without_padding_and_do_not_depend_on_company(
+    model: Transformer, start: Start, policy: str
+) -> None:
+    reports: list[StepReport] = []
+    engine = start(model, observe=reports.append)
+    requests = [
+        asked(context=PREFIX[: 4 + at], suffix=SUFFIX[at:], canvas_lengths=(5 + at,), policy=policy) for at in range(3)
+    ]
+
+    together = [handle.result(60).ids for handle in engine.submit_all(requests)]
+
+    assert (reports[0].requests, reports[0].rows) == (3, 3 * (4 + 6 + 5) + 3)
+    assert together == [engine.submit(request).result(60).ids for request in requests]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_length_is_probed_by_one_forward_which_is_the_first_of_the_chosen_one(
+    model: Transformer, start: Start, options: BidirectionalOptions
+) -> None:
+    reports: list[StepReport] = []
+    engine, lengths = start(model, options, observe=reports.append), (3, 5, 8)
+
+    probed, _ = ask(engine, canvas_lengths=lengths, policy="fixed:1", min_new_tokens=64)
+    alone, _ = ask(engine, canvas_lengths=(probed.canvas_length,), policy="fixed:1", min_new_tokens=64)
+
+    expected = [float(rows_of(model, length).softmax(-1).max(-1).values.mean()) for length in lengths]
+    assert [length for length, _ in probed.length_scores] == list(lengths)
+    assert [score for _, score in probed.length_scores] == pytest.approx(expected, abs=1e-5)
+    assert probed.canvas_length == lengths[expected.index(max(expected))]
+    assert reports[0].rows == sum(len(PREFIX) + len(SUFFIX) + length for length in lengths)
+    assert (probed.ids, probed.forwards) == (alone.ids, alone.forwards)
+
+
+@pytest.mark.parametrize("policy", ["entropy", "p2", "threshold:0.2", "low_confidence"])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_frozen_tokens_stay(model: Transformer, start: Start, options: BidirectionalOptions, policy: str) -> None:
+    frozen = {0: 11, 4: 22, 7: 33}
+
+    result, states = ask(start(model, options), canvas_lengths=(10,), frozen=frozen, policy=policy)
+
+    for ids in (*states, result.ids):
+        assert {place: ids[place] for place in frozen} == frozen
+
+
+def test_a_canvas_that_is_known_takes_no_forward(model: Transformer, start: Start) -> None:
+    result, _ = ask(start(model), canvas_lengths=(2,), frozen={0: 11, 1: 22})
+
+    assert (result.ids, result.forwards) == ((11, 22), 0)
+
+
+@pytest.mark.parametrize("policy", ["entropy", "origin", "low_confidence", "threshold:0.9"])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_there_are_no_more_steps_than_asked_for(model: Transformer, start: Start, policy: str, steps: int) -> None:
+    assert ask(start(model), canvas_lengths=(9,), policy=policy, max_steps=steps)[0].forwards <= steps
+
+
+@pytest.mark.parametrize("dual_cache", [False, True])
+@pytest.mark.parametrize("policy", ["entropy", "threshold:0.4", "low_confidence"])
+@pytest.mark.parametrize("rule", [ANYTHING, PAIRS], ids=["anything", "pairs"])
+def test_an_answer_keeps_to_a_constraint(
+    model: Transformer, start: Start, rule: Rule, policy: str, *, dual_cache: bool
+) -> None:
+    engine = start(model, BidirectionalOptions(block=5, dual_cache=dual_cache))
+
+    result, _ = ask(engine, canvas_lengths=(10,), max_new_tokens=20, policy=policy, constraint=rule, suffix=())
+
+    assert rule.accepts(result.ids, whole=result.end_log_prob is not None)
+
+
+def test_an_answer_ends_where_it_is_told_to(model: Transformer, start: Start) -> None:
+    seen: list[int] = []
+
+    def until(answer: Sequence[int]) -> bool:
+        seen.append(len(answer))
+        return len(answer) >= 8
+
+    engine = start(model, BidirectionalOptions(block=4))
+    result, _ = ask(engine, **exactly(16), until=until, suffix=())
+
+    assert (seen, len(result.ids), result.finish_reason) == ([4, 8], 8, "stop")
+
+
+def test_any_of_its_ends_ends_an_answer(start: Start) -> None:
+    model = network(shift=False)
+    also = ask(start(model), **exactly(8))[0].ids[3]
+
+    ended, _ = ask(start(model, BidirectionalOptions(end_token_ids=(also,))), canvas_lengths=(8,), policy="fixed:1")
+
+    assert ended.end_log_prob is not None
+    assert also not in ended.ids
+
+
+def test_what_is_known_without_a_gap_is_the_answer_at_the_deadline(model: Transformer, start: Start) -> None:
+    clock = Ticking()
+    engine = start(model, BidirectionalOptions(block=2), clock=clock, observe=clock.tick)
+
+    result, states = ask(engine, **exactly(8, policy="fixed:1"), deadline=5.0)
+
+    assert (result.forwards, result.finish_reason) == (5, "deadline")
+    assert result.ids == states[-1][: states[-1].index(MASK)]
+    assert len(result.ids) >= 4
+    clock.now = 10.0
+    with pytest.raises(DeadlineExceededError, match="before the first step"):
+        ask(engine, deadline=5.0)
+
+
+def test_a_cancelled_request_leaves(model: Transformer, start: Start) -> None:
+    handle = start(model).submit(asked(canvas_lengths=(60,), max_new_tokens=150, policy="fixed:1", suffix=()))
+
+    handle.cancel()
+
+    with pytest.raises(RequestCancelledError):
+        handle.result(60)
+
+
+def test_a_seed_repeats_an_answer_and_penalties_keep_it_from_repeating_itself(model: Transformer, start: Start) -> None:
+    engine, how = start(model), exactly(16, policy="entropy")
+    answers = [ask(engine, sampling=SamplingParams(1.0, seed=seed), **how)[0].ids for seed in (1, 1, 2)]
+    penalised = ask(engine, sampling=SamplingParams(presence_penalty=1000.0), **exactly(16, policy="fixed:1"))[0]
+
+    assert answers[0] == answers[1] != answers[2]
+    assert len(set(penalised.ids)) == 16
+
+
+def test_a_dual_cache_of_one_step_is_exact(model: Transformer, start: Start) -> None:
+    exact, cached = (
+        ask(start(model, options), policy="low_confidence", **exactly(12, max_steps=3))[1] for options in OPTIONS[1:]
+    )
+
+    assert cached == exact
+
+
+def test_a_dual_cache_forwards_the_block_alone_unless_logits_are_shifted(model: Transformer, start: Start) -> None:
+    reports: list[StepReport] = []
+
+    ask(start(model, OPTIONS[2], observe=reports.append), **exactly(8, policy="fixed:1"))
+
+    window = len(PREFIX) + len(SUFFIX) + 8
+    behind = window if model.config.diffusion.logit_shift else 4
+    assert [report.rows for report in reports] == [window, behind, behind, behind] * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "options", "error", "told"),
+    [
+        ({"policy": "left_to_right"}, {}, PolicyUnavailableError, "trained causally"),
+        ({"given": (1, 2)}, {}, PolicyUnavailableError, "probability of given tokens"),
+        ({"policy": "nonsense"}, {}, UnknownPolicyError, "nonsense"),
+        ({"policy": "p2:1"}, {}, UnknownPolicyError, "p2 has no parameter"),
+        ({"policy": "entropy:x"}, {}, UnknownPolicyError, "not a number"),
+        ({"policy": "p2", "constraint": ANYTHING}, {}, InvalidRequestError, "takes back"),
+        ({"constraint": ANYTHING}, {"expand_token_id": EXPAND}, InvalidRequestError, "takes back"),
+        ({"frozen": {0: 1}}, {"expand_token_id": EXPAND}, InvalidRequestError, "grow and shrink"),
+        ({"frozen": {40: 1}, "canvas_lengths": (8,)}, {}, InvalidRequestError, "behind the canvas"),
+        ({"context": PREFIX * 30}, {}, ContextTooLongError, "256 positions"),
+    ],
+)
+def test_what_window_mode_does_not_do_is_refused_at_once(
+    start: Start, fields: dict[str, Any], options: dict[str, Any], error: type[Exception], told: str
+) -> None:
+    engine = start(network(shift=True), BidirectionalOptions(**options))
+
+    with pytest.raises(error, match=told):
+        engine.submit(asked(**{"policy": "entropy", **fields}))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_elastic_canvas_keeps_to_the_least_and_the_most_tokens(start: Start, seed: int) -> None:
+    engine = start(network(shift=True), BidirectionalOptions(expand_token_id=EXPAND, delete_token_id=END))
+    bounds = {"canvas_lengths": (8,), "min_new_tokens": 7, "max_new_tokens": 9, "max_steps": 200}
+
+    result, states = ask(engine, policy="entropy", sampling=SamplingParams(60.0, seed=seed), **bounds)
+
+    assert {len(ids) for ids in (*states, result.ids)} <= {7, 8, 9}
+    assert not {EXPAND, END, MASK} & set(result.ids)

@@ -1,0 +1,195 @@
+"""The mixture of experts against a loop over tokens, and weights in eight bits against the product in plain steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.engine.conftest import CONFIG, random
+from tests.families.published import llada2 as published
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from calomel.engine import BlockCausal, Engine, ModelConfig, Request, Transformer
+from calomel.engine.config import MoeConfig
+from calomel.engine.transformer import (
+    Experts,
+    Mixture,
+    Mlp,
+    QuantizedLinear,
+    QuantizedStack,
+    multiply,
+    quantize_tensor,
+    rotate,
+    rotation,
+    rounded,
+    widened,
+)
+from calomel.families.block_causal import LLADA2, llada2_places
+from calomel.families.configuration import read_config
+from calomel.families.family import OpenOptions
+from calomel.families.loading import load_decoder
+from calomel.families.plan import plan_of
+
+QWEN = MoeConfig(experts=6, chosen=2, intermediate_size=16)
+LLADA = MoeConfig(
+    experts=8,
+    chosen=3,
+    intermediate_size=10,
+    score="sigmoid",
+    bias=True,
+    groups=4,
+    chosen_groups=2,
+    scaling=2.5,
+    shared=2,
+    dense=(0,),
+)
+
+
+def mixture(config: MoeConfig) -> Mixture:
+    shared = Mlp(32, config.shared * config.intermediate_size) if config.shared else None
+    made = random(Mixture(config, 32, shared))
+    if config.bias:
+        made.gate.expert_bias.data.normal_(std=0.4)
+    return made
+
+
+def one_token(made: Mixture, config: MoeConfig, x: Tensor) -> Tensor:
+    """What `made` makes of x [C], in plain steps."""
+    logits = torch.tensor([float(made.gate.weight[expert] @ x) for expert in range(config.experts)])
+    scores = (logits.softmax(0) if config.score == "softmax" else 1 / (1 + torch.exp(-logits))).tolist()
+    choosing = [score + (float(made.gate.expert_bias[i]) if config.bias else 0) for i, score in enumerate(scores)]
+    size = config.experts // config.groups
+    groups = sorted(
+        range(config.groups), key=lambda g: -sum(sorted(choosing[g * size : (g + 1) * size], reverse=True)[:2])
+    )[: config.chosen_groups]
+    allowed = [expert for expert in range(config.experts) if expert // size in groups]
+    chosen = sorted(allowed, key=lambda expert: -choosing[expert])[: config.chosen]
+    # Of one expert, the published routers normalise nothing.
+    total = sum(scores[expert] for expert in chosen) if config.normalised and config.chosen > 1 else 1.0
+    out = torch.zeros_like(x) if made.shared_experts is None else made.shared_experts(x)
+    for expert in chosen:
+        width = config.intermediate_size
+        both = made.experts.gate_up_proj.weight[expert * 2 * width : (expert + 1) * 2 * width] @ x
+        down = made.experts.down_proj.weight[expert * len(x) : (expert + 1) * len(x)]
+        out = out + (down @ (F.silu(both[:width]) * both[width:])) * (scores[expert] / total * config.scaling)
+    return out
+
+
+@pytest.mark.parametrize("config", [QWEN, LLADA, replace(QWEN, normalised=False), replace(LLADA, chosen=1, groups=2)])
+def test_tokens_sorted_by_expert_give_what_each_gives_alone(config: MoeConfig) -> None:
+    made, x = mixture(config), torch.randn(17, 32)
+
+    expected = torch.stack([one_token(made, config, row) for row in x])
+
+    torch.testing.assert_close(made(x), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_groups_at_once_give_what_experts_in_turn_give(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x = mixture(QWEN).to(dtype), torch.randn(11, 32, dtype=dtype)
+    in_turn = made(x)
+
+    monkeypatch.setattr(Experts, "_groups_at_once", lambda *_: True)
+
+    torch.testing.assert_close(made(x), in_turn)
+
+
+def test_only_the_first_dimensions_of_a_head_turn() -> None:
+    x = torch.randn(5, 2, 8)
+    factors = rotation(torch.rand(5, 2), x.dtype)
+
+    turned = rotate(x, *factors)
+
+    assert torch.equal(turned[..., 4:], x[..., 4:])
+    assert torch.equal(turned[..., :4], rotate(x[..., :4], *factors))
+
+
+def quantize(model: Transformer, bits: int = 8) -> Transformer:
+    for name in list(model.state_dict()):
+        quantize_tensor(model, name, bits)
+    return model
+
+
+def test_a_row_is_rounded_to_its_own_scale() -> None:
+    x = torch.randn(5, 33) * torch.tensor([1e-3, 1.0, 7.0, 1e4, 0.0])[:, None]
+
+    small, scale = rounded(x)
+
+    largest = x.abs().amax(dim=-1, keepdim=True)
+    assert small.dtype == torch.int8
+    assert ((small.float() * scale - x).abs() <= largest / 127 / 2 + 1e-9).all()
+    torch.testing.assert_close((small.float() * scale).abs().amax(dim=-1, keepdim=True), largest)
+
+
+def test_the_product_is_that_of_the_rounded_numbers() -> None:
+    whole, x = nn.Linear(37, 29), torch.randn(3, 4, 37)
+    made = QuantizedLinear(whole)
+
+    small, by_row = rounded(x)
+    expected = (small.float() * by_row) @ (made.weight.float() * made.scale).T + whole.bias
+
+    torch.testing.assert_close(made(x), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_tokens_result_does_not_depend_on_those_beside_it() -> None:
+    weight, scale = rounded(torch.randn(40, 64))
+    x = torch.randn(9, 64)
+
+    alone = torch.cat([multiply(x[row : row + 1], weight, scale) for row in range(9)])
+
+    assert torch.equal(multiply(x, weight, scale), alone)
+
+
+def test_experts_are_rounded_as_each_would_be_alone() -> None:
+    whole, x = random(Experts(QWEN, 24)).gate_up_proj, torch.randn(4, 24)
+    stack = QuantizedStack(whole)
+
+    for expert in range(QWEN.experts):
+        alone = nn.Linear(24, 32, bias=False)
+        alone.weight.data.copy_(whole.weight[expert * 32 : (expert + 1) * 32])
+        assert torch.equal(stack.part(expert, x), QuantizedLinear(alone)(x))
+
+
+def test_four_bits_are_rounded_in_groups_and_multiplied_as_the_rounded_numbers() -> None:
+    whole, x = nn.Linear(192, 29), torch.randn(3, 4, 192)
+    whole.weight.data[:, :64] *= 100  # a group of its own: the others keep their small steps
+    made = QuantizedLinear(whole, bits=4)
+
+    weight = widened(made.weight, made.scale, torch.float32)
+    largest = whole.weight.view(29, 3, 64).abs().amax(dim=-1, keepdim=True)
+
+    assert made.weight.nbytes == whole.weight.nbytes // 8
+    assert ((weight - whole.weight).view(29, 3, 64).abs() <= largest / 7 / 2 + 1e-6).all()
+    torch.testing.assert_close(made(x), x @ weight.T + whole.bias, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_rounded_weights_answer_and_embeddings_the_head_norms_and_routers_stay_whole(bits: int) -> None:
+    made = quantize(random(Transformer(replace(CONFIG, moe=replace(QWEN, shared=1), attention_bias=True))), bits)
+    request = Request(tuple(range(2, 40)), max_new_tokens=8, canvas_lengths=(8,))
+
+    small = {name.split(".", 2)[2] for name, tensor in made.named_parameters() if tensor.element_size() == 1}
+    with Engine(BlockCausal(made, cache_tokens=256)) as engine:
+        first, second = engine.submit(request).result(), engine.submit(request).result()
+
+    assert first.ids == second.ids
+    mlps = {f"mlp.{who}.{which}_proj" for who in ("experts", "shared_experts") for which in ("gate_up", "down")}
+    assert small == {f"{part}.weight" for part in mlps | {"self_attn.qkv_proj", "self_attn.o_proj"}}
+
+
+def test_weights_that_are_rounded_while_they_load_are_those_rounded_behind(tmp_path: Path) -> None:
+    published.write(tmp_path)
+    config = LLADA2.config(read_config(tmp_path), tmp_path)
+    assert isinstance(config, ModelConfig)
+
+    loaded = load_decoder(tmp_path, config, llada2_places(config), dtype=torch.float32, quantize="int8")
+    expected = quantize(load_decoder(tmp_path, config, llada2_places(config), dtype=torch.float32))
+    estimate = plan_of(tmp_path, OpenOptions(dtype="float32", quantize="int8")).estimate
+
+    for name, tensor in expected.state_dict().items():
+        assert torch.equal(loaded.state_dict()[name], tensor), name
+    # A scale of four bytes a row is much for rows of 48.
+    assert sum(tensor.nbytes for tensor in loaded.parameters()) == pytest.approx(estimate.weights, rel=0.1)
