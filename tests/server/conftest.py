@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import json
+import os
 import socket
 import threading
 import time
@@ -12,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
+import jsonschema
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -20,6 +26,7 @@ from starlette.testclient import TestClient
 from tests.loop_watch import watched_loops
 
 from calomel.server.app import create_app
+from calomel.server.run import config
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import Candidate, CanvasText, CompleteAnswer, CompleteRequest, Timings
 
@@ -34,12 +41,12 @@ class FakeFiller:
         self.finish_reason = "stop"
         self.trimmed = False
         self.result: Any = SimpleNamespace(
-            ids=(1, 2),
-            log_probs=(-0.1, -0.1),
-            entropies=(0.1, 0.1),
-            end_log_prob=-0.1,
+            ids=(5, 6),
+            log_probs=(-0.25, -0.5),
+            entropies=(0.5, 0.75),
+            end_log_prob=-0.125,
             steps=3,
-            length_scores=(),
+            length_scores=((16, -0.5),),
             finish_reason="stop",
             prefill_seconds=0.01,
             denoise_seconds=0.01,
@@ -157,9 +164,14 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def _torch() -> None:
-    """Comes with a model, which the fake one is not."""
+def _torch() -> Iterator[None]:
+    """Comes with a model, which the fake one is not; the collector does not look at it after each test."""
     import_module("calomel.engine")
+    gc.collect()
+    gc.freeze()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "unfreeze", lambda: None)
+        yield
 
 
 @pytest.fixture
@@ -200,22 +212,97 @@ def client(open_client: Callable[..., TestClient]) -> TestClient:
 
 
 @contextmanager
-def listening(app: FastAPI) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app, http="h11", ws="none", loop="asyncio", log_level="warning"))
+def listening(app: FastAPI) -> Iterator[tuple[str, int]]:
+    """The app behind a real socket, exactly as `calomel serve` serves it."""
+    server = uvicorn.Server(config(app.state.door.settings, app))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             until(lambda: app.state.door.loader.state == "ready")
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield listener.getsockname()[:2]
         finally:
             server.should_exit = True
             thread.join()
 
 
 @pytest.fixture
-def live(make_app: Callable[..., FastAPI]) -> Iterator[SimpleNamespace]:
-    """The app behind a real socket, as uvicorn serves it."""
-    app = make_app()
-    with listening(app) as url:
-        yield SimpleNamespace(app=app, url=url, headers={"authorization": f"Bearer {TOKEN}"}, until=until)
+def serving(make_app: Callable[..., FastAPI]) -> Iterator[Callable[..., SimpleNamespace]]:
+    """Such an app with these settings."""
+    with ExitStack() as stack:
+
+        def serve(**settings: Any) -> SimpleNamespace:
+            app = make_app(**{"shutdown_seconds": 1, **settings})
+            place = stack.enter_context(listening(app))
+            return SimpleNamespace(
+                app=app,
+                url=f"http://{place[0]}:{place[1]}",
+                headers={"authorization": f"Bearer {TOKEN}"},
+                connect=lambda: socket.create_connection(place, timeout=10),
+            )
+
+        yield serve
+
+
+@pytest.fixture
+def live(serving: Callable[..., SimpleNamespace]) -> SimpleNamespace:
+    return serving()
+
+
+def events(answer: httpx.Response) -> list[Any]:
+    """The events of a stream, or its lines; with [DONE] as a text."""
+    lines = [line.removeprefix("data: ") for line in answer.text.split("\n") if line]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="session")
+def published() -> dict[str, Any]:
+    """The published OpenAPI document, where it lies beside the repository."""
+    folder = os.environ.get("CALOMEL_CONTRACTS", Path(__file__).parents[2] / "shared" / "contracts")
+    path = Path(folder) / "inception-openapi.json"
+    if not path.exists():
+        pytest.skip(f"no published OpenAPI document at {path}; CALOMEL_CONTRACTS names another folder")
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+@pytest.fixture(scope="session")
+def conforms(published: dict[str, Any]) -> Callable[[str, Any], None]:
+    def check(component: str, value: Any) -> None:
+        schema = {**published, "$ref": f"#/components/schemas/{component}"}
+        jsonschema.Draft202012Validator(schema).validate(value)
+
+    return check
+
+
+def received(client: socket.socket) -> bytes:
+    """Everything until the server closes."""
+    data = b""
+    with contextlib.suppress(ConnectionError):
+        while part := client.recv(65536):
+            data += part
+    return data
+
+
+def head(path: str = "/v1/fim/completions", method: str = "POST", *more: str) -> bytes:
+    lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", f"authorization: Bearer {TOKEN}", *more]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def operations(client: TestClient) -> list[tuple[str, str, dict[str, Any]]]:
+    """Every route of the application as (method, path with its parameters filled, description)."""
+    app: Any = client.app
+    found = [
+        (method.upper(), filled(path), description)
+        for path, methods in app.openapi()["paths"].items()
+        for method, description in methods.items()
+    ]
+    assert len(found) > 5
+    return found
+
+
+def filled(path: str) -> str:
+    while "{" in path:
+        before, _, rest = path.partition("{")
+        path = before + "x" + rest.partition("}")[2]
+    return path

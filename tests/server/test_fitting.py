@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import SecretStr
 from starlette.testclient import TestClient
-from tests.server.conftest import TOKEN, until
+from tests.server.conftest import TOKEN, events, until
 from tests.suggest.rule import Case, broken, hostile
 from tests.suggest.scripted_engine import ScriptedEngine
 
@@ -37,16 +35,11 @@ def scripted(engine: ScriptedEngine) -> Iterator[TestClient]:
         yield client
 
 
-def events(answer: Any) -> list[dict[str, Any]]:
-    lines = (line.removeprefix("data: ") for line in answer.text.splitlines() if line.strip())
-    return [json.loads(line) for line in lines if line != "[DONE]"]
-
-
 def openai(url: str) -> Ask:
     def ask(client: TestClient, case: Case, *, stream: bool) -> str:
         body = {"model": "m", "prompt": case.prefix, "suffix": case.suffix, "stop": [], "stream": stream}
         answer = client.post(url, json=body | {"max_tokens": case.max_tokens})
-        chunks = events(answer) if stream else [answer.json()]
+        chunks = events(answer)[:-1] if stream else [answer.json()]
         return "".join(chunk["choices"][0]["text"] for chunk in chunks)
 
     return ask

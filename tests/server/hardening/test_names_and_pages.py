@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.hardening.conftest import operations, received
+from tests.server.conftest import operations, received
 
 PAGE = "https://devbox.lan:8443"
 HOSTILE_HOSTS = [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.hardening.conftest import operations
+from tests.server.conftest import operations
 
 EXTREMES = (
     *("-1", "0", "9223372036854775808", "-9223372036854775809", "1e308", "1e999", "-0.0", "NaN", "Infinity"),

@@ -11,8 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import TOKEN, until
-from tests.server.hardening.conftest import head, received
+from tests.server.conftest import TOKEN, head, received, until
 
 Serving = Callable[..., SimpleNamespace]
 BODY = b'{"model": "m", "prompt": "x"}'

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
-from tests.server.hardening.conftest import operations
+from tests.server.conftest import operations
 
 import calomel.server.run
 

@@ -1,0 +1,537 @@
+"""POST /v1/fim/completions: plain, streamed, hung up, full."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.server.conftest import FakeFiller, events, until
+from tests.server.test_edit import ask as edit_ask
+from tests.server.test_edit import prompt as edit_prompt
+
+from calomel.server.answers import nearest
+from calomel.server.door import Door
+from calomel.suggest.completer import CanvasText
+
+SECRET = "sk-live-THE-USERS-OWN-TEXT"
+
+
+URL = "/v1/fim/completions"
+
+
+LONG = "x = 1  # a line\n" * 200
+
+
+MEGABYTES = ("xo" + "xb-") * 600_000
+
+
+def ask(**fields: Any) -> dict[str, Any]:
+    return {"model": "mercury-edit-2", "prompt": "def f(n):\n    ", **fields}
+
+
+def stream(**fields: Any) -> dict[str, Any]:
+    return ask(stream=True, **fields)
+
+
+def body(size: int) -> bytes:
+    return json.dumps(ask(prompt="x" * size)).encode()
+
+
+def _each(field: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(field, value) for value in values]
+
+
+LOOKED_AT: dict[str, dict[str, Any]] = {
+    URL: {"model": "m", "prompt": LONG, "suffix": "\n"},
+    "/v1/completions": {"model": "m", "prompt": LONG, "suffix": "\n"},
+    "/infill": {"input_prefix": LONG, "input_suffix": "\n", "input_extra": [{"text": LONG, "filename": "a.py"}]},
+    "/v1/edit/completions": edit_ask(edit_prompt().replace("print(area(1, 2))\n", LONG)),
+}
+
+
+def test_an_answer_has_the_published_shape(client: TestClient) -> None:
+    answer = client.post(URL, json=ask(suffix="\n\nf(1)\n"))
+
+    assert answer.status_code == 200
+    body = answer.json()
+    assert re.fullmatch(r"cmpl-[0-9a-f]{32}", body.pop("id"))
+    assert isinstance(body.pop("created"), int)
+    assert body == {
+        "object": "text_completion",
+        "model": "mercury-edit-2",
+        "choices": [
+            {
+                "index": 0,
+                "text": "return n",
+                "message": {"role": "assistant", "content": "return n"},
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 24,
+            "completion_tokens": 14,
+            "total_tokens": 38,
+            "reasoning_tokens": 0,
+            "cached_input_tokens": 16,
+            "prompt_tokens_details": {"cached_tokens": 16},
+            "completion_tokens_details": {"reasoning_tokens": 0},
+        },
+        "warning": None,
+    }
+
+
+def test_text_before_and_after_the_hole_reaches_the_model_unchanged(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(prompt="\té\r\n", suffix="  \u2028🙂"))
+
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("\té\r\n", "  \u2028🙂")
+
+
+def test_what_is_not_sent_has_the_published_default_except_penalties_which_are_off(
+    client: TestClient, filler: Any
+) -> None:
+    client.post(URL, json=ask())
+
+    request = filler.requests[0]
+    assert (request.parts.suffix, request.max_tokens, request.stop) == ("", 512, ("\n\n", "\n \n"))
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.seed) == (0.0, 1.0, -1, None)
+    assert (sampling.frequency_penalty, sampling.presence_penalty, sampling.repetition_penalty) == (0.0, 0.0, 1.0)
+
+
+def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None:
+    fields = {
+        "temperature": 0.7,
+        "top_p": 0.5,
+        "top_k": 40,
+        "frequency_penalty": -1.5,
+        "presence_penalty": 1.5,
+        "repetition_penalty": 1.1,
+        "seed": 7,
+    }
+    client.post(URL, json=ask(max_tokens=33, min_tokens=32, max_steps=3, stop=["END", "\n"], **fields))
+
+    request = filler.requests[0]
+    assert (request.max_tokens, request.min_tokens, request.max_steps) == (33, 32, 3)
+    assert request.stop == ("END", "\n")
+    assert {name: getattr(request.sampling, name) for name in fields} == fields
+
+
+def test_a_top_p_of_zero_takes_the_most_probable_token(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(top_p=0, temperature=1))
+
+    assert (filler.requests[0].sampling.top_p, filler.requests[0].sampling.temperature) == (1.0, 0.0)
+
+
+def test_null_means_not_sent(client: TestClient, filler: Any) -> None:
+    names = ("suffix", "max_tokens", "temperature", "top_p", "top_k", "presence_penalty", "stop", "stream")
+    assert client.post(URL, json=ask(**dict.fromkeys(names))).status_code == 200
+    assert filler.requests[0].max_tokens == 512
+
+
+@pytest.mark.parametrize(("stop", "expected"), [([], ()), ("END", ("END",)), (["a"], ("a",))])
+def test_stop_may_be_empty_one_text_or_a_list(
+    client: TestClient, filler: Any, stop: Any, expected: tuple[str, ...]
+) -> None:
+    client.post(URL, json=ask(stop=stop))
+    assert filler.requests[0].stop == expected
+
+
+def test_any_model_id_and_unknown_fields_are_accepted(client: TestClient) -> None:
+    answer = client.post(URL, json=ask(model="inception/whatever-9", n=1, user="u", extra_body={"a": [1]}))
+
+    assert answer.status_code == 200
+    assert answer.json()["model"] == "inception/whatever-9"
+
+
+def test_an_answer_that_time_cut_short_ends_with_length(client: TestClient, filler: Any) -> None:
+    filler.finish_reason = "deadline"
+    assert client.post(URL, json=ask()).json()["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *_each("max_tokens", 0, -1, 8193, 2**63, 1.5, True, "5", [1]),
+        *_each("temperature", -0.1, 2.1, 1e308, True, "0.5"),
+        *_each("top_p", -0.1, 1.1, False),
+        *_each("top_k", 0, -2, 1001, "40"),
+        *_each("frequency_penalty", -2.1, 2.1),
+        *_each("presence_penalty", -2.1, 2.1),
+        *_each("repetition_penalty", 0, -1),
+        *_each("seed", -1, 2**63, 1.5),
+        *_each("stop", [""], "", ["x"] * 17, ["x" * 257], [1], {"a": "b"}, 3),
+        *_each("stream", "yes", 1, []),
+        *_each("stream_options", True, "x", []),
+        *_each("prompt", None, 3, ["a"]),
+        *_each("suffix", 3, ["a"]),
+        *_each("model", None, "", 3, "m" * 257),
+    ],
+)
+def test_a_field_out_of_its_range_is_named(client: TestClient, filler: Any, field: str, value: Any) -> None:
+    answer = client.post(URL, json=ask(**{field: value}))
+
+    error = answer.json()["error"]
+    assert answer.status_code == 400
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", field, "invalid_parameter")
+    assert error["message"].startswith(f"{field}: ")
+    assert filler.requests == []
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
+def test_json_may_be_declared_in_any_of_its_usual_ways(client: TestClient, kind: str) -> None:
+    answer = client.post(URL, content=json.dumps(ask()).encode(), headers={"content-type": kind})
+    assert answer.status_code == 200
+
+
+class EngineFaultError(Exception):
+    def __init__(self, code: str, message: str = "top_p must be above 0") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "published"),
+    [
+        ("context_length_exceeded", 400, ("invalid_request_error", "context_length_exceeded", None)),
+        ("invalid_request", 400, ("invalid_request_error", "invalid_parameter", None)),
+        ("invalid_sampling", 400, ("invalid_request_error", "invalid_parameter", None)),
+        ("empty_context", 400, ("invalid_request_error", "invalid_parameter", None)),
+        ("cache_full", 503, ("server_error", "engine_overloaded", "1")),
+        ("deadline_exceeded", 503, ("server_error", "engine_overloaded", "1")),
+        ("engine_stopped", 503, ("server_error", "engine_stopped", "2")),
+        ("anything_else", 500, ("server_error", "server_error", None)),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refusal_of_the_engine_has_a_published_shape(
+    client: TestClient, filler: Any, code: str, status: int, published: tuple[str, str, str | None], *, stream: bool
+) -> None:
+    filler.error = EngineFaultError(code)
+    answer = client.post(URL, json=ask(stream=stream))
+
+    error = answer.json()["error"]
+    assert answer.status_code == status
+    assert (error["type"], error["code"], answer.headers.get("retry-after")) == published
+
+
+def test_the_users_text_appears_in_no_error_and_no_log(
+    open_client: Callable[..., TestClient], filler: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    client = open_client()
+    client.headers["authorization"] = "Bearer test-token-0123456789"
+    answers = [client.post(URL, json=ask(prompt=SECRET, suffix=SECRET))]
+    answers.append(client.post(URL, json=ask(prompt=SECRET, max_tokens=SECRET, stop=[SECRET * 20])))
+    answers.append(client.post(URL, content=SECRET, headers={"content-type": "application/json"}))
+    answers.append(client.post(f"/{SECRET}", json=ask()))
+    for stream in (False, True):
+        filler.error = ValueError(SECRET)
+        answers.append(client.post(URL, json=ask(prompt=SECRET, stream=stream)))
+    answers.append(client.get("/v1/models", headers={"authorization": f"Bearer {SECRET}"}))
+
+    assert [a.status_code for a in answers] == [200, 400, 400, 404, 500, 500, 401]
+    assert all(SECRET not in a.text for a in answers)
+    own = [r.getMessage() for r in caplog.records if not r.name.startswith(("httpx", "httpcore"))]
+    assert any("unexpected ValueError" in line for line in own)
+    assert all(SECRET not in line and "test-token" not in line for line in own)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", URL, 405), ("PUT", "/health", 405), ("GET", "/x", 404)])
+def test_an_unknown_route_or_method_has_the_published_error_shape(
+    client: TestClient, method: str, path: str, status: int
+) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+    assert (answer.headers.get("allow") is not None) == (status == 405)
+
+
+def test_a_prompt_that_is_too_long_is_cut_with_a_warning(client: TestClient, filler: Any) -> None:
+    filler.trimmed = True
+
+    answer = client.post(URL, json=ask())
+
+    assert answer.status_code == 200
+    assert "left out" in answer.json()["warning"]
+
+
+def test_the_model_reads_no_more_than_the_administrator_lets_it(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
+    open_client(context_tokens=777).post(URL, json=ask())
+
+    assert filler.requests[0].max_context == 777
+
+
+def test_a_secret_of_the_client_is_hidden_from_the_model(client: TestClient, filler: Any) -> None:
+    key = "AKIAIOSFODNN7EXAMPLQ"
+    client.post(URL, json=ask(prompt=f'key = "{key}"\n', suffix=f'\nother = "{key}"\n'))
+
+    (request,) = filler.requests
+    assert key not in request.parts.prefix + request.parts.suffix
+    assert len(request.parts.prefix) == len(f'key = "{key}"\n')
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"model": "m"}, "prompt"),
+        ({"prompt": "x"}, "model"),
+        (ask(stream=True, stream_options={"include_usage": "yes"}), "stream_options.include_usage"),
+    ],
+)
+def test_a_field_that_is_missing_or_within_another_is_named(client: TestClient, body: Any, param: str) -> None:
+    answer = client.post(URL, json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_a_stream_is_deltas_a_finish_reason_and_done(client: TestClient) -> None:
+    answer = client.post(URL, json=stream())
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.text.endswith("\n\ndata: [DONE]\n\n")
+    assert all(line.startswith("data: ") for line in answer.text.split("\n") if line)
+    *chunks, done = events(answer)
+    assert done == "[DONE]"
+    assert [chunk["choices"] for chunk in chunks] == [
+        [{"index": 0, "text": "return ", "finish_reason": None}],
+        [{"index": 0, "text": "n", "finish_reason": None}],
+        [{"index": 0, "text": "", "finish_reason": "stop"}],
+    ]
+    assert {key for chunk in chunks for key in chunk} == {"id", "object", "created", "model", "choices"}
+    assert {(chunk["object"], chunk["model"]) for chunk in chunks} == {("text_completion", "mercury-edit-2")}
+    assert len({(chunk["id"], chunk["created"]) for chunk in chunks}) == 1
+    assert chunks[0]["id"].startswith("cmpl-")
+
+
+def test_usage_comes_in_a_chunk_without_choices_when_asked_for(client: TestClient) -> None:
+    *_, last, done = events(client.post(URL, json=stream(stream_options={"include_usage": True})))
+
+    assert done == "[DONE]"
+    assert last["choices"] == []
+    assert last["usage"]["total_tokens"] == 38
+    assert last["usage"]["cached_input_tokens"] == last["usage"]["prompt_tokens_details"]["cached_tokens"] == 16
+
+
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, {"include_usage": None}])
+def test_no_usage_chunk_comes_unasked(client: TestClient, options: Any) -> None:
+    assert '"usage"' not in client.post(URL, json=stream(stream_options=options)).text
+
+
+def test_an_empty_answer_is_a_finish_reason_alone(client: TestClient, filler: Any) -> None:
+    filler.deltas = []
+    chunk, done = events(client.post(URL, json=stream()))
+
+    assert chunk["choices"] == [{"index": 0, "text": "", "finish_reason": "stop"}]
+    assert done == "[DONE]"
+
+
+def test_line_ends_in_the_text_do_not_break_the_framing(client: TestClient, filler: Any) -> None:
+    filler.deltas = ["a\n\ndata: [DONE]\n\n", "\r\u2028é🙂"]
+    *chunks, _, _ = events(client.post(URL, json=stream()))
+
+    assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == "a\n\ndata: [DONE]\n\n\r\u2028é🙂"
+
+
+def test_an_error_amid_a_stream_is_its_last_event_and_done_does_not_follow(client: TestClient, filler: Any) -> None:
+    filler.error, filler.error_after = ValueError("inner words"), 1
+    answer = client.post(URL, json=stream())
+    first, last = events(answer)
+
+    assert first["choices"][0]["text"] == "return "
+    assert last["error"]["type"] == "server_error"
+    assert "inner words" not in answer.text
+
+
+def test_a_diffusing_stream_is_whole_canvases_that_take_each_others_place(client: TestClient, filler: Any) -> None:
+    filler.canvas_states = [
+        CanvasText(1, "ret\u2591", ("ret", "\u2591"), (True, False)),
+        CanvasText(2, "return n", ("return", " n"), (True, True)),
+    ]
+
+    *chunks, done = events(client.post(URL, json=stream(diffusing=True)))
+
+    assert done == "[DONE]"
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == ["ret\u2591", "return n", "return n"]
+    assert [chunk.get("calomel") for chunk in chunks] == [
+        {"step": 1, "pieces": ["ret", "\u2591"], "revealed": [True, False]},
+        {"step": 2, "pieces": ["return", " n"], "revealed": [True, True]},
+        None,
+    ]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, "stop"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_hangs_up_before_the_answer_cancels_the_work(
+    live: SimpleNamespace, filler: Any, *, stream: bool
+) -> None:
+    filler.gate = Event()
+    with httpx.Client(base_url=live.url, headers=live.headers, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
+        client.post(URL, json=ask(stream=stream))
+
+    assert filler.cancelled.wait(10)
+    until(lambda: live.app.state.door.admission.taken == 0)
+
+
+def test_a_client_that_hangs_up_amid_a_stream_cancels_the_work(live: SimpleNamespace, filler: Any) -> None:
+    filler.gate, filler.gate_after = Event(), 1
+    with (
+        httpx.Client(base_url=live.url, headers=live.headers) as client,
+        client.stream("POST", URL, json=ask(stream=True)) as answer,
+    ):
+        lines = answer.iter_lines()
+        assert '"return "' in next(lines)
+        assert live.app.state.door.admission.taken == 1
+
+    assert filler.cancelled.wait(10)
+    until(lambda: live.app.state.door.admission.taken == 0)
+
+
+def test_an_answer_that_is_read_to_its_end_cancels_nothing(live: SimpleNamespace, filler: Any) -> None:
+    with httpx.Client(base_url=live.url, headers=live.headers) as client:
+        assert client.post(URL, json=ask()).status_code == 200
+        assert client.post(URL, json=ask(stream=True)).text.endswith("data: [DONE]\n\n")
+
+    assert not filler.cancelled.is_set()
+    until(lambda: live.app.state.door.admission.taken == 0)
+
+
+def test_a_client_that_hangs_up_amid_its_body_leaves_no_trace_in_the_log(
+    live: SimpleNamespace, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "calomel.server")
+    host, port = live.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(
+            f"POST {URL} HTTP/1.1\r\nhost: {host}\r\nauthorization: {live.headers['authorization']}\r\n"
+            "content-type: application/json\r\ncontent-length: 500\r\n\r\n{".encode()
+        )
+    with httpx.Client(base_url=live.url, headers=live.headers) as other:
+        assert other.post(URL, json=ask()).status_code == 200
+
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_beyond_the_limit_is_told_when_to_come_back(
+    open_client: Callable[..., TestClient], filler: Any, *, stream: bool
+) -> None:
+    client = open_client(max_requests=1)
+    filler.gate = Event()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(client.post, URL, json=ask(stream=stream))
+        assert filler.started.wait(10)
+        refused = client.post(URL, json=ask())
+        filler.gate.set()
+        first = running.result(10)
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.json()["error"]["code"] == "engine_overloaded"
+    assert first.status_code == 200
+    assert client.post(URL, json=ask()).status_code == 200
+
+
+@pytest.mark.parametrize("error_after", [0, 1])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_failed_request_gives_its_place_back(
+    open_client: Callable[..., TestClient], filler: Any, *, stream: bool, error_after: int
+) -> None:
+    client = open_client(max_requests=1)
+    filler.error, filler.error_after = ValueError(), error_after
+    for _ in range(3):
+        client.post(URL, json=ask(stream=stream))
+    filler.error = None
+
+    assert client.post(URL, json=ask()).status_code == 200
+
+
+async def test_who_sends_many_long_texts_keeps_nobody_else_waiting(
+    open_client: Callable[..., TestClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each client one text at a time is looked at for secrets: those of one are not before another's."""
+    app: Any = open_client(no_auth=True, max_requests=40, client_share=1.0).app
+
+    def slow(_: object, text: str) -> str:
+        time.sleep(0.02 if len(text) > 100 else 0)
+        return text
+
+    monkeypatch.setattr(Door, "mask", slow)
+    done: list[str] = []
+
+    async def ask(address: str, prompt: str) -> None:
+        transport = httpx.ASGITransport(app, client=(address, 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            answer = await client.post("/v1/fim/completions", json={"model": "m", "prompt": prompt})
+        assert answer.status_code == 200
+        done.append(address)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(36):
+            tasks.create_task(ask("10.0.0.1", "x = 1\n" * 100))
+        await asyncio.sleep(0.05)
+        await ask("10.0.0.2", "x = ")
+        before = len(done) - 1
+    assert before < 18
+
+
+@pytest.mark.parametrize("content", [body(2000), iter([body(2000)[:1500], body(2000)[1500:]])], ids=["declared", "not"])
+def test_a_body_over_the_limit_is_refused_before_it_is_read(
+    open_client: Callable[..., TestClient], filler: Any, content: Any
+) -> None:
+    client = open_client(max_body_bytes=2000)
+    answer = client.post(URL, content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
+    assert filler.requests == []
+    assert client.post(URL, json=ask()).status_code == 200
+
+
+@pytest.mark.parametrize("url", LOOKED_AT)
+def test_no_route_looks_for_secrets_on_the_event_loop(
+    client: TestClient, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = client.app.state.door.edits.secrets  # type: ignore[attr-defined]
+    mask, on_loop = rules.mask, list[bool]()
+
+    def watched(text: str) -> str:
+        if len(text) >= len(LONG):
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                on_loop.append(False)
+            else:
+                on_loop.append(True)
+        return str(mask(text))
+
+    monkeypatch.setattr(rules, "mask", watched)
+    assert client.post(url, json=LOOKED_AT[url]).is_success
+    assert on_loop
+    assert not any(on_loop)
+
+
+def test_what_is_left_out_stays_the_same_while_somebody_types() -> None:
+    text, suffix = "x = 1\n" * 50_000, "\n" + "y = 2\n" * 50_000
+    cuts = {len(text[:end]) - len(nearest(text[:end], suffix, 2048)[0]) for end in range(200_000, 210_000, 100)}
+    assert len(cuts) == 1
+    assert nearest("a", "b", 2048) == ("a", "b")
+    assert len(nearest(text, suffix, 2048)[1]) % 384 == len(suffix) % 384
+
+
+def test_no_more_of_megabytes_is_looked_at_than_a_model_can_read(client: TestClient, filler: FakeFiller) -> None:
+    assert client.post(URL, json=ask(prompt=MEGABYTES, suffix="\n" + MEGABYTES[:500_000])).is_success
+    request = filler.requests[-1]
+    assert MEGABYTES.endswith(request.parts.prefix)
+    assert request.max_context * 16 <= len(request.parts.prefix) < request.max_context * 16 + 65_536
+    assert len(request.parts.suffix) < request.max_context * 16 + 65_536

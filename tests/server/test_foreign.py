@@ -1,0 +1,583 @@
+"""Holes and regions as other servers are asked for them: OpenAI's older route, llama.cpp and Ollama; and plugins."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.server.conftest import events
+
+from calomel.prompts.parts import Excerpt
+from calomel.server.routes.llama import indented
+from calomel.suggest.launch import version
+
+HOLE = {"prompt": "def f(n):\n    ", "suffix": "\n"}
+
+
+EDIT = (
+    "<|current_file_content|>\ncurrent_file_path: a.py\n<|code_to_edit|>\nx = <|cursor|>1\n<|/code_to_edit|>\n"
+    "<|/current_file_content|>\n\n<|edit_diff_history|>\n\n<|/edit_diff_history|>\n"
+)
+
+
+URL = "/v1/completions"
+
+
+QWEN = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\nf(1)\n<|fim_middle|>"
+
+
+ZETA = (
+    "<[fim-suffix]>\nprint(area(1, 2))\n<[fim-prefix]><filename>edit_history\n--- a/shape.py\n+++ b/shape.py\n"
+    "@@ -1,1 +1,1 @@\n-def area(w, height):\n+def area(width, height):\n\n<filename>shape.py\n"
+)
+
+
+ZETA21 = ZETA + (
+    "<|marker_1|>def area(width, height):\n<|marker_2|>    return w<|user_cursor|> * height<|marker_3|>\n<[fim-middle]>"
+)
+
+
+ZETA2 = ZETA + (
+    "<<<<<<< CURRENT\ndef area(width, height):\n    return w<|user_cursor|> * height\n=======\n<[fim-middle]>"
+)
+
+
+ZED_STOP = ["<[end▁of▁sentence]>"]
+
+
+def ask(prompt: Any = "def f(n):\n    ", **fields: Any) -> dict[str, Any]:
+    return {"model": "qwen", "prompt": prompt, **fields}
+
+
+def each(field: str, *values: Any) -> list[tuple[str, Any]]:
+    return [(field, value) for value in values]
+
+
+def test_an_answer_has_every_field_that_zed_wants(client: TestClient) -> None:
+    body = client.post(URL, json=ask(QWEN)).json()
+
+    assert re.fullmatch(r"cmpl-[0-9a-f]{32}", body.pop("id"))
+    assert isinstance(body.pop("created"), int)
+    usage = body.pop("usage")
+    assert {name: usage[name] for name in ("prompt_tokens", "completion_tokens", "total_tokens")} == {
+        "prompt_tokens": 24,
+        "completion_tokens": 14,
+        "total_tokens": 38,
+    }
+    assert body == {
+        "object": "text_completion",
+        "model": "qwen",
+        "choices": [{"index": 0, "text": "return n", "logprobs": None, "finish_reason": "stop"}],
+        "warning": None,
+    }
+
+
+def test_tokens_of_other_models_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask(QWEN))
+
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
+
+
+@pytest.mark.parametrize(("suffix", "expected"), [("\nx", "\nx"), ("", ""), ("<|endoftext|>", ""), (None, "")])
+def test_the_text_behind_the_hole_may_come_apart(
+    client: TestClient, filler: Any, suffix: str | None, expected: str
+) -> None:
+    client.post(URL, json=ask(suffix=suffix))
+
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", expected)
+
+
+def test_files_before_the_hole_reach_the_model(client: TestClient, filler: Any) -> None:
+    prompt = (
+        "<|repo_name|>r\n<|file_sep|>a.py\nx = 1\n<|file_sep|>b.py\n<|fim_prefix|>y = <|fim_suffix|>\n<|fim_middle|>"
+    )
+
+    client.post(URL, json=ask(prompt))
+
+    parts = filler.requests[0].parts
+    assert (parts.path, parts.prefix, parts.suffix) == ("b.py", "y = ", "\n")
+    assert parts.related == (Excerpt("a.py", 0, "x = 1\n"),)
+
+
+def test_secrets_do_not_reach_the_model(client: TestClient, filler: Any) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    prompt = f"<|file_sep|>a.py\nt = '{secret}'\n<|file_sep|>b.py\n<|fim_prefix|>t = '{secret}'\n"
+
+    client.post(URL, json=ask(prompt, suffix=f"u = '{secret}'\n"))
+
+    assert secret not in repr(filler.requests[0])
+
+
+def test_no_stop_is_assumed(client: TestClient, filler: Any) -> None:
+    client.post(URL, json=ask())
+    client.post(URL, json=ask(stop=["<|endoftext|>", "\n\n"]))
+
+    assert [request.stop for request in filler.requests] == [(), ("<|endoftext|>", "\n\n")]
+
+
+def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None:
+    fields = {"temperature": 0.7, "top_p": 0.5, "top_k": 40, "presence_penalty": 1.5, "seed": 7}
+    client.post(URL, json=ask(max_tokens=33, min_tokens=2, **fields))
+    client.post(URL, json=ask(max_tokens=16_384, top_k=0))
+
+    first, second = filler.requests
+    assert (first.max_tokens, first.min_tokens) == (33, 2)
+    assert {name: getattr(first.sampling, name) for name in fields} == fields
+    assert (second.max_tokens, second.sampling.top_k) == (8192, -1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *each("prompt", None, 3, [], ["a", "b"], [1, 2], [[1]], {}),
+        *each("n", 0, 2, 8, "1"),
+        *each("max_tokens", 0, -1, 2**31, 1.5, True),
+        *each("top_k", -2, 1001),
+        ("echo", True),
+        ("echo", "no"),
+        ("temperature", 2.1),
+        ("stop", ["x"] * 17),
+        ("stream", "yes"),
+        ("suffix", 3),
+        ("model", 3),
+    ],
+)
+def test_wrong_values_are_refused_by_name(client: TestClient, filler: Any, field: str, value: Any) -> None:
+    answer = client.post(URL, json=ask(**{field: value}) if field != "prompt" else ask(value))
+
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == field
+    assert filler.requests == []
+
+
+def test_a_stream_has_deltas_and_ends(client: TestClient) -> None:
+    answer = client.post(URL, json=ask(QWEN, stream=True, stream_options={"include_usage": True}))
+
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *chunks, end, usage, done = events(answer)
+    assert [chunk["choices"][0]["text"] for chunk in chunks] == ["return ", "n"]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in (*chunks, end)] == [None, None, "stop"]
+    assert (usage["choices"], usage["usage"]["total_tokens"]) == ([], 38)
+    assert {chunk["object"] for chunk in (*chunks, end, usage)} == {"text_completion"}
+    assert done == "[DONE]"
+
+
+def test_a_prompt_of_zeta21_is_answered_between_markers(client: TestClient) -> None:
+    # As Zed sends it: no temperature, no stream.
+    body = client.post(URL, json={"model": "zeta2.1", "prompt": ZETA21, "max_tokens": 2048, "stop": ZED_STOP}).json()
+
+    assert body["choices"][0]["text"] == "<|marker_2|>    return width * height<|marker_3|>"
+    assert body["choices"][0]["finish_reason"] == "stop"
+    assert (body["object"], body["usage"]["prompt_tokens"] > 0) == ("text_completion", True)
+
+
+def test_a_prompt_of_zeta2_is_answered_by_its_region(client: TestClient) -> None:
+    body = client.post(URL, json=ask(ZETA2)).json()
+    stopped = client.post(URL, json=ask(ZETA2, stop=[">>>>>>> UPDATED\n", ">>>>>>> UPDATED"])).json()
+
+    region = "def area(width, height):\n    return width * height\n"
+    assert body["choices"][0]["text"] == region + ">>>>>>> UPDATED\n"
+    assert stopped["choices"][0]["text"] == region
+
+
+@pytest.mark.parametrize(("prompt", "silence"), [(ZETA21, "<|marker_3|><|marker_3|>"), (ZETA2, "")])
+def test_silence_is_said_as_zed_understands_it(client: TestClient, filler: Any, prompt: str, silence: str) -> None:
+    filler.deltas = []
+    prompt = prompt.replace("-def area(w, height):\n", "-def area(width):\n")
+
+    body = client.post(URL, json=ask(prompt, stop=ZED_STOP)).json()
+
+    assert body["choices"][0] == {"index": 0, "text": silence, "logprobs": None, "finish_reason": "stop"}
+
+
+def test_an_edit_that_zed_would_misread_is_not_sent_and_not_counted_as_shown(client: TestClient) -> None:
+    body = client.post(URL, json=ask(ZETA21, stop=[" * height"])).json()
+
+    assert body["choices"][0]["text"] == "<|marker_3|><|marker_3|>"
+    assert client.app.state.door.deliveries.find(body["id"]) is None  # type: ignore[attr-defined]
+
+
+def test_an_edit_can_be_streamed(client: TestClient) -> None:
+    first, end, _ = events(client.post(URL, json=ask(ZETA21, stream=True)))
+
+    assert first["choices"][0]["text"] == "<|marker_2|>    return width * height<|marker_3|>"
+    assert (end["choices"][0]["text"], end["choices"][0]["finish_reason"]) == ("", "stop")
+
+
+def test_what_was_answered_can_be_given_feedback_on(client: TestClient) -> None:
+    deliveries = client.app.state.door.deliveries  # type: ignore[attr-defined]
+    filled, edited = (client.post(URL, json=ask(prompt)).json()["id"] for prompt in (QWEN, ZETA21))
+
+    assert (deliveries.find(filled).kind, deliveries.find(edited).kind) == ("fill", "edit")
+
+
+def test_a_region_that_is_not_certain_is_refused_without_quoting_it(client: TestClient, filler: Any) -> None:
+    answer = client.post(URL, json=ask(ZETA21.replace("def area", "SECRET<|marker_2|>")))
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "prompt")
+    assert "SECRET" not in answer.text
+    assert filler.requests == []
+
+
+def test_a_llama_server_is_asked_at_its_root_with_tokens_in_its_prompt(client: TestClient, filler: Any) -> None:
+    prompt = "<|fim_prefix|>def f(n):\n    <|fim_suffix|>\n\nf(1)\n<|fim_middle|>"
+    answer = client.post("/completion", json={"prompt": prompt, "n_predict": 16, "stream": False})
+    assert (answer.status_code, answer.json()["content"], answer.json()["stop"]) == (200, "return n", True)
+    assert (filler.requests[0].parts.prefix, filler.requests[0].parts.suffix) == ("def f(n):\n    ", "\n\nf(1)\n")
+
+
+def test_a_list_with_one_text_is_a_prompt_and_the_model_may_be_left_out(client: TestClient, filler: Any) -> None:
+    assert client.post(URL, json=ask(["x = "], n=1, echo=False, logprobs=1, user="u")).status_code == 200
+    assert filler.requests[0].parts.prefix == "x = "
+    assert client.post(URL, json={"prompt": "x"}).json()["model"] == "calomel-nano"
+    assert client.post(URL, json={"prompt": "x", "model": ""}).status_code == 200
+
+
+# Right for every route: a hole, and a region to edit.
+ANYTHING = {"model": "m", **HOLE, "messages": [{"role": "user", "content": EDIT}]}
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("/api/fim/completions", "fim/completions"),
+        ("/api/edit/completions", "edit/completions"),
+        ("/beta/completions", "completions"),
+        ("/v1/beta/completions", "completions"),
+        *(
+            (base + path, path)
+            for path in (
+                *("completions", "fim/completions", "edit/completions"),
+                *("apply/completions", "chat/completions"),
+            )
+            for base in ("/", "/v1")
+        ),
+    ],
+)
+def test_a_base_may_lack_its_slash_or_have_another_makers_path(client: TestClient, url: str, meant: str) -> None:
+    found, right = (client.post(each, json=ANYTHING) for each in (url, f"/v1/{meant}"))
+    assert (found.status_code, found.headers["content-type"]) == (right.status_code, right.headers["content-type"])
+    for name in ("object", "choices", "error"):
+        assert found.json().get(name) == right.json().get(name)
+
+
+LLAMA_URL = "/infill"
+
+
+# As llama.vim and llama.vscode ask.
+ASK = {
+    "id_slot": 0,
+    "input_prefix": "def f(n):\n",
+    "input_suffix": "\nf(1)\n",
+    "input_extra": [{"text": "x = 1\n", "time": [1, 2], "filename": "a.py"}],
+    "prompt": "    ",
+    "n_predict": 128,
+    "stop": [],
+    "n_indent": 4,
+    "top_k": 40,
+    "top_p": 0.99,
+    "stream": False,
+    "samplers": ["top_k", "top_p", "infill"],
+    "cache_prompt": True,
+    "t_max_prompt_ms": 500,
+    "t_max_predict_ms": 1000,
+}
+
+
+FIELDS = [
+    "content",
+    "timings/prompt_n",
+    "timings/prompt_ms",
+    "timings/prompt_per_second",
+    "timings/predicted_n",
+    "timings/predicted_ms",
+    "timings/predicted_per_second",
+    "truncated",
+    "tokens_cached",
+]
+
+
+def test_the_hole_is_behind_the_prompt(client: TestClient, filler: Any) -> None:
+    client.post(LLAMA_URL, json=ASK)
+
+    request = filler.requests[0]
+    assert (request.parts.prefix, request.parts.suffix) == ("def f(n):\n    ", "\nf(1)\n")
+    assert request.parts.related == (Excerpt("a.py", 0, "x = 1\n"),)
+    assert (request.max_tokens, request.stop, request.deadline) == (128, (), 3.0)
+    assert (request.sampling.top_k, request.sampling.temperature) == (40, 0.0)
+
+
+def test_an_answer_has_llamacpps_shape(client: TestClient) -> None:
+    body = client.post(LLAMA_URL, json=ASK).json()
+
+    assert (body["content"], body["stop"], body["stop_type"]) == ("return n", True, "eos")
+    assert (body["tokens_predicted"], body["tokens_evaluated"], body["tokens_cached"]) == (14, 24, 16)
+    assert (body["truncated"], body["prompt"], body["model"]) == (False, "", "calomel-nano")
+    assert body["timings"] == {
+        "cache_n": 16,
+        "prompt_n": 8,
+        "prompt_ms": 10.0,
+        "prompt_per_token_ms": 1.25,
+        "prompt_per_second": 800.0,
+        "predicted_n": 14,
+        "predicted_ms": 10.0,
+        "predicted_per_token_ms": pytest.approx(10 / 14),
+        "predicted_per_second": pytest.approx(1400.0),
+    }
+
+
+def test_a_plugin_gets_the_fields_that_it_names_under_the_names_that_it_gives(client: TestClient) -> None:
+    body = client.post(LLAMA_URL, json={**ASK, "response_fields": [*FIELDS, "no/such", "content/x", "/"]}).json()
+
+    assert list(body) == FIELDS
+    assert (body["content"], body["timings/prompt_n"], body["timings/predicted_per_second"]) == ("return n", 8, 1400.0)
+
+
+def test_a_stream_has_deltas_and_an_end(client: TestClient) -> None:
+    answer = client.post(LLAMA_URL, json={**ASK, "stream": True})
+
+    *chunks, end = events(answer)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert [(chunk["content"], chunk["stop"]) for chunk in chunks] == [("return ", False), ("n", False)]
+    assert (end["content"], end["stop"], end["timings"]["predicted_n"]) == ("", True, 14)
+
+
+def test_a_request_that_warms_a_cache_is_answered_at_once(client: TestClient, filler: Any) -> None:
+    ask = {"input_prefix": "", "input_suffix": "", "prompt": "", "n_predict": 0, "samplers": [], "t_max_predict_ms": 1}
+    body = client.post(LLAMA_URL, json={**ask, "input_extra": ASK["input_extra"]}).json()
+
+    assert (body["content"], body["stop"]) == ("", True)
+    assert filler.requests == []
+
+
+def test_an_answer_that_was_not_begun_in_time_is_empty(client: TestClient, filler: Any) -> None:
+    filler.error = RuntimeError("too late")
+    filler.error.code = "deadline_exceeded"
+
+    answer = client.post(LLAMA_URL, json=ASK)
+
+    assert (answer.status_code, answer.json()["content"], answer.json()["stop_type"]) == (200, "", "limit")
+
+
+def test_the_least_that_may_be_sent(client: TestClient, filler: Any) -> None:
+    assert client.post(LLAMA_URL, json={}).json()["content"] == "return n"
+    assert client.post(LLAMA_URL, json=dict.fromkeys((*ASK, "response_fields"))).status_code == 200
+    assert (filler.requests[0].max_tokens, filler.requests[0].deadline) == (128, None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"input_extra": "x"}, "input_extra"),
+        ({"input_extra": {"text": "x"}}, "input_extra"),
+        ({"input_extra": ["x"]}, "input_extra"),
+        ({"input_extra": [{"filename": "a"}]}, "input_extra.text"),
+        ({"input_extra": [{"text": 1}]}, "input_extra.text"),
+        ({"input_extra": [{"text": None}]}, "input_extra.text"),
+        ({"input_extra": [{"text": "x", "filename": 1}]}, "input_extra.filename"),
+        ({"input_extra": [{"text": "x"}] * 1025}, "input_extra"),
+        ({"input_prefix": 1}, "input_prefix"),
+        ({"input_suffix": []}, "input_suffix"),
+        ({"prompt": [1, 2]}, "prompt"),
+        ({"n_predict": -2}, "n_predict"),
+        ({"n_indent": -1}, "n_indent"),
+        ({"t_max_predict_ms": 1e12}, "t_max_predict_ms"),
+        ({"response_fields": "content"}, "response_fields"),
+        ({"response_fields": [1]}, "response_fields"),
+        ({"stream": 1}, "stream"),
+    ],
+)
+def test_malformed_bodies_are_refused_by_name(
+    client: TestClient, filler: Any, fields: dict[str, Any], param: str
+) -> None:
+    answer = client.post(LLAMA_URL, json={**ASK, **fields})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+    assert filler.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "expected"),
+    [
+        ("a\n    b\nc\n", 4, "a\n    b"),
+        ("a\n\n    b\n", 4, "a\n\n    b\n"),
+        ("a\n\tb\n  c", 4, "a\n\tb"),
+        ("a\nb", 0, "a\nb"),
+        ("", 4, ""),
+    ],
+)
+def test_an_answer_ends_before_a_line_that_is_indented_less(text: str, least: int, expected: str) -> None:
+    assert indented(text, least) == expected
+
+
+OLLAMA_URL = "/api/generate"
+
+
+def ollama_ask(prompt: Any = QWEN, **fields: Any) -> dict[str, Any]:
+    return {"model": "zeta2.1", "prompt": prompt, **fields}
+
+
+def test_an_answer_has_ollamas_shape(client: TestClient) -> None:
+    body = client.post(
+        OLLAMA_URL, json=ollama_ask(raw=True, stream=False, options={"num_predict": 64, "temperature": 0.2})
+    ).json()
+
+    assert datetime.fromisoformat(body.pop("created_at")).tzinfo is not None
+    assert body == {
+        "model": "zeta2.1",
+        "response": "return n",
+        "done": True,
+        "done_reason": "stop",
+        "total_duration": 20_000_000,
+        "load_duration": 0,
+        "prompt_eval_count": 24,
+        "prompt_eval_duration": 10_000_000,
+        "eval_count": 14,
+        "eval_duration": 10_000_000,
+    }
+
+
+@pytest.mark.parametrize("stream", [{}, {"stream": True}, {"stream": None}])
+def test_without_a_word_on_it_the_answer_comes_in_lines(client: TestClient, stream: dict[str, Any]) -> None:
+    answer = client.post(OLLAMA_URL, json=ollama_ask(**stream))
+
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    *chunks, done = events(answer)
+    assert [(chunk["response"], chunk["done"]) for chunk in chunks] == [("return ", False), ("n", False)]
+    assert (done["response"], done["done"], done["done_reason"], done["eval_count"]) == ("", True, "stop", 14)
+
+
+def test_an_error_in_a_stream_is_its_last_line(client: TestClient, filler: Any) -> None:
+    filler.error, filler.error_after = RuntimeError("boom"), 1
+
+    first, error = events(client.post(OLLAMA_URL, json=ollama_ask()))
+
+    assert first["response"] == "return "
+    assert error["error"]["code"] == "server_error"
+
+
+def test_tokens_or_a_suffix_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
+    client.post(OLLAMA_URL, json=ollama_ask(stream=False, format=""))
+    client.post(OLLAMA_URL, json=ollama_ask("def f(n):\n    ", suffix="\nf(1)\n", stream=False))
+
+    assert [(each.parts.prefix, each.parts.suffix) for each in filler.requests] == [("def f(n):\n    ", "\nf(1)\n")] * 2
+
+
+def test_options_reach_the_model(client: TestClient, filler: Any) -> None:
+    options = {"num_predict": 33, "temperature": 0.7, "top_p": 0.5, "top_k": 40, "repeat_penalty": 1.1, "seed": 7}
+    client.post(
+        OLLAMA_URL, json=ollama_ask(stream=False, options={**options, "stop": ["END"], "num_ctx": 4096, "mirostat": 0})
+    )
+
+    request = filler.requests[0]
+    sampling = request.sampling
+    assert (request.max_tokens, request.stop) == (33, ("END",))
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.repetition_penalty, sampling.seed) == (
+        0.7,
+        0.5,
+        40,
+        1.1,
+        7,
+    )
+
+
+@pytest.mark.parametrize(("num_predict", "expected"), [(None, 128), (-1, 512), (-2, 512), (0, 512), (60_000, 8192)])
+def test_an_answer_has_a_bound(client: TestClient, filler: Any, num_predict: int | None, expected: int) -> None:
+    client.post(OLLAMA_URL, json=ollama_ask(stream=False, options={"num_predict": num_predict, "seed": -1, "top_k": 0}))
+
+    assert (filler.requests[0].max_tokens, filler.requests[0].sampling.seed) == (expected, None)
+
+
+def test_a_prompt_of_zeds_is_answered_between_markers(client: TestClient) -> None:
+    options = {"num_predict": 512, "temperature": 0.2, "stop": ["<[end▁of▁sentence]>"]}
+    plain = client.post(OLLAMA_URL, json=ollama_ask(ZETA21, raw=True, stream=False, options=options)).json()
+    first, done = events(client.post(OLLAMA_URL, json=ollama_ask(ZETA21, raw=True, options=options)))
+
+    assert plain["response"] == first["response"] == "<|marker_2|>    return width * height<|marker_3|>"
+    assert (plain["done"], first["done"], done["done"], done["response"]) == (True, False, True, "")
+
+
+@pytest.mark.parametrize("body", [{"model": "m"}, {"model": "m", "prompt": "", "keep_alive": 0}, {}])
+def test_an_empty_prompt_asks_for_the_model_alone(client: TestClient, filler: Any, body: dict[str, Any]) -> None:
+    answer = client.post(OLLAMA_URL, json={**body, "stream": False}).json()
+
+    assert (answer["response"], answer["done"], answer["done_reason"]) == ("", True, "load")
+    assert filler.requests == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"prompt": 3}, "prompt"),
+        ({"format": "json"}, "format"),
+        ({"format": {"type": "object"}}, "format"),
+        ({"stream": "no"}, "stream"),
+        ({"options": 3}, "options"),
+        ({"options": {"num_predict": 2**40}}, "options.num_predict"),
+        ({"options": {"temperature": "warm"}}, "options.temperature"),
+        ({"options": {"stop": ["x"] * 17}}, "options.stop"),
+    ],
+)
+def test_wrong_values_of_ollama_are_refused_by_name(client: TestClient, fields: dict[str, Any], param: str) -> None:
+    answer = client.post(OLLAMA_URL, json={**ollama_ask(), **fields})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_the_model_is_listed(client: TestClient) -> None:
+    (tag,) = client.get("/api/tags").json()["models"]
+
+    assert tag["name"] == tag["model"] == "calomel-nano"
+    assert datetime.fromisoformat(tag["modified_at"])
+    assert client.get("/api/version").json() == {"version": version()}
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "http-clients.md").read_text(encoding="utf-8")
+
+
+# The plugin, what it adds to the address on the page, and what it sends there.
+ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "minuet-ai.nvim": ("minuet-ai.nvim", "", {"model": "mercury-coder", "stream": True, **HOLE}),
+    "cursortab.nvim": (
+        "cursortab.nvim",
+        "",
+        {"model": "mercury-edit", "stream": False, "messages": [{"role": "user", "content": EDIT}]},
+    ),
+    "Continue": (
+        "Continue",
+        "completions",
+        {"model": "mercury-coder", "stream": True, "max_tokens": 150, "stop": ["<|endoftext|>", "\n\n"], **HOLE},
+    ),
+    "llama.vim": (
+        "llama.vim",
+        "",
+        {
+            "input_prefix": "def f(n):\n",
+            "prompt": "    ",
+            "input_suffix": "\n",
+            "n_predict": 128,
+            "n_indent": 4,
+            "stream": False,
+            "cache_prompt": True,
+            "t_max_prompt_ms": 500,
+            "t_max_predict_ms": 1000,
+            "samplers": ["top_k", "top_p", "infill"],
+            "input_extra": [],
+            "response_fields": ["content", "timings/prompt_n"],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("section", "more", "body"), ASKED.values(), ids=ASKED)
+def test_a_plugin_set_up_by_the_page_is_answered(client: TestClient, section: str, more: str, body: Any) -> None:
+    text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
+    address = re.findall(r"http://127\.0\.0\.1:8017(/[\w/]*)", text)[0]
+    answer = client.post(address + more, json=body)
+    assert answer.status_code == 200, answer.text
+    if section != "cursortab.nvim":
+        assert "return " in answer.text
