@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +12,7 @@ import pytest
 import torch
 from pydantic import SecretStr
 from starlette.testclient import TestClient
+from tests.server.conftest import TOKEN, events, until
 
 from calomel.engine import DiffusionConfig, ModelConfig, Transformer
 from calomel.engine.checkpoint import save_checkpoint
@@ -23,9 +22,12 @@ from calomel.suggest.filler import Filler
 from calomel.suggest.in_process import open_filler
 from calomel.training.documents import train_tokenizer
 
-TOKEN = "test-token-0123456789"
 CHAT = "/v1/chat/completions"
+
+
 FIM = "/v1/fim/completions"
+
+
 TEMPLATE = (
     "{% if tools %}<|file|>tools<|prefix|>{{ tools | tojson }}<|end|>{% endif %}"
     "{% for m in messages %}{% if m.role == 'user' and not m.content %}{{ raise_exception('empty: ' ~ m) }}{% endif %}"
@@ -33,12 +35,16 @@ TEMPLATE = (
     "{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}<|end|>{% endfor %}"
     "<|file|>assistant<|prefix|>"
 )
+
+
 ASK: dict[str, Any] = {
     "model": "any-name",
     "messages": [{"role": "user", "content": "hello"}],
     "max_tokens": 40,
     "seed": 1,
 }
+
+
 WEATHER = {
     "type": "function",
     "function": {
@@ -55,14 +61,17 @@ WEATHER = {
         },
     },
 }
+
+
 NOW = {"type": "function", "function": {"name": "now"}}
+
+
 SCHEMA = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}, "kind": {"enum": ["a", "b"]}},
     "required": ["ok", "kind"],
     "additionalProperties": False,
 }
-CONTRACTS = Path(os.environ.get("CALOMEL_CONTRACTS", Path(__file__).parents[3] / "shared" / "contracts"))
 
 
 def form(schema: dict[str, Any]) -> dict[str, Any]:
@@ -116,11 +125,6 @@ class Lent:
         """Stays open."""
 
 
-@pytest.fixture
-def open_chat(checkpoint: Path, speaker: Filler, open_client: Callable[..., TestClient]) -> Callable[..., TestClient]:
-    return lambda **settings: open_client(factory=lambda: Lent(speaker), model=checkpoint, **settings)
-
-
 @pytest.fixture(scope="module")
 def chat(checkpoint: Path, speaker: Filler) -> Iterator[TestClient]:
     """One server for all of these tests."""
@@ -128,27 +132,8 @@ def chat(checkpoint: Path, speaker: Filler) -> Iterator[TestClient]:
     app = create_app(settings, lambda: cast("Filler", Lent(speaker)))
     headers = {"authorization": f"Bearer {TOKEN}"}
     with TestClient(app, base_url="http://127.0.0.1:8017", headers=headers) as client:
-        while app.state.door.loader.state != "ready":
-            time.sleep(0.005)
+        until(lambda: app.state.door.loader.state == "ready")
         yield client
-
-
-@pytest.fixture
-def conforms() -> Callable[[str, Any], None]:
-    file = CONTRACTS / "inception-openapi.json"
-    document = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-
-    def check(component: str, value: Any) -> None:
-        if document is not None:
-            schema = {**document, "$ref": f"#/components/schemas/{component}"}
-            jsonschema.Draft202012Validator(schema).validate(value)
-
-    return check
-
-
-def chunks(text: str) -> list[dict[str, Any]]:
-    assert text.endswith("data: [DONE]\n\n")
-    return [json.loads(each.removeprefix("data: ")) for each in text.split("\n\n")[:-2]]
 
 
 def content(answer: Any) -> str:
@@ -179,7 +164,7 @@ def test_a_stream_adds_up_to_the_plain_answer(chat: TestClient, conforms: Callab
     plain = content(chat.post(CHAT, json=ASK))
     asked = {**ASK, "stream": True, "stream_options": {"include_usage": True}}
 
-    found = chunks(chat.post(CHAT, json=asked).text)
+    found = events(chat.post(CHAT, json=asked))[:-1]
 
     for chunk in found:
         conforms("ChatCompletionChunk", chunk)
@@ -198,7 +183,7 @@ def test_diffusing_sends_whole_states_of_which_the_last_is_the_answer(
 ) -> None:
     plain = content(chat.post(CHAT, json=ASK))
 
-    found = chunks(chat.post(CHAT, json={**ASK, "stream": True, "diffusing": True}).text)
+    found = events(chat.post(CHAT, json={**ASK, "stream": True, "diffusing": True}))[:-1]
 
     for chunk in found:
         conforms("ChatCompletionChunk", chunk)
@@ -211,15 +196,11 @@ def test_diffusing_sends_whole_states_of_which_the_last_is_the_answer(
     assert [canvas["step"] for canvas in canvases] == sorted(canvas["step"] for canvas in canvases)
 
 
-def test_diffusing_without_a_stream_is_a_plain_answer(chat: TestClient) -> None:
-    assert content(chat.post(CHAT, json={**ASK, "diffusing": True})) == content(chat.post(CHAT, json=ASK))
-
-
-@pytest.mark.parametrize("temperature", [0, 0.2, 1.5, -3])
+@pytest.mark.parametrize("temperature", [0.2, -3])
 def test_a_temperature_that_is_out_of_range_is_reset_with_a_warning(chat: TestClient, temperature: float) -> None:
     reset = chat.post(CHAT, json={**ASK, "temperature": temperature})
     default = chat.post(CHAT, json={**ASK, "temperature": 0.75})
-    streamed = chunks(chat.post(CHAT, json={**ASK, "temperature": temperature, "stream": True}).text)
+    streamed = events(chat.post(CHAT, json={**ASK, "temperature": temperature, "stream": True}))[:-1]
 
     assert "0.75" in reset.json()["warning"]
     assert default.json()["warning"] is None
@@ -233,15 +214,14 @@ def test_the_newer_bound_on_tokens_wins(chat: TestClient) -> None:
     assert answer.json()["usage"]["completion_tokens"] <= 3
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("seed", "stream"), [(0, False), (1, True), (2, False)])
 def test_json_of_a_schema_is_valid_by_construction(chat: TestClient, seed: int, *, stream: bool) -> None:
     asked = {**ASK, "seed": seed, "max_tokens": 200, "response_format": form(SCHEMA), "stream": stream}
 
     answer = chat.post(CHAT, json=asked)
 
     if stream:
-        text = "".join(each["choices"][0]["delta"].get("content", "") for each in chunks(answer.text))
+        text = "".join(each["choices"][0]["delta"].get("content", "") for each in events(answer)[:-1])
     else:
         text = content(answer)
     jsonschema.validate(json.loads(text), SCHEMA)
@@ -253,12 +233,6 @@ def test_any_json_object_is_one_unless_it_was_cut(chat: TestClient) -> None:
         answer = chat.post(CHAT, json=asked)
         if answer.json()["choices"][0]["finish_reason"] == "stop":
             assert isinstance(json.loads(content(answer)), dict)
-
-
-def test_text_is_the_format_that_asks_for_nothing(chat: TestClient) -> None:
-    assert content(chat.post(CHAT, json={**ASK, "response_format": {"type": "text"}})) == content(
-        chat.post(CHAT, json=ASK)
-    )
 
 
 def test_a_pattern_is_kept(chat: TestClient) -> None:
@@ -290,8 +264,7 @@ def test_a_pattern_is_kept(chat: TestClient) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("route", [CHAT, FIM])
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("route", "stream"), [(CHAT, False), (FIM, True)])
 def test_a_form_that_can_not_be_had_is_a_400_that_quotes_nothing(
     chat: TestClient, wrong: dict[str, Any], param: str, route: str, *, stream: bool
 ) -> None:
@@ -305,8 +278,9 @@ def test_a_form_that_can_not_be_had_is_a_400_that_quotes_nothing(
     assert "secret" not in answer.text
 
 
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "weather"}}])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("choice", "seed"), [("required", 0), ({"type": "function", "function": {"name": "weather"}}, 1)]
+)
 def test_a_call_that_is_required_is_made(
     chat: TestClient, conforms: Callable[[str, Any], None], choice: Any, seed: int
 ) -> None:
@@ -328,7 +302,7 @@ def test_a_call_that_is_required_is_made(
 def test_calls_are_streamed_in_one_piece(chat: TestClient, conforms: Callable[[str, Any], None]) -> None:
     asked = {**ASK, "tools": [WEATHER, NOW], "tool_choice": "required", "parallel_tool_calls": False, "stream": True}
 
-    found = chunks(chat.post(CHAT, json={**asked, "max_tokens": 400}).text)
+    found = events(chat.post(CHAT, json={**asked, "max_tokens": 400}))[:-1]
 
     for chunk in found:
         conforms("ChatCompletionChunk", chunk)
@@ -356,7 +330,7 @@ def test_a_conversation_with_calls_and_their_answers_goes_on(chat: TestClient) -
     assert answer.json()["choices"][0]["message"]["tool_calls"] == []
 
 
-@pytest.mark.parametrize("effort", ["instant", "low", "medium", "high", "minimal", "none", "xhigh", None])
+@pytest.mark.parametrize("effort", ["instant", "minimal", None])
 def test_every_effort_is_taken(chat: TestClient, effort: str | None) -> None:
     asked = {**ASK, "reasoning_effort": effort, "reasoning_summary": True, "reasoning_summary_wait": True}
     asked |= {"realtime": True, "extra_body": {"a": 1}}
@@ -417,7 +391,7 @@ def test_what_is_wrong_is_a_400_that_quotes_nothing(chat: TestClient, wrong: dic
 
 
 def test_hostile_depth_is_refused(chat: TestClient) -> None:
-    for depth in (200, 600, 900, 5000, 100_000):
+    for depth in (200, 900, 100_000):
         nested = '{"a":' * depth + "1" + "}" * depth
         tool = '{"type":"function","function":{"name":"f","parameters":' + nested + "}}"
         for extra in (
@@ -446,11 +420,6 @@ def test_the_shipped_model_does_not_chat_and_says_which_command_loads_one_that_d
     assert (error["code"], error["param"]) == ("model_not_found", "model")
     assert "calomel serve --model" in error["message"]
     assert "any-name" not in answer.text
-
-
-def test_chat_wants_the_token_and_json(chat: TestClient) -> None:
-    assert chat.post(CHAT, json=ASK, headers={"authorization": "Bearer wrong"}).status_code == 401
-    assert chat.post(CHAT, content=json.dumps(ASK), headers={"content-type": "text/plain"}).status_code == 415
 
 
 def test_a_damaged_template_is_told_apart_from_none(

@@ -1,7 +1,8 @@
+"""`calomel serve` as a process of its own, with a model made of nothing: how it starts, what it says, how it ends."""
+
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -21,7 +22,7 @@ from tests.server.conftest import until
 
 ASK = {"model": "m", "prompt": "x"}
 
-# `serve` with a model that is made of nothing, so that no test here waits for torch.
+
 PROGRAM = """
 import asyncio, json, sys, time, types
 SECONDS, LOADING = map(float, sys.argv[2:])
@@ -58,6 +59,35 @@ try:
 except StartError as error:
     sys.exit(f"StartError: {error}")
 """
+
+
+OFFLINE_PROGRAM = """
+import asyncio, os, socket
+from calomel.server.run import OfflineError, refuse_connections, turn_off_libraries
+turn_off_libraries()
+refuse_connections()
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    port = listener.getsockname()[1]
+    socket.create_connection(("127.0.0.1", port)).close()
+    socket.create_connection(("localhost", port)).close()
+attempts = {
+    "connect": lambda: socket.create_connection(("192.0.2.1", 80), timeout=1),
+    "connect6": lambda: socket.create_connection(("2001:db8::1", 80), timeout=1),
+    "connect_ex": lambda: socket.socket().connect_ex(("192.0.2.1", 80)),
+    "name": lambda: socket.getaddrinfo("example.com", 80),
+    "old name": lambda: socket.gethostbyname("example.com"),
+    "datagram": lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("192.0.2.1", 53)),
+    "loop": lambda: asyncio.run(asyncio.open_connection("192.0.2.1", 80)),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except OfflineError:
+        continue
+    raise SystemExit(f"{name} reached out")
+assert os.environ["HF_HUB_OFFLINE"] == "1"
+"""
+
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -99,6 +129,30 @@ def healthy(url: str) -> None:
     while httpx.get(f"{url}/health").status_code != 200:
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("no openssl")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    command = [
+        program,
+        *options.split(),
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-keyout",
+        str(key),
+        "-out",
+        str(cert),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    return cert, key
+
+
+# `serve` with a model that is made of nothing, so that no test here waits for torch.
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -146,42 +200,19 @@ def test_a_server_that_still_loads_its_model_ends_at_once(
     assert list(runtime_file.parent.iterdir()) == [runtime_file.with_name("token")]
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGHUP])
-def test_a_server_that_has_just_said_where_it_is_ends_in_order(
-    start: Start, runtime_file: Path, end: signal.Signals
-) -> None:
+def test_a_server_that_has_just_said_where_it_is_ends_in_order(start: Start, runtime_file: Path) -> None:
     process = start(loading=60)
     while not runtime_file.exists():
         time.sleep(0.001)
-    process.send_signal(end)
+    process.terminate()
     _, errors = process.communicate(timeout=10)
     assert (process.returncode, errors) == (0, "")
     assert list(runtime_file.parent.iterdir()) == [runtime_file.with_name("token")]
 
 
-def test_the_next_start_takes_the_same_token(start: Start, runtime_file: Path) -> None:
-    tokens = []
-    for _ in range(2):
-        process = start()
-        first_lines(process)
-        tokens.append(json.loads(runtime_file.read_text())["token"])
-        process.terminate()
-        process.communicate(timeout=20)
-    assert tokens[0] == tokens[1]
-
-
 def test_a_given_token_is_not_printed(start: Start) -> None:
     process = start(token="given-token")
     assert all("given-token" not in line for line in first_lines(process))
-
-
-def test_a_header_of_200_kilobytes_is_not_taken(start: Start) -> None:
-    url = first_lines(start(no_auth=True))[0].split()[-1]
-    try:
-        status = httpx.get(f"{url}/health", headers={"x-filler": "x" * 200_000}).status_code
-    except httpx.TransportError:  # refused before it was sent to its end
-        status = 400
-    assert status == 400
 
 
 def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(start: Start, runtime_file: Path) -> None:
@@ -190,31 +221,6 @@ def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(start: St
     assert process.returncode == 1
     assert "StartError: the model could not be loaded: no such checkpoint" in errors
     assert not runtime_file.exists()
-
-
-def test_a_taken_port_is_named(start: Start) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        _, errors = (process := start(port=port)).communicate(timeout=20)
-    assert process.returncode == 1
-    assert f"StartError: cannot listen on 127.0.0.1 port {port}" in errors
-    assert "Choose another port" in errors
-
-
-def test_a_running_request_does_not_keep_a_stopped_server_alive(start: Start) -> None:
-    process = start(no_auth=True, shutdown_seconds=0)
-    url = first_lines(process)[0].split()[-1]
-    healthy(url)
-    host, port = url.removeprefix("http://").split(":")
-    body = b'{"model":"m","prompt":"x"}'
-    with socket.create_connection((host, int(port))) as client:
-        client.sendall(
-            b"POST /v1/fim/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\n\r\n%s" % (len(body), body)
-        )
-        time.sleep(0.2)
-        process.terminate()
-        process.communicate(timeout=20)
 
 
 @pytest.mark.slow
@@ -240,9 +246,8 @@ def test_a_server_that_is_told_to_stop_finishes_what_it_has_begun(start: Start) 
     assert time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("seconds", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_what_does_not_end_in_time_is_told_so(start: Start, seconds: int) -> None:
-    process = start(no_auth=True, shutdown_seconds=seconds)
+def test_what_does_not_end_in_time_is_told_so(start: Start) -> None:
+    process = start(no_auth=True, shutdown_seconds=0)
     url = first_lines(process)[0].split()[-1]
     healthy(url)
     bodies = ("/v1/fim/completions", ASK), ("/v1/fim/completions", {**ASK, "stream": True}), ("/api/generate", ASK)
@@ -262,14 +267,14 @@ def test_what_does_not_end_in_time_is_told_so(start: Start, seconds: int) -> Non
     assert json.loads(lines.text.splitlines()[-1])["error"] == json.loads(last.removeprefix("data: "))["error"]
 
 
-@pytest.mark.slow
 def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, runtime_file: Path) -> None:
     url = first_lines(start(no_auth=True))[0].split()[-1]
     healthy(url)
     _, errors = (second := start(no_auth=True, port=int(url.rpartition(":")[2]))).communicate(timeout=20)
 
     assert second.returncode == 1
-    assert "is another server running?" in errors
+    assert "StartError: cannot listen on 127.0.0.1 port" in errors
+    assert "is another server running? Choose another port" in errors
     assert json.loads(runtime_file.read_text())["url"] == url
     assert httpx.get(f"{url}/health").status_code == 200
 
@@ -309,39 +314,6 @@ def internet_sockets(pid: int) -> Iterator[tuple[str, str, str]]:
             _, local, remote, state, *_, inode = line.split()[:10]
             if inode in inodes:
                 yield local, remote, state
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    program = shutil.which("openssl")
-    if program is None:
-        pytest.skip("no openssl to make a certificate with")
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    command = [
-        program,
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-        "-days",
-        "2",
-    ]
-    command += [
-        "-keyout",
-        str(key),
-        "-out",
-        str(cert),
-        "-subj",
-        "/CN=localhost",
-        "-addext",
-        "subjectAltName=IP:127.0.0.1",
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    return cert, key
 
 
 @pytest.mark.slow
@@ -386,11 +358,6 @@ def test_of_several_people_each_has_a_token_and_so_have_the_users_editors(start:
         assert httpx.get(f"{left['url']}/v1/models", headers={"x-api-key": token}).status_code == status
 
 
-def test_importing_the_server_does_not_import_torch() -> None:
-    code = "import sys, calomel.server.run; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env=os.environ, check=False).returncode == 0
-
-
 def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
     from calomel.server.run import listen
 
@@ -399,3 +366,10 @@ def test_an_answer_does_not_wait_for_the_acknowledgement_of_its_head() -> None:
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             client.close()
+
+
+def test_nothing_in_the_process_reaches_another_machine() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", OFFLINE_PROGRAM], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

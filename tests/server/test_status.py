@@ -1,24 +1,56 @@
+"""How the server is: /health, the status page and its numbers, Prometheus, the list of models, the log."""
+
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
+import json
+import logging
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from threading import Event
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
+from tests.server.conftest import until
+from tests.suggest.test_dead_threads import end_badly
 
+from calomel.server.logs import log_to, say
+from calomel.server.metrics import Recent, Spent
+from calomel.server.middleware import log_failure
 from calomel.suggest.completer import CanvasText
+from calomel.suggest.process import dead_threads_logged
 
-FIM, STATUS = "/v1/fim/completions", "/calomel/v1/status"
 ASK = {"model": "m", "prompt": "SECRET = "}
+
+
 CANVASES = [CanvasText(1, "a\u2591", ("a", "\u2591"), (True, False)), CanvasText(2, "a<b>", ("a", "<b>"), (True, True))]
 
 
-@pytest.mark.parametrize("path", [STATUS, "/calomel/v1/recordings/cmpl-1", "/"])
-def test_the_page_and_its_numbers_want_the_token(open_client: Callable[..., TestClient], path: str) -> None:
-    assert open_client(token=None).get(path).status_code == 401
+HOSTILE = "ok\n2026-01-01 INFO forged \x1b[31mred\x1b[0m\r\x00\u2028 é"
+
+
+_log = logging.getLogger("calomel.server")
+
+
+def scraped(client: TestClient) -> dict[tuple[str, ...], float]:
+    """Samples by their name and the values of their labels."""
+    answer = client.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+FIM, STATUS = "/v1/fim/completions", "/calomel/v1/status"
 
 
 def test_an_answer_appears_among_the_recent_ones_in_numbers(client: TestClient) -> None:
@@ -51,17 +83,6 @@ def test_pace_cache_and_queue_are_of_the_answers_so_far(client: TestClient) -> N
     assert status["pace"]["p50_ms"] == status["pace"]["p95_ms"] == 20.0
     assert status["cache"]["hit_share"] == pytest.approx(16 / 24)
     assert (status["queue"]["running"], status["queue"]["limit"]) == (0, 128)
-
-
-def test_suggestions_that_were_not_shown_are_told_by_reason(client: TestClient) -> None:
-    app: Any = client.app
-    for verdict in ("shown", "low_confidence", "repeated", "low_confidence"):
-        app.state.door.metrics.judged(verdict)
-
-    assert client.get(STATUS).json()["suggestions"] == {
-        "shown": 1,
-        "suppressed": {"low_confidence": 2, "repeated": 1},
-    }
 
 
 def test_the_status_is_there_while_the_model_loads(
@@ -120,3 +141,369 @@ def test_a_recording_that_is_not_there_is_an_error_in_the_published_shape(client
     assert answer.status_code in {400, 404}
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
     assert name not in answer.text
+
+
+def test_suggestions_are_counted_as_shown_or_by_the_reason_of_the_silence(client: TestClient) -> None:
+    app: Any = client.app
+    for verdict in ("shown", "low_confidence", "repeated", "low_confidence"):
+        app.state.door.metrics.judged(verdict)
+
+    suppressed = {"low_confidence": 2, "repeated": 1}
+    assert client.get(STATUS).json()["suggestions"] == {"shown": 1, "suppressed": suppressed}
+    found = scraped(client)
+    assert [found["calomel_suggestions_total", verdict] for verdict in ("shown", "low_confidence")] == [1, 2]
+
+
+def test_while_the_model_loads_the_door_answers_and_says_so(
+    open_client: Callable[..., TestClient], filler: Any
+) -> None:
+    loaded = Event()
+
+    def load() -> Any:
+        loaded.wait(10)
+        return filler
+
+    client = open_client(ready=False, factory=load)
+    health = client.get("/health")
+    fim = client.post("/v1/fim/completions", json={"model": "m", "prompt": "x"})
+    models = client.get("/v1/models")
+    loaded.set()
+
+    assert (health.status_code, health.headers["retry-after"]) == (503, "2")
+    assert health.json()["status"] == "loading"
+    assert (fim.status_code, fim.headers["retry-after"]) == (503, "2")
+    assert (
+        fim.json()
+        == {"error": health.json()["error"]}
+        == {
+            "error": {
+                "message": "The model is still loading. Please try again shortly.",
+                "type": "server_error",
+                "param": None,
+                "code": "model_loading",
+            }
+        }
+    )
+    assert models.status_code == 200
+
+
+def test_when_the_model_is_there_health_is_ok_without_a_token(open_client: Callable[..., TestClient]) -> None:
+    answer = open_client(token=None).get("/health")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_a_model_that_could_not_be_loaded_is_told_without_its_reason(
+    open_client: Callable[..., TestClient], caplog: pytest.LogCaptureFixture
+) -> None:
+    def load() -> Any:
+        raise FileNotFoundError("/home/me/secret-model")
+
+    client = open_client(ready=False, factory=load)
+    app: Any = client.app
+    while app.state.door.loader.state == "loading":
+        pass
+    health = client.get("/health")
+
+    assert (health.status_code, health.json()["status"]) == (503, "failed")
+    assert health.json()["error"]["code"] == "model_failed"
+    assert "secret-model" not in health.text
+    assert "/home/me/secret-model" in caplog.text
+    assert client.post("/v1/fim/completions", json={"model": "m", "prompt": "x"}).status_code == 503
+
+
+def test_the_model_is_closed_with_the_server(make_app: Callable[..., Any], filler: Any) -> None:
+    with TestClient(make_app(), base_url="http://127.0.0.1") as client:
+        client.get("/health")
+        assert not filler.closed
+    # One that is still on its way is closed by its own thread.
+    until(lambda: filler.closed)
+
+
+def test_a_thread_that_ended_is_told_of(client: TestClient) -> None:
+    with dead_threads_logged(logging.getLogger("calomel.server")):
+        end_badly("calomel-merge")
+        health, status = client.get("/health"), client.get("/calomel/v1/status").json()
+    assert (health.status_code, health.json()) == (200, {"status": "degraded"})
+    assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-merge", "ValueError")]
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+FIM = "/v1/fim/completions"
+
+
+def test_requests_are_counted_by_route_and_status(client: TestClient) -> None:
+    for body in (ASK, ASK, {"model": "m"}):
+        client.post(FIM, json=body)
+
+    found = scraped(client)
+    assert found["calomel_requests_total", FIM, "200"] == 2
+    assert found["calomel_requests_total", FIM, "400"] == 1
+    assert found["calomel_request_seconds_count", FIM] == 3
+    assert found["calomel_requests_running",] == 0
+
+
+def test_a_route_with_a_parameter_is_counted_once_and_not_once_for_each_value(client: TestClient) -> None:
+    for number in range(5):
+        client.get(f"/calomel/v1/recordings/{number}")
+
+    assert scraped(client)["calomel_requests_total", "/calomel/v1/recordings/{completion_id}", "404"] == 5
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1/fim/completions/", "/%0a%00", "/x" * 500])
+def test_unknown_paths_make_no_series_of_their_own(client: TestClient, path: str) -> None:
+    client.get(path)
+
+    found = scraped(client)
+    assert found["calomel_requests_total", "none", "404"] == 1
+    assert not any(path in label for labels in found for label in labels)
+
+
+def test_requests_without_a_token_are_counted(open_client: Callable[..., TestClient]) -> None:
+    client = open_client()
+    assert client.get(FIM, headers={"authorization": "Bearer wrong"}).status_code == 401
+
+    assert scraped(client)["calomel_requests_total", "none", "401"] == 1
+
+
+def test_tokens_steps_and_cached_tokens_of_answers_are_counted(client: TestClient) -> None:
+    for _ in range(2):
+        client.post(FIM, json=ASK)
+
+    found = scraped(client)
+    counted = ("prompt_tokens", "cached_tokens", "completion_tokens", "denoising_steps")
+    assert [found[f"calomel_{name}_total",] for name in counted] == [48, 32, 28, 6]
+    assert found["calomel_steps_per_token_sum",] == pytest.approx(2 * 3 / 14)
+
+
+def test_a_stream_is_counted_when_it_ends(client: TestClient) -> None:
+    client.post(FIM, json={**ASK, "stream": True})
+
+    found = scraped(client)
+    assert found["calomel_requests_total", FIM, "200"] == 1
+    assert found["calomel_completion_tokens_total",] == 14
+
+
+def test_the_state_of_the_model_is_one_of_all_states(client: TestClient) -> None:
+    found = scraped(client)
+
+    states = {name[1]: value for name, value in found.items() if name[0] == "calomel_model_state"}
+    assert states == {"loading": 0, "ready": 1, "failed": 0, "unloaded": 0}
+    assert found["calomel_uptime_seconds",] > 0
+    assert found["calomel_resident_memory_bytes",] > 1_000_000
+    assert found["calomel_requests_limit",] == 128
+
+
+def test_queue_and_cache_of_the_engine_are_read(client: TestClient, filler: Any) -> None:
+    class Cache:
+        pages, free_pages, page_size = 100, 40, 16
+
+    class Engine:
+        decoder, occupancy = SimpleNamespace(cache=Cache()), (8, 3)
+
+    filler.engine = Engine()
+
+    found = scraped(client)
+    assert (found["calomel_engine_requests", "running"], found["calomel_engine_requests", "waiting"]) == (8, 3)
+    assert (found["calomel_cache_tokens",], found["calomel_cache_capacity_tokens",]) == (960, 1600)
+
+
+def test_no_sample_has_words_of_a_client(client: TestClient) -> None:
+    client.post(FIM, json={**ASK, "model": "SECRETMODEL", "prompt": "SECRETPROMPT"}, headers={"x-secret": "SECRETHEAD"})
+
+    assert "SECRET" not in client.get("/metrics").text
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_the_pace_is_that_of_the_last_minute() -> None:
+    clock = Clock()
+    recent = Recent(clock)
+    recent.add("old", "fim", Spent(completion_tokens=99, seconds=9.0))
+    clock.at += 100
+    for number in range(20):
+        clock.at += 1
+        recent.add(str(number), "fim", Spent(completion_tokens=3, seconds=number / 1000))
+    clock.at += 1
+
+    pace = recent.pace()
+    assert (pace.seconds, pace.answers_per_second, pace.tokens_per_second) == (60.0, 20 / 60, 1.0)
+    assert (pace.p50_ms, pace.p95_ms) == (10.0, 19.0)
+    assert pace.by_second == [0] * 40 + [1] * 20
+
+
+def test_a_server_that_has_answered_nothing_has_no_times() -> None:
+    pace = Recent(Clock()).pace()
+
+    assert (pace.answers_per_second, pace.p50_ms, pace.by_second) == (0, None, [0])
+
+
+def test_recordings_are_kept_until_they_take_too_much_memory() -> None:
+    recent = Recent()
+    recent.add("small", "fim", Spent(), [CanvasText(1, "x", ("x",), (True,))])
+    assert recent.recording("small") is not None
+    large = [CanvasText(step, "x" * 1024, ("x" * 1024,), (True,)) for step in range(512)]
+    for number in range(20):
+        recent.add(str(number), "fim", Spent(), large)
+
+    kept = [str(number) for number in range(20) if recent.recording(str(number)) is not None]
+    assert kept == ["16", "17", "18", "19"]
+    assert recent.recording("small") is None
+    assert recent.recording("19") == tuple(large)
+    assert recent.recording("nobody") is None
+
+
+def policy(client: TestClient) -> dict[str, str]:
+    parts = client.get("/").headers["content-security-policy"].split("; ")
+    return {name: value for name, _, value in (part.partition(" ") for part in parts)}
+
+
+def test_the_page_is_one_file_and_loads_nothing_from_elsewhere(client: TestClient) -> None:
+    text = client.get("/").text
+
+    assert text.startswith("<!doctype html>")
+    # The name of a drawing's elements is no address that anybody fetches.
+    assert re.findall(r"https?://[^\s\"']+", text) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"\bsrc=|@import|url\(|<link rel=\"stylesheet\"", text)
+
+
+def test_the_policy_lets_the_pages_own_script_and_style_run_and_nothing_else(client: TestClient) -> None:
+    text = client.get("/").text
+    (script,), (style,) = (re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("script", "style"))
+
+    def digest(block: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(block.encode()).digest()).decode()}'"
+
+    found, headers = policy(client), client.get("/").headers
+    assert (headers["content-type"], headers["x-content-type-options"]) == ("text/html; charset=utf-8", "nosniff")
+    assert (headers["referrer-policy"], headers["cache-control"]) == ("no-referrer", "no-store")
+    assert found["default-src"] == found["frame-ancestors"] == found["base-uri"] == found["form-action"] == "'none'"
+    assert (found["script-src"], found["style-src"]) == (digest(script), digest(style))
+    assert found["connect-src"] == "'self'"
+    assert "unsafe" not in str(found)
+    assert not re.search(r"\son\w+=|\sstyle=|javascript:", text)
+
+
+def test_the_page_never_makes_markup_of_text(client: TestClient) -> None:
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", client.get("/").text
+    )
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/fim/completions/models", "/v1/edit/completions/models"])
+def test_the_checkpoint_is_listed_from_its_own_configuration(
+    open_client: Callable[..., TestClient], tmp_path: Path, path: str
+) -> None:
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 4096}))
+
+    [model] = open_client(model=folder).get(path).json()["data"]
+
+    assert (model["id"], model["context_length"], model["max_output_length"]) == ("my-model", 4096, 4096)
+    assert model["created"] == int((folder / "config.json").stat().st_mtime)
+    assert model["pricing"] == {
+        "prompt": "0",
+        "completion": "0",
+        "input_cache_reads": "0",
+        "input_cache_writes": "0",
+    }
+    assert {"fim.completions", "edit.completions"} <= set(model["supported_endpoints"])
+    assert "presence_penalty" in model["supported_sampling_parameters"]
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", "{}", '{"max_position_embeddings": "many"}'])
+def test_a_checkpoint_with_an_unreadable_configuration_is_still_listed(
+    open_client: Callable[..., TestClient], tmp_path: Path, content: str | None
+) -> None:
+    if content is not None:
+        (tmp_path / "config.json").write_text(content)
+
+    [model] = open_client(model=tmp_path).get("/v1/models").json()["data"]
+
+    assert (model["id"], model["context_length"]) == (tmp_path.name, 2048)
+
+
+def fail() -> None:
+    raise ValueError("def secret_of_the_user():")
+
+
+@pytest.fixture
+def _restored() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in ("calomel", "uvicorn", "uvicorn.error")]
+    before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    yield
+    for logger, handlers, level, propagate in before:
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("_restored")
+def test_nobody_can_forge_a_line_or_paint_a_terminal() -> None:
+    out = io.StringIO()
+    log_to(out, "info", "text")
+    _log.info("path %s", HOSTILE)
+
+    [line] = out.getvalue().splitlines()
+    assert line.endswith(r"INFO calomel.server: path ok\n2026-01-01 INFO forged \x1b[31mred\x1b[0m\r\x00\u2028 é")
+
+
+@pytest.mark.usefixtures("_restored")
+def test_a_line_of_json_is_one_object() -> None:
+    out = io.StringIO()
+    log_to(out, "info", "json")
+    _log.info("path %s", HOSTILE)
+
+    assert out.getvalue().count("\n") == 1
+    assert out.getvalue().isascii()
+    said = json.loads(out.getvalue())
+    assert (said["level"], said["logger"], said["message"]) == ("info", "calomel.server", f"path {HOSTILE}")
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_of_an_error_the_log_gets_type_and_places_and_no_message(form: str) -> None:
+    out = io.StringIO()
+    log_to(out, "debug", form)  # type: ignore[arg-type]
+    try:
+        fail()
+    except ValueError as error:
+        log_failure(error)
+        _log.debug("where it failed", exc_info=error)
+
+    assert "secret_of_the_user" not in out.getvalue()
+    assert "unexpected ValueError" in out.getvalue()
+    assert "test_status.py" in out.getvalue()
+
+
+def test_other_handlers_do_not_get_the_message_either(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        fail()
+    except ValueError as error:
+        log_failure(error)
+    assert "secret_of_the_user" not in "".join(record.getMessage() + str(record.exc_info) for record in caplog.records)
+
+
+@pytest.mark.usefixtures("_restored")
+def test_a_level_hides_what_is_below_it() -> None:
+    out = io.StringIO()
+    log_to(out, "warning", "text")
+    _log.info("hidden")
+    logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert not out.getvalue()
+
+
+@pytest.mark.usefixtures("_restored")
+def test_a_full_disk_stops_nothing() -> None:
+    class Full(io.StringIO):
+        def write(self, _: str, /) -> int:
+            raise OSError(28, "No space left on device")
+
+    log_to(Full(), "info", "text")
+    _log.info("lost")
+    say(Full(), "lost as well")

@@ -1,7 +1,6 @@
 """The real server with the shipped weights, and other people's clients as programs of their own beside it.
 
-`make clients` fetches them. What they say comes back as one line of JSON.
-"""
+`make clients` fetches them. What they say comes back as one line of JSON."""
 
 from __future__ import annotations
 
@@ -9,22 +8,23 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
-
-from calomel.weights import nano_path
+from tests.server.program import MODEL, program
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+
+
 FOLDER = Path(os.environ.get("CALOMEL_CLIENTS", CACHE / "calomel" / "clients"))
+
+
 PROGRAMS = Path(__file__).parent / "programs"
-MODEL = Path(os.environ.get("CALOMEL_TEST_MODEL", nano_path()))
+
+
 TOKEN = "client-token-0123456789"
 
 
@@ -32,24 +32,8 @@ TOKEN = "client-token-0123456789"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
     if not (MODEL / "model.safetensors").exists():
         pytest.skip(f"no weights in {MODEL}")
-    folder = tmp_path_factory.mktemp("server")
-    runtime_file = folder / "server.json"
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--no-config", "--port", "0"]
-    command += ["--model", str(MODEL), "--runtime-file", str(runtime_file)]
-    environment = {**os.environ, "CALOMEL_TOKEN": TOKEN, "XDG_STATE_HOME": str(folder)}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline().startswith("Calomel listens on http://127.0.0.1:")
-            url = json.loads(runtime_file.read_text())["url"]
-            end = time.monotonic() + 120
-            while httpx.get(f"{url}/health").status_code != 200:
-                assert time.monotonic() < end
-                time.sleep(0.05)
-            yield SimpleNamespace(url=url, token=TOKEN)
-        finally:
-            process.terminate()
-            process.wait(30)
+    with program(tmp_path_factory.mktemp("server"), CALOMEL_TOKEN=TOKEN) as (_, client):
+        yield SimpleNamespace(url=str(client.base_url).rstrip("/"), token=TOKEN)
 
 
 def run(command: list[str | Path], server: SimpleNamespace, **more: str) -> Any:

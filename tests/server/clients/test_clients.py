@@ -1,4 +1,4 @@
-"""Python clients of other people's, unchanged, against the running server."""
+"""Clients of other people's, unchanged, against the running server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import pytest
 
 pytestmark = pytest.mark.e2e
 
+
 FENCED = "```\n"
+
+
 MERGED = "def one():\n    return 1\n\n\ndef two():\n    return 22"
 
 
@@ -52,3 +55,13 @@ def test_litellm_fills_and_reads_refusals(python_client: Callable[..., Any]) -> 
     said = python_client("through_litellm.py", "litellm", LITELLM_LOCAL_MODEL_COST_MAP="True")
     assert said["streamed"] == said["fill"]
     assert (said["chat"], said["wrong_token"]) == (404, 401)
+
+
+def test_continues_adapter_fills_edits_and_applies(node_client: Callable[..., Any]) -> None:
+    said = node_client("continue.mjs", "@continuedev/openai-adapters")
+    assert isinstance(said["fill"], str)
+    assert isinstance(said["at_the_end"], str)
+    assert said["edit"].startswith("```\n")
+    assert said["edit"].endswith("\n```")
+    assert said["edit_streamed"] == said["edit"]
+    assert said["applied"] == "def one():\n    return 1\n\n\ndef two():\n    return 22\n"

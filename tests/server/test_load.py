@@ -1,0 +1,414 @@
+"""Slow, oversized and too many requests: slowloris, huge headers (CVE-2025-48956), crowds.
+
+And numbers at their edges (CVE-2026-21869, CVE-2026-34756), on every route.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient
+from tests.server.conftest import TOKEN, head, operations, received, until
+
+from calomel.server.admission import Rates
+from calomel.server.app import create_app
+from calomel.server.settings import ServerSettings
+from calomel.server.tokens import Tokens
+
+URL = "/v1/fim/completions"
+
+
+ASK = {"model": "m", "prompt": "x"}
+
+
+Serving = Callable[..., SimpleNamespace]
+
+
+BODY = b'{"model": "m", "prompt": "x"}'
+
+
+WHOLE = head("/v1/fim/completions", "POST", "content-type: application/json", f"content-length: {len(BODY)}") + BODY
+
+
+NO_HTTP = (
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"POST /v1/models HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
+    b"POST /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: -1\r\n\r\n",
+    b"POST /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
+    b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\nx: a\x00b\r\n\r\n",
+)
+
+
+EXTREMES = (
+    *("-1", "0", "9223372036854775808", "-9223372036854775809", "1e308", "1e999", "-0.0", "NaN", "Infinity"),
+    *("true", '"1"', "[]", "{}", "null", "1.5", "9" * 5000),
+)
+
+
+EDGES = {
+    "deep": b"[" * 100_000,
+    "deep objects": b'{"a":' * 100_000,
+    "deep prompt": b'{"model": "m", "prompt": ' + b"[" * 50_000 + b"]" * 50_000 + b"}",
+    "long number": b'{"model": "m", "prompt": "x", "max_tokens": ' + b"9" * 6000 + b"}",
+    "long number elsewhere": b'{"model": "m", "prompt": "x", "zzz": ' + b"9" * 10_000 + b"}",
+    "no number": b'{"model": "m", "prompt": "x", "temperature": NaN}',
+    "infinite": b'{"model": "m", "prompt": "x", "top_p": Infinity}',
+    "utf-16": b"\xff\xfe{}",
+    "lone surrogate": b'{"model": "m", "prompt": "\\ud800", "request_id": "\\ud800"}',
+    "gzip": b"\x1f\x8b\x08" + b"\0" * 1000,
+    "empty": b"",
+    "half": b"{",
+    "list": b"[]",
+    "null": b"null",
+    "text": b'"x"',
+    "wide": b"{" + b",".join(b'"k%d": 1' % n for n in range(100_000)) + b"}",
+}
+
+
+MANY = {
+    "fields": b"{" + b",".join(b'"k%d": 1' % n for n in range(300_000)) + b"}",
+    "lists": b'{"model": "m", "messages": [' + b"[]," * 1_200_000 + b"1]}",
+    "numbers": b'{"model": "m", "prompt": [' + b"1," * 1_900_000 + b"1]}",
+    "behind quotes": b'{"model": "\\\\\\"m\\\\", "x": [' + b"{}," * 1_200_000 + b"1]}",
+    "utf-16": ('{"model": "m", "x": ["\\"", ' + "[]," * 600_000 + "1]}").encode("utf-16"),
+}
+
+
+VALID = {
+    "model": "m",
+    "prompt": "x = ",
+    "suffix": "\n",
+    "max_tokens": 4,
+    "messages": [{"role": "user", "content": "<|code_to_edit|>\nx = 1\n<|/code_to_edit|>"}],
+    "input_prefix": "x",
+    "input_suffix": "\n",
+}
+
+
+FINE = {200, 400, 404, 413, 415, 429, 503}
+
+
+@pytest.mark.parametrize("part", [b"", WHOLE[:12], WHOLE[:60], WHOLE[:-5]], ids=["nothing", "line", "head", "body"])
+def test_a_request_that_comes_in_part_or_in_drips_is_cut(serving: Serving, part: bytes) -> None:
+    server = serving(receive_seconds=0.3)
+    with server.connect() as client:
+        began = time.monotonic()
+        client.sendall(part)
+        time.sleep(0.1)
+        client.sendall(WHOLE[len(part) : len(part) + 1])
+        answer = received(client)
+
+    assert 0.2 < time.monotonic() - began < 5
+    assert answer.startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "request_timeout"
+    assert server.app.state.door.admission.taken == 0
+
+
+def test_a_second_request_of_a_connection_is_timed_too(serving: Serving) -> None:
+    with serving(receive_seconds=0.3).connect() as client:
+        client.sendall(WHOLE)
+        first = client.recv(65536)
+        time.sleep(0.4)  # idle connections may stay
+        client.sendall(WHOLE[:40])
+        rest = received(client)
+
+    assert first.startswith(b"HTTP/1.1 200")
+    assert b"HTTP/1.1 408" in rest
+
+
+def test_a_long_answer_is_not_cut_by_the_time_for_the_request(serving: Serving, filler: Any) -> None:
+    filler.gate = Event()
+    with serving(receive_seconds=0.3).connect() as client:
+        client.sendall(WHOLE)
+        assert filler.started.wait(10)
+        time.sleep(0.4)
+        filler.gate.set()
+        assert client.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_does_not_read_its_answer_is_let_go(serving: Serving, filler: Any) -> None:
+    filler.deltas = ["x" * 100_000] * 400
+    server = serving(receive_seconds=0.5)
+    body = b'{"model": "m", "prompt": "x", "stream": true, "stop": []}'
+    with server.connect() as client:
+        client.sendall(
+            head("/v1/fim/completions", "POST", "content-type: application/json", f"content-length: {len(body)}") + body
+        )
+        assert filler.started.wait(10)
+        until(lambda: server.app.state.door.admission.taken == 0, 20)
+
+
+def test_a_header_of_200_kilobytes_is_refused_in_the_published_shape(serving: Serving) -> None:
+    with serving().connect() as client:
+        try:
+            client.sendall(head("/health", "GET", "x-filler: " + "x" * 200_000))
+        except ConnectionError:
+            return
+        answer = received(client)
+    if answer:
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
+
+
+def test_what_is_no_http_is_refused(serving: Serving) -> None:
+    server = serving(receive_seconds=0.5)
+    for data in NO_HTTP:
+        with server.connect() as client:
+            client.sendall(data)
+            assert client.recv(4096).split()[1] in {b"400", b"408"}, data
+
+
+def test_length_and_chunks_together_are_refused_and_what_follows_is_not_read(serving: Serving) -> None:
+    with serving(receive_seconds=0.5).connect() as client:
+        client.sendall(
+            head("/health", "GET", "content-length: 4", "transfer-encoding: chunked")
+            + b"0\r\n\r\n"
+            + head("/v1/models", "GET", "connection: close").replace(TOKEN.encode(), b"wrong")
+        )
+        answer = received(client)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["type"] == "invalid_request_error"
+
+
+def test_one_connection_too_many_is_told_to_come_back(serving: Serving) -> None:
+    server = serving(max_connections=3)
+    clients = [server.connect() for _ in range(3)]
+    try:
+        for client in clients:
+            client.sendall(head("/health", "GET"))
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        with server.connect() as one_more:
+            answer = received(one_more)
+    finally:
+        for client in clients:
+            client.close()
+
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"\r\nretry-after: 1\r\n" in answer
+
+    def again() -> bool:
+        try:
+            return httpx.get(f"{server.url}/health").status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    until(again)
+
+
+# Millions of values: parsing them held up everybody for up to a second.
+
+
+# As much of a valid body as any route needs; unknown fields are ignored.
+
+
+# What a client may be told. 404: a model of this kind is not loaded.
+
+
+def numeric_fields(client: TestClient) -> Iterator[tuple[str, tuple[str, ...]]]:
+    app: Any = client.app
+    document = app.openapi()
+    for method, path, description in operations(client):
+        content = description.get("requestBody", {}).get("content", {}).get("application/json")
+        if method == "POST" and content is not None:
+            for names in _numbers(content["schema"], document, ()):
+                yield path, names
+
+
+def _numbers(schema: dict[str, Any], document: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if "$ref" in schema:
+        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    if len(names) > 4:
+        return
+    if schema.get("type") in {"integer", "number"}:
+        yield names
+    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
+        yield from _numbers(each, document, names)
+    for name, each in schema.get("properties", {}).items():
+        yield from _numbers(each, document, (*names, name))
+
+
+@pytest.mark.slow
+def test_every_number_of_every_route_has_bounds(client: TestClient) -> None:
+    fields = sorted(set(numeric_fields(client)))
+    assert ("/v1/fim/completions", ("max_tokens",)) in fields
+    for path, names in fields:
+        for extreme in EXTREMES:
+            body: Any = dict(VALID)
+            inner = body
+            for name in names[:-1]:
+                inner[name] = {}
+                inner = inner[name]
+            inner[names[-1]] = "@"
+            text = json.dumps(body).replace('"@"', extreme)
+            began = time.monotonic()
+            answer = client.post(path, content=text, headers={"content-type": "application/json"})
+            assert answer.status_code in FINE, (path, names, extreme[:20], answer.text)
+            assert time.monotonic() - began < 5
+            if len(extreme) > 20 and answer.status_code == 400:
+                assert extreme[:50] not in answer.text
+    assert client.post("/v1/fim/completions", json=VALID).status_code == 200
+
+
+def test_nothing_on_the_way_to_the_engine_is_out_of_its_range(client: TestClient, filler: Any) -> None:
+    for extreme in ("9223372036854775808", "1e308", "-1"):
+        for name in ("max_tokens", "top_k", "seed", "temperature", "top_p", "min_tokens", "max_steps"):
+            text = json.dumps({"model": "m", "prompt": "x", name: "@"}).replace('"@"', extreme)
+            client.post("/v1/fim/completions", content=text, headers={"content-type": "application/json"})
+    for request in filler.requests:
+        assert 1 <= request.max_tokens <= 65_536
+        assert 0 <= request.sampling.temperature <= 2
+        assert 0 < request.sampling.top_p <= 1
+
+
+def test_a_packed_body_is_not_unpacked(client: TestClient, filler: Any) -> None:
+    """GO-2025-3548: a few kilobytes may become gigabytes."""
+    import gzip
+
+    packed = gzip.compress(json.dumps({**VALID, "prompt": "x" * 3_000_000}).encode())
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    assert client.post("/v1/fim/completions", content=packed, headers=headers).status_code in {400, 415}
+    assert filler.requests == []
+
+
+@pytest.mark.parametrize("body", MANY.values(), ids=list(MANY))
+def test_a_body_of_too_many_values_is_refused_before_it_is_read(client: TestClient, body: bytes) -> None:
+    expected = dict.fromkeys(
+        ("/v1/fim/completions", "/v1/apply/completions", "/calomel/v1/complete", "/api/generate"), "too_many_values"
+    )
+    # Of what comes without a token, much less is read.
+    for path, code in {**expected, "/feedback": "request_too_large"}.items():
+        answer = client.post(path, content=body, headers={"content-type": "application/json"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, code), path
+
+
+def test_a_text_of_megabytes_is_one_value(client: TestClient) -> None:
+    text = "call(\"a\", [1, 2], {'b': '\\\\'})\n" * 80_000
+    answer = client.post("/v1/fim/completions", json={"model": "m", "prompt": text, "max_tokens": 4})
+    assert answer.status_code == 200
+
+
+def test_a_body_at_the_edge_of_json_is_answered_and_the_server_goes_on(client: TestClient) -> None:
+    for name, text in EDGES.items():
+        for method, path, _ in operations(client):
+            if method == "POST":
+                began = time.monotonic()
+                answer = client.post(path, content=text, headers={"content-type": "application/json"})
+                assert answer.status_code in FINE, (path, answer.text[:300])
+                if path in {"/v1/fim/completions", "/feedback"} and name != "long number elsewhere":
+                    assert answer.status_code in {400, 413}, (path, name)
+                if answer.status_code in {400, 413}:
+                    assert answer.json()["error"]["type"] == "invalid_request_error"
+                assert time.monotonic() - began < 5
+        for wrong in (
+            path for path in ("/v1/fim/completions", "/feedback") if text is not EDGES["long number elsewhere"]
+        ):
+            found = client.post(wrong, content=text, headers={"content-type": "application/json"})
+            assert found.status_code in {400, 413}, (wrong, text[:60])
+    assert client.post("/v1/fim/completions", json={"model": "m", "prompt": ""}).status_code == 200
+
+
+def test_a_client_that_holds_its_share_leaves_room_for_the_others(filler: Any) -> None:
+    filler.gate = Event()
+    app = create_app(
+        ServerSettings(max_requests=4, client_share=0.5),
+        lambda: filler,
+        tokens=Tokens({"ann": "a-token", "bob": "b-token"}),
+    )
+    with TestClient(app, base_url="http://127.0.0.1") as client, ThreadPoolExecutor(4) as pool:
+        until(lambda: app.state.door.loader.state == "ready")
+
+        def ask(token: str) -> httpx.Response:
+            return client.post(URL, json=ASK, headers={"x-api-key": token})  # type: ignore[return-value]
+
+        greedy = [pool.submit(ask, "a-token") for _ in range(2)]
+        until(lambda: app.state.door.admission.taken == 2)
+        third = ask("a-token")
+        other = pool.submit(ask, "b-token")
+        until(lambda: app.state.door.admission.taken == 3)
+        filler.gate.set()
+
+        assert (third.status_code, third.json()["error"]["code"]) == (429, "rate_limit_reached")
+        assert third.headers["retry-after"] == "1"
+        assert {request.result(10).status_code for request in [*greedy, other]} == {200}
+
+
+def test_a_client_that_asks_too_often_is_told_when_to_come_back(open_client: Callable[..., TestClient]) -> None:
+    client = open_client(requests_per_minute=3)
+    answers = [client.post(URL, json=ASK) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
+    assert client.get("/v1/models").status_code == 200
+
+
+@pytest.mark.slow
+def test_after_a_thousand_that_hung_up_places_and_memory_are_as_before(
+    serving: Callable[..., SimpleNamespace], filler: Any
+) -> None:
+    server = serving()
+    body = b'{"model": "m", "prompt": "x", "stream": %s}'
+
+    def hang_up(count: int) -> None:
+        for number in range(count):
+            filler.gate = Event()
+            filler.started.clear()
+            sent = body % (b"true" if number % 2 else b"false")
+            with server.connect() as client:
+                client.sendall(
+                    f"POST {URL} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: "
+                    f"application/json\r\ncontent-length: {len(sent)}\r\n\r\n".encode()
+                    + (sent[: number % len(sent)] if number % 5 == 0 else sent)
+                )
+                if number % 5:
+                    assert filler.started.wait(10)
+            filler.requests.clear()
+        until(lambda: server.app.state.door.admission.taken == 0)
+
+    hang_up(100)
+    files, memory = _open_files(), _memory()
+    hang_up(1000)
+
+    until(lambda: _open_files() <= files + 2)
+    assert _memory() - memory < 16 * 1024 * 1024
+    filler.gate = None
+    assert httpx.post(server.url + URL, json=ASK, headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _memory() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_a_client_gets_its_burst_then_its_rate_and_others_are_not_touched() -> None:
+    now = [100.0]
+    rates = Rates(60, 3, lambda: now[0])
+    assert [rates.take("a") for _ in range(3)] == [0, 0, 0]
+    assert rates.take("a") == 1.0
+    assert rates.take("b") == 0
+    now[0] += 0.5
+    assert rates.take("a") == 0.5
+    now[0] += 0.5
+    assert rates.take("a") == 0
+    now[0] += 3600
+    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1.0]
+
+
+def test_it_does_not_remember_all_who_ever_came() -> None:
+    rates = Rates(60, 3, lambda: 0.0)
+    for number in range(10_000):
+        rates.take(str(number))
+    assert len(rates._buckets) <= 4096

@@ -1,0 +1,351 @@
+"""What became of answers: feedback, acceptances that a client's next prompts show, and a log that outlives a kill."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from tests.server.program import program
+
+from calomel.prompts.parts import Hunk
+from calomel.server.deliveries import Acceptances, Deliveries
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_history import read_outcomes
+from calomel.suggest.outcome_log import outcome_log_path
+from calomel.weights import nano_path
+
+FIM = "/v1/fim/completions"
+
+
+@pytest.fixture
+def given(client: TestClient) -> str:
+    """The id of an answer, `return n`."""
+    answer: str = client.post(FIM, json={"model": "m", "prompt": "def f(n):\n    "}).json()["id"]
+    return answer
+
+
+def tell(client: TestClient, request_id: str, action: str = "accept", **fields: Any) -> Any:
+    body = {"request_id": request_id, "provider_name": "zed", "user_action": action, "provider_version": "1", **fields}
+    return client.post("/feedback", json=body, headers={"authorization": ""})
+
+
+def written() -> list[tuple[str, int]]:
+    return [(each.outcome, each.accepted_length) for each in read_outcomes(outcome_log_path()).records]
+
+
+def test_an_acceptance_is_written_down_without_a_token(client: TestClient, given: str) -> None:
+    answer = tell(client, given)
+
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    shown, accepted = read_outcomes(outcome_log_path()).records
+    assert (shown.outcome, shown.id, shown.kind, shown.trigger) == ("shown", given, "fill", "http")
+    assert (accepted.outcome, accepted.id, accepted.unit) == ("accepted", given, "all")
+    assert accepted.length == accepted.accepted_length == len("return n")
+    assert (accepted.probability, accepted.session) == (0.9, shown.session)
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "expected"),
+    [
+        ("reject", {}, ("rejected", 0)),
+        ("ignore", {}, ("ignored", 0)),
+        ("partial", {"accepted_length": 6}, ("partly_accepted", 6)),
+        ("partial", {"accepted_length": 999_999}, ("partly_accepted", 8)),
+    ],
+)
+def test_other_decisions_are_written_down(
+    client: TestClient, given: str, action: str, fields: dict[str, Any], expected: tuple[str, int]
+) -> None:
+    assert tell(client, given, action, **fields).status_code == 200
+    assert written() == [("shown", 0), expected]
+
+
+def test_no_text_of_the_users_is_written(client: TestClient, given: str) -> None:
+    tell(client, given)
+
+    assert b"return" not in outcome_log_path().read_bytes()
+
+
+def test_the_last_decision_counts_and_the_same_one_is_written_once(client: TestClient, given: str) -> None:
+    for action in ("ignore", "ignore", "accept", "accept"):
+        tell(client, given, action)
+
+    assert written() == [("shown", 0), ("ignored", 0), ("accepted", 8)]
+
+
+def test_whoever_knows_an_id_cannot_fill_the_disk_with_it(client: TestClient, given: str) -> None:
+    for _ in range(50):
+        tell(client, given, "accept")
+        tell(client, given, "reject")
+
+    assert len(written()) == 9
+
+
+def test_an_unknown_id_gets_the_same_answer_and_writes_nothing(client: TestClient, given: str) -> None:
+    unknown, nameless = tell(client, "cmpl-" + "0" * 32), tell(client, "")
+    known = tell(client, given)
+
+    assert unknown.content == nameless.content == known.content == b'{"status":"ok"}'
+    assert [each.id for each in read_outcomes(outcome_log_path()).records] == [given, given]
+
+
+def test_the_log_can_be_turned_off(open_client: Callable[..., TestClient]) -> None:
+    client = open_client(outcome_log=False)
+    given = client.post(FIM, json={"model": "m", "prompt": "x"}).json()["id"]
+
+    assert tell(client, given).status_code == 200
+    assert not outcome_log_path().exists()
+
+
+def test_a_log_that_cannot_be_written_is_no_error_of_the_client(client: TestClient, given: str) -> None:
+    path = outcome_log_path()
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.write_text("not a folder")
+
+    assert tell(client, given).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"request_id": None}, "request_id"),
+        ({"request_id": "x" * 257}, "request_id"),
+        ({"user_action": "love"}, "user_action"),
+        ({"user_action": None}, "user_action"),
+        ({"provider_name": 3}, "provider_name"),
+        ({"user_action": "partial"}, "accepted_length"),
+        ({"user_action": "partial", "accepted_length": 0}, "accepted_length"),
+        ({"user_action": "partial", "accepted_length": 2**31}, "accepted_length"),
+        ({"user_action": "partial", "accepted_length": True}, "accepted_length"),
+    ],
+)
+def test_malformed_bodies_are_refused_by_name(client: TestClient, fields: dict[str, Any], param: str) -> None:
+    answer = client.post("/feedback", json={"request_id": "a", "user_action": "accept", **fields})
+
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+
+
+def test_a_long_body_is_not_read(client: TestClient) -> None:
+    answer = tell(client, "a", provider="x" * 70_000)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
+
+
+def test_feedback_on_an_edit_knows_who_proposed_it(client: TestClient, tmp_path: Path) -> None:
+    content = (
+        "<|current_file_content|>\ncurrent_file_path: a.py\ndef area(width):\n"
+        "<|code_to_edit|>\n    return w<|cursor|>\n<|/code_to_edit|>\n<|/current_file_content|>\n"
+        "<|edit_diff_history|>\n--- a.py\n+++ a.py\n@@ -1,1 +1,1 @@\n-def area(w):\n+def area(width):\n"
+        "<|/edit_diff_history|>\n"
+    )
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    tell(client, client.post("/v1/edit/completions", json=body).json()["id"], "reject")
+
+    _, rejected = read_outcomes(outcome_log_path()).records
+    assert (rejected.kind, rejected.language, rejected.outcome) == ("edit", "python", "rejected")
+    assert rejected.maker
+    assert outcome_log_path().is_relative_to(tmp_path)
+
+
+BEFORE, AFTER = "    return w\n", "    return width\n"
+
+
+class Log:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, str]] = []
+
+    def record(self, outcome: Outcome) -> None:
+        self.told.append((outcome.id, outcome.outcome, outcome.reason))
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.fixture
+def now() -> SimpleNamespace:
+    return SimpleNamespace(seconds=100.0)
+
+
+@pytest.fixture
+def acceptances(log: Log, now: SimpleNamespace) -> Acceptances:
+    deliveries = Deliveries(log)
+    for name in ("one", "two"):
+        deliveries.remember(name, "edit", "m", 0.8, "width")
+    return Acceptances(deliveries, lambda: float(now.seconds))
+
+
+def edit(after: str = AFTER, before: str = BEFORE, path: str = "app/a.py", *, predicted: bool = True) -> Hunk:
+    return Hunk(path, 3, before, after, predicted)
+
+
+def accepted(name: str) -> list[tuple[str, str, str]]:
+    return [(name, "shown", ""), (name, "accepted", "by_prompt")]
+
+
+def test_an_edit_that_the_next_prompt_marks_was_shown_and_accepted_once(acceptances: Acceptances, log: Log) -> None:
+    acceptances.seen("ann", [])
+    acceptances.offered("ann", "one", [edit(predicted=False)])
+    for _ in range(3):
+        acceptances.seen("ann", [edit()])
+
+    assert log.told == accepted("one")
+
+
+def test_what_the_user_wrote_himself_says_nothing(acceptances: Acceptances, log: Log) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    acceptances.seen("ann", [edit(predicted=False)])
+
+    assert log.told == []
+
+
+def test_an_answer_that_is_never_seen_again_stays_unknown(acceptances: Acceptances, log: Log) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    acceptances.seen("ann", [edit("    return something\n")])
+
+    assert log.told == []
+
+
+def test_of_the_same_edit_offered_twice_the_newer_one_was_accepted(acceptances: Acceptances, log: Log) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    acceptances.offered("ann", "two", [edit()])
+    acceptances.seen("ann", [edit()])
+    acceptances.seen("ann", [edit()])
+
+    assert log.told == accepted("two")
+
+
+def test_an_older_acceptance_of_the_same_text_is_not_counted_again(acceptances: Acceptances, log: Log) -> None:
+    acceptances.seen("ann", [edit()])
+    acceptances.offered("ann", "one", [edit()])
+    acceptances.seen("ann", [edit(), edit("x\n", "y\n", predicted=False)])
+    assert log.told == []
+    acceptances.seen("ann", [edit(), edit("x\n", "y\n", predicted=False), edit()])
+
+    assert log.told == accepted("one")
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        edit(before="    return wi\n"),
+        edit("    width = 1\n" + AFTER, "    w = 1\n" + BEFORE),
+        edit(path="a.py"),
+        edit(AFTER.removesuffix("\n")),
+    ],
+)
+def test_an_acceptance_is_found_when_it_began_as_typing_or_is_told_with_its_neighbours(
+    acceptances: Acceptances, log: Log, marked: Hunk
+) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    acceptances.seen("ann", [marked])
+
+    assert log.told == accepted("one")
+
+
+def test_a_deletion_is_found_by_what_was_there(acceptances: Acceptances, log: Log) -> None:
+    acceptances.offered("ann", "one", [edit("", "import os\n")])
+    acceptances.seen("ann", [edit("", "import re\n")])
+    assert log.told == []
+    acceptances.seen("ann", [edit("", "import re\nimport os\n")])
+
+    assert log.told == accepted("one")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda a: a.seen("bob", [edit()]),
+        lambda a: a.seen("ann", [edit(path="app/b.py")]),
+        lambda a: a.seen("ann", [edit(path="xapp/a.py")]),
+    ],
+)
+def test_other_clients_and_other_files_say_nothing(
+    acceptances: Acceptances, log: Log, other: Callable[[Acceptances], None]
+) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    other(acceptances)
+
+    assert log.told == []
+
+
+def test_what_was_offered_long_ago_is_not_meant(acceptances: Acceptances, log: Log, now: SimpleNamespace) -> None:
+    acceptances.offered("ann", "one", [edit()])
+    now.seconds += 901
+    acceptances.seen("ann", [edit()])
+
+    assert log.told == []
+
+
+def test_clients_without_end_take_no_memory_without_end(acceptances: Acceptances) -> None:
+    for number in range(1000):
+        acceptances.offered(f"client {number}", "one", [edit()] * 3)
+    for _ in range(1000):
+        acceptances.offered("ann", "one", [edit()])
+
+    assert len(acceptances._clients) == 256
+    assert len(acceptances._clients["ann"].offers) == 64
+
+
+# Feedback as fast as it can be taken, by the code of the route's other side.
+WRITER = """
+import itertools, sys
+from pathlib import Path
+from calomel.server.deliveries import Deliveries
+from calomel.suggest.outcome_log import OutcomeLog
+deliveries = Deliveries(OutcomeLog(Path(sys.argv[1]), max_bytes=200_000, kept_files=50))
+print("ready", flush=True)
+for number in itertools.count():
+    deliveries.remember(f"cmpl-{number}", "fill", "m", 0.5, "text" * 100)
+    deliveries.decided(f"cmpl-{number}", "accept")
+"""
+
+
+@pytest.mark.e2e
+def test_a_log_that_is_killed_in_the_middle_stays_readable(tmp_path: Path) -> None:
+    log = tmp_path / "outcomes.jsonl"
+    written = 0
+    for round_ in range(1, 6):
+        with subprocess.Popen([sys.executable, "-c", WRITER, str(log)], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            time.sleep(0.05 * round_)
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+
+        history = read_outcomes(log)
+
+        # A torn line is left where it is, so each kill may have made one.
+        assert history.bad_lines <= round_
+        assert len(history.records) > written
+        written = len(history.records)
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(not (nano_path() / "model.safetensors").exists(), reason="no shipped weights")
+def test_feedback_that_was_taken_before_a_kill_is_in_the_log(tmp_path: Path) -> None:
+    taken = []
+    for _ in range(2):
+        with program(tmp_path) as (process, client):
+            for _ in range(5):
+                ask: dict[str, Any] = {"model": "m", "prompt": "def add(a, b):\n    return ", "max_tokens": 4}
+                given = client.post("/v1/fim/completions", json=ask).json()["id"]
+                told = {"request_id": given, "user_action": "accept"}
+                assert client.post("/feedback", json=told).json() == {"status": "ok"}
+                taken.append(given)
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
+
+    history = read_outcomes(tmp_path / "xdg_state_home" / "calomel" / "outcomes.jsonl")
+
+    assert history.bad_lines == 0
+    assert [each.id for each in history.records if each.outcome == "accepted"] == taken

@@ -1,0 +1,325 @@
+"""The shipped weights behind the door, and the real program with them on a machine that it shares."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+from tests.server.conftest import TOKEN, events, until
+from tests.server.program import needs_weights, program
+
+from calomel.prompts.parts import PromptParts
+from calomel.server.app import create_app
+from calomel.server.settings import ServerSettings
+from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.filler import Filler
+from calomel.suggest.in_process import open_filler
+from calomel.suggest.wire import encode_request
+from calomel.weights import nano_path
+
+pytestmark = [pytest.mark.e2e, needs_weights]
+
+
+ASK = {
+    "model": "mercury-edit-2",
+    "prompt": "def add(a: int, b: int) -> int:\n    return ",
+    "suffix": "\n\n\nprint(add(1, 2))\n",
+    "max_tokens": 16,
+}
+
+
+FIM = "/v1/fim/completions"
+
+
+JSON = {"content-type": "application/json"}
+
+
+SHORT = {**ASK, "max_tokens": 8}
+
+
+WORDS = (Path(__file__).read_text() + (nano_path() / "config.json").read_text()).split()
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    folder = tmp_path_factory.mktemp("run")
+    # Offline: whatever a library tried to reach, its request here would fail.
+    with program(folder, "--fresh-token", "--offline") as (_, client):
+        yield client
+    assert not (folder / "server.json").exists()
+
+
+class Two(NamedTuple):
+    """A server, and two people who have a token each."""
+
+    process: subprocess.Popen[str]
+    ann: httpx.Client
+    bob: httpx.Client
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Iterator[Two]:
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ann {'a' * 24}\nbob {'b' * 24}\n")
+    tokens.chmod(0o600)
+    with program(tmp_path, "--token-file", str(tokens)) as (process, editors):
+        headers = [{"authorization": f"Bearer {name * 24}"} for name in "ab"]
+        ann, bob = (httpx.Client(base_url=editors.base_url, headers=each, timeout=600) for each in headers)
+        with ann, bob:
+            yield Two(process, ann, bob)
+
+
+def test_a_hole_is_filled(client: httpx.Client) -> None:
+    answer = client.post(FIM, json=ASK).json()
+
+    assert answer["choices"][0]["finish_reason"] in {"stop", "length"}
+    assert 0 < answer["usage"]["prompt_tokens"] < 100
+    assert answer["usage"]["completion_tokens"] <= 16
+
+
+def test_the_same_request_again_reads_its_context_from_the_cache(client: httpx.Client) -> None:
+    body = {**ASK, "prompt": "# a line of its own\n" * 20 + ASK["prompt"]}  # type: ignore[operator]
+    first, second = (client.post(FIM, json=body).json() for _ in range(2))
+
+    assert second["usage"]["cached_input_tokens"] > first["usage"]["cached_input_tokens"]
+    assert second["choices"] == first["choices"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tokens"), [("a process th", 1), ("retur", 2), ("import nump", 5), ("print(hel", 1)]
+)
+def test_a_stream_behind_half_a_word_adds_up_too(client: httpx.Client, prompt: str, tokens: int) -> None:
+    body = {"model": "mercury-edit-2", "prompt": prompt, "max_tokens": tokens, "stop": []}
+    plain = client.post(FIM, json=body).json()
+    *chunks, _ = events(client.post(FIM, json={**body, "stream": True}))
+    text = "".join(chunk["choices"][0]["text"] for chunk in chunks)
+
+    assert text == plain["choices"][0]["text"] != ""
+    assert plain["usage"]["completion_tokens"] <= tokens
+
+
+@pytest.mark.parametrize("stop", [[], None, ["("]])
+def test_a_stream_adds_up_to_the_plain_answer(client: httpx.Client, stop: Any) -> None:
+    body = {**ASK, "max_tokens": 48, "stop": stop}
+    plain = client.post(FIM, json=body).json()["choices"][0]
+    choices = [chunk["choices"][0] for chunk in events(client.post(FIM, json={**body, "stream": True}))[:-1]]
+
+    assert "".join(choice["text"] for choice in choices) == plain["text"]
+    assert choices[-1]["finish_reason"] == plain["finish_reason"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prompt": "", "suffix": ""},
+        {"prompt": "x = 1\n" * 20_000},
+        {"suffix": "y = 2\n" * 20_000},
+        {"prompt": "\0\x1b<|end|><|mask|>🙂"},
+        {"temperature": 1.0, "top_p": 0.9, "top_k": 5, "seed": 3},
+        {"temperature": 2.0, "top_p": 1e-9, "repetition_penalty": 1e-300},
+        {"presence_penalty": 2, "frequency_penalty": -2, "repetition_penalty": 1e300, "temperature": 1},
+        {"top_p": 0},
+        {"max_tokens": 1},
+    ],
+    ids=str,
+)
+def test_the_edges_of_what_is_allowed_are_answered(client: httpx.Client, fields: dict[str, Any]) -> None:
+    assert client.post(FIM, json={**ASK, **fields}).status_code == 200
+
+
+def test_more_tokens_than_the_model_has_positions_are_refused_or_answered(client: httpx.Client) -> None:
+    [model] = client.get("/v1/models").json()["data"]
+    answer = client.post(FIM, json={**ASK, "max_tokens": 8192, "stop": ["\n"]})
+
+    if model["context_length"] > 8192 + 100:
+        assert answer.status_code == 200
+    else:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
+
+
+BEFORE = "def area(width, height):\n"
+
+
+REGION = "    return w * height\n\n\ndef volume(width, height, depth):\n    return w * height * depth"
+
+
+HISTORY = "--- a/shape.py\n+++ b/shape.py\n@@ -1,1 +1,1 @@\n-def area(w, height):\n+def area(width, height):\n\n"
+
+
+FRONT = (
+    f"<[fim-suffix]>\n\nprint(area(1, 2))\n<[fim-prefix]><filename>edit_history\n{HISTORY}<filename>shape.py\n{BEFORE}"
+)
+
+
+QWEN = "<|fim_prefix|>import os\n\nfor name in os.listdir('.'):\n    pri<|fim_suffix|>\n<|fim_middle|>"
+
+
+def marked(region: str) -> str:
+    return region.replace("return w *", "return w<|user_cursor|> *", 1)
+
+
+def test_a_rename_is_carried_on_between_zeds_markers(client: httpx.Client) -> None:
+    first, second = REGION[: REGION.index("def volume")], REGION[REGION.index("def volume") :]
+    prompt = f"{FRONT}<|marker_1|>{marked(first)}<|marker_2|>{second}<|marker_3|>\n<[fim-middle]>"
+    body = {"model": "zeta2.1", "prompt": prompt, "max_tokens": 2048, "stop": ["<[end▁of▁sentence]>"]}
+
+    text = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+
+    start, span, end = re.fullmatch(r"(<\|marker_[12]\|>)(.*)(<\|marker_[23]\|>)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    blocks = {"<|marker_1|>": 0, "<|marker_2|>": len(first), "<|marker_3|>": len(REGION)}
+    changed = REGION[: blocks[start]] + span + REGION[blocks[end] :]
+    assert "return width * height\n" in changed
+    assert changed.startswith("    return width")
+
+
+def test_a_rename_is_carried_on_in_zeta2(client: httpx.Client) -> None:
+    prompt = f"{FRONT}<<<<<<< CURRENT\n{marked(REGION)}\n=======\n<[fim-middle]>"
+
+    text = client.post("/v1/completions", json={"model": "zeta2", "prompt": prompt}).json()["choices"][0]["text"]
+
+    assert text.endswith("\n>>>>>>> UPDATED\n")
+    assert text.startswith("    return width * height\n")
+
+
+def test_every_door_fills_the_same_hole_alike(client: httpx.Client) -> None:
+    apart = {"model": "m", "prompt": "import os\n\nfor name in os.listdir('.'):\n    pri", "suffix": "\n"}
+    options: dict[str, Any] = {"num_predict": 16}
+    texts = {
+        "tokens": client.post("/v1/completions", json={"prompt": QWEN, "max_tokens": 16}).json()["choices"][0]["text"],
+        "apart": client.post("/v1/completions", json={**apart, "max_tokens": 16}).json()["choices"][0]["text"],
+        "fim": client.post(FIM, json={**apart, "max_tokens": 16, "stop": []}).json()["choices"][0]["text"],
+        "ollama": client.post("/api/generate", json={**apart, "stream": False, "options": options}).json()["response"],
+        "llama.cpp": client.post(
+            "/infill",
+            json={
+                "input_prefix": "import os\n\n",
+                "prompt": apart["prompt"][11:],
+                "input_suffix": "\n",
+                "n_predict": 16,
+            },
+        ).json()["content"],
+    }
+
+    assert len(set(texts.values())) == 1, texts
+    assert texts["fim"]
+
+
+def _text(seed: int, characters: int) -> str:
+    chance = random.Random(seed)
+    return " ".join(chance.choices(WORDS, k=characters // 4))[:characters]
+
+
+@pytest.mark.slow
+def test_memory_stays_below_a_gigabyte_whatever_the_contexts(two: Two) -> None:
+    for seed in range(300):
+        _ask(two.ann, _text(seed, 3500), 2)
+    for seed in range(3):
+        long = CompleteRequest("fill", PromptParts(prefix=_text(seed, 200_000)), max_tokens=2, max_context=32_000)
+        answer = two.ann.post("/calomel/v1/complete", content=encode_request(long), headers=JSON)
+        assert answer.json()["context_tokens"] > 30_000
+
+    peak = next(
+        line for line in Path(f"/proc/{two.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM")
+    )
+    assert int(peak.split()[1]) * 1024 < 1_000_000_000
+
+
+@pytest.mark.slow
+def test_who_asks_for_little_hardly_waits_for_who_asks_for_much(two: Two) -> None:
+    def short(seed: int) -> float:
+        began = time.monotonic()
+        _ask(two.bob, f"# {seed}\ndef add(a, b):\n    ", 16)
+        return time.monotonic() - began
+
+    alone = min(short(seed) for seed in range(5))
+    crowd = [threading.Thread(target=_crowd, args=(str(two.bob.base_url), _text(seed, 800))) for seed in range(32)]
+    try:
+        for thread in crowd:
+            thread.start()
+        while two.ann.get("/calomel/v1/status").json()["queue"]["engine_running"] < 8:
+            time.sleep(0.1)
+        waits = [short(100 + seed) for seed in range(5)]
+    finally:
+        two.process.kill()
+        for thread in crowd:
+            thread.join()
+
+    # A second where a short answer alone takes a tenth.
+    assert sorted(waits)[2] <= 10 * max(alone, 0.1)
+
+
+def _crowd(url: str, prompt: str) -> None:
+    """Ask for a long answer; the server ends before it is there."""
+    headers = {"authorization": f"Bearer {'a' * 24}"}
+    body = {"model": "m", "prompt": prompt, "max_tokens": 2048, "stop": []}
+    with contextlib.suppress(httpx.HTTPError):
+        httpx.post(f"{url.rstrip('/')}{FIM}", json=body, headers=headers, timeout=600)
+
+
+def _ask(client: httpx.Client, prompt: str, tokens: int) -> None:
+    answer = client.post(FIM, json={"model": "m", "prompt": prompt, "max_tokens": tokens})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.slow
+def test_an_engine_that_dies_is_started_again_and_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Filler] = []
+
+    def factory() -> Filler:
+        opened.append(open_filler())
+        return opened[-1]
+
+    app = create_app(ServerSettings(token=SecretStr(TOKEN)), factory)
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+        until(lambda: app.state.door.loader.state == "ready", 60)
+        before = client.post(FIM, json=SHORT).json()
+
+        def fail(*_: Any, **__: Any) -> None:
+            raise RuntimeError("def add(a, b)")
+
+        engine: Any = opened[0].engine
+        # What fails in a step beside all requests ends the engine; what one of them has caused ends that one alone.
+        monkeypatch.setattr(type(engine.decoder), "step", fail)
+        died = client.post(FIM, json={**SHORT, "prompt": "class Other:\n    "})
+        monkeypatch.undo()
+        after = client.post(FIM, json=SHORT).json()
+
+    assert (died.status_code, died.json()["error"]["code"]) == (503, "engine_stopped")
+    assert "add(a, b)" not in died.text
+    assert after["choices"] == before["choices"]
+    assert len(opened) == 2
+
+
+@pytest.mark.slow
+def test_a_model_that_sleeps_gives_its_memory_back_and_wakes_for_the_next_request() -> None:
+    app = create_app(ServerSettings(token=SecretStr(TOKEN), idle_unload=0.5 / 60), open_filler)
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    long = {**SHORT, "prompt": "x = 1\n" * 4000}
+    with TestClient(app, base_url="http://127.0.0.1", headers=headers) as client:
+        until(lambda: app.state.door.loader.state == "ready", 60)
+        sizes = []
+        for _ in range(3):
+            assert client.post(FIM, json=long).status_code == 200
+            used = _memory()
+            until(lambda: app.state.door.loader.state == "unloaded", 60)
+            until(lambda used=used: _memory() < used - 8 * 2**20, 20)  # type: ignore[misc]
+            sizes.append(_memory())
+        assert client.post(FIM, json=SHORT).status_code == 200
+    # What PyTorch itself took at the first use stays; nothing more is added.
+    assert sizes[2] - sizes[1] < 32 * 2**20
+
+
+def _memory() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
