@@ -109,17 +109,20 @@ def test_the_joint_threshold_does_change_what_it_revealed(forward: Forward) -> N
     assert any(changed)
 
 
-def test_generation_is_that_of_its_version(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "place", ["LLaDA2.1-mini", "models--inclusionAI--LLaDA2.1-flash/snapshots/0f3a", "LLaDA2.2-flash"]
+)
+def test_generation_is_that_of_its_version(folder: Path, tmp_path: Path, place: str) -> None:
     raw = read_config(folder)
-    newer = tmp_path / "LLaDA2.1-mini"
+    newer = tmp_path / place
     write_config(newer, raw)
 
     assert generation_of(LLADA2, raw, folder).policy == "threshold:0.95"
-    assert generation_of(LLADA2, raw, newer).policy == "joint:0.95/0.9/16"
+    assert generation_of(LLADA2, raw, newer).policy == "joint:0.7/0.5/16"
     assert generation_of(LLADA2, raw, newer).max_steps == 49
 
-    write_config(newer, {"threshold": 0.7, "editing_threshold": 0.5}, "generation_config.json")
-    assert generation_of(LLADA2, raw, newer).policy == "joint:0.7/0.5/16"
+    write_config(newer, {"threshold": 0.95, "editing_threshold": 0.9}, "generation_config.json")
+    assert generation_of(LLADA2, raw, newer).policy == "joint:0.95/0.9/16"
 
 
 def test_the_estimate_counts_every_expert(folder: Path) -> None:

@@ -99,6 +99,34 @@ def test_a_checkpoint_of_longer_blocks_says_so(tmp_path: Path) -> None:
     same_steps(answered(SDAR, tmp_path, prompt(37), policy="low_confidence_dynamic:0.2"), trace, END)
 
 
+@pytest.mark.parametrize(
+    ("place", "block"),
+    [
+        ("SDAR-8B-Chat", 4),
+        ("JetLM--SDAR-1.7B-Chat-b32", 32),
+        ("models--JetLM--SDAR-30B-A3B-Chat-b16/snapshots/0f3a", 16),
+    ],
+)
+def test_where_the_configuration_does_not_say_how_long_blocks_are_the_published_name_does(
+    tmp_path: Path, place: str, block: int
+) -> None:
+    folder = tmp_path / place
+    published.write(folder, block_size=None)
+
+    assert SDAR.config(read_config(folder), folder).diffusion.block == block
+    assert generation_of(SDAR, read_config(folder), folder).fill_canvases == (block,)
+
+
+def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_has_it(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    published.write(folder, block_size=None)
+
+    with pytest.raises(CheckpointError, match=r'write "block_size" into its config.json'):
+        SDAR.config(read_config(folder), folder)
+    (folder / "calomel-source.json").write_text('{"repository": "JetLM/SDAR-4B-Chat-b8", "revision": "0f3a"}')
+    assert SDAR.config(read_config(folder), folder).diffusion.block == 8
+
+
 def test_generation_is_that_of_the_folder(folder: Path) -> None:
     generation = generation_of(SDAR, read_config(folder), folder)
 

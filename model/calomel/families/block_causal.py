@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,15 @@ from typing import Any, Final
 from calomel.engine import CheckpointError, DiffusionConfig, Engine, ModelConfig
 from calomel.engine.checkpoint import tensor_table
 from calomel.engine.config import MoeConfig
-from calomel.families.configuration import block_of, decoder_config, named, need_token_id, read_config, token_id
+from calomel.families.configuration import (
+    block_of,
+    decoder_config,
+    named,
+    names_of,
+    need_token_id,
+    read_config,
+    token_id,
+)
 from calomel.families.family import Family, Generation, OpenOptions
 from calomel.families.generation import read_generation_config, sampled
 from calomel.families.loading import Places, dtype_of, engine_of, load_checkpoint, open_decoder, renamed
@@ -121,13 +130,29 @@ OWN: Final = Family(
 
 # SDAR
 
-# generate.py's --block_length; checkpoints of other lengths say theirs in config.json.
+# generate.py's --block_length.
 _SDAR_BLOCK: Final = 4
+# As they are published: SDAR-8B-Chat has blocks of 4, SDAR-8B-Chat-b32 of 32.
+_SDAR_NAME: Final = re.compile(r"\bsdar-[\w.]+(?:-[a-z]\w+)*?-chat(?:-b(\d+))?\b")
 _SDAR_MASK: Final = "<|MASK|>"
 
 
+def _sdar_block(raw: Mapping[str, Any], folder: Path) -> int:
+    """The length of its blocks, which the published configurations leave to the name. Raises CheckpointError."""
+    said = raw.get("block_size", read_generation_config(folder).get("block_length"))
+    if said is None:
+        name = _SDAR_NAME.search(names_of(raw, folder))
+        if name is None:
+            raise CheckpointError(
+                f"{folder} does not say how long its blocks are, and its name is not as published (SDAR-8B-Chat-b16): "
+                'write "block_size" into its config.json, 4 for a checkpoint without -b and a number in its name'
+            )
+        said = int(name[1] or _SDAR_BLOCK)
+    return block_of({"block_size": said}, "block_size", _SDAR_BLOCK)
+
+
 def _sdar_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
-    block, mask = block_of(raw, "block_size", _SDAR_BLOCK), raw.get("mask_token_id")
+    block, mask = _sdar_block(raw, folder), raw.get("mask_token_id")
     diffusion = DiffusionConfig(
         mask_token_id=need_token_id(folder, _SDAR_MASK, "<MASK>") if mask is None else int(mask),
         end_token_id=need_token_id(folder, TURN_END, TEXT_END),
@@ -164,7 +189,7 @@ _SDAR_PROMPTS: Final = PromptStyle(fim="chat", edit="chat", mask=_SDAR_MASK, end
 
 
 def _read_sdar(raw: Mapping[str, Any], folder: Path) -> Generation:
-    return sampled(_SDAR.read(raw, folder), folder)
+    return sampled(_SDAR.read({**raw, "block_size": _sdar_block(raw, folder)}, folder), folder)
 
 
 def _is_sdar_moe(raw: Mapping[str, Any]) -> bool:
@@ -349,17 +374,18 @@ _LLADA2: Final = Blocks(
     places=llada2_places,
 )
 _EDITING: Final = (
-    "generate of modeling_llada2_moe.py (LLaDA2.1): threshold 0.95, editing_threshold 0.9, 16 steps behind"
+    "model card of LLaDA2.1, quality mode: threshold 0.7, editing_threshold 0.5; generate of modeling_llada2_moe.py: "
+    "16 steps behind"
 )
 
 
 def _read_llada2(raw: Mapping[str, Any], folder: Path) -> Generation:
-    """The joint threshold where the folder is of 2.1, by its name or by a threshold for edits."""
+    """The joint threshold from 2.1 on, which a name or a threshold for edits tells."""
     said, found = read_generation_config(folder), _LLADA2.read(raw, folder)
-    names = f"{raw.get('_name_or_path', '')} {folder.resolve().name}".lower()
-    threshold = said.get("threshold", 0.95)
-    if "editing_threshold" in said or "llada2.1" in names:
-        edit, after = said.get("editing_threshold", 0.9), said.get("max_post_steps", 16)
+    edits = "editing_threshold" in said or re.search(r"llada2\.[1-9]", names_of(raw, folder)) is not None
+    threshold = said.get("threshold", 0.7 if edits else 0.95)
+    if edits:
+        edit, after = said.get("editing_threshold", 0.5), said.get("max_post_steps", 16)
         policy, steps = f"joint:{threshold}/{edit}/{after}", found.max_steps + int(after) + 1
         return sampled(replace(found, policy=policy, max_steps=steps, source=_EDITING), folder)
     return sampled(replace(found, policy=f"threshold:{threshold}"), folder)

@@ -80,6 +80,18 @@ def block_of(raw: Mapping[str, Any], name: str, published: int) -> int:
     return said
 
 
+def names_of(raw: Mapping[str, Any], folder: Path) -> str:
+    """What a checkpoint is called, wherever that is told, in small letters.
+
+    `_name_or_path` of its configuration, its folder, the repository that it was fetched from, and the folder of the
+    hub's own cache (`models--owner--name/snapshots/<commit>`).
+    """
+    place = folder.resolve()
+    fetched = read_object(folder / "calomel-source.json").get("repository", "")
+    cached = place.parents[1].name if place.parent.name == "snapshots" else ""
+    return f"{raw.get('_name_or_path', '')} {place.name} {fetched} {cached}".lower()
+
+
 def named(raw: Mapping[str, Any], *parts: str) -> bool:
     """Whether model type, an architecture or a remote class in `config.json` has one of `parts` in it, in any case."""
     architectures, remote = raw.get("architectures"), raw.get("auto_map")

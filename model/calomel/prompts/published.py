@@ -237,7 +237,8 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
 def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedTokenizer) -> EndingRenderer:
     # Of several names of an end, a checkpoint may have one alone.
     ends = (tokenizer.end, *(tokenizer.control[name] for name in style.ends if name in tokenizer.control))
-    begin = tokenizer.ids_of([] if style.begin is None else [style.begin])
+    # Some checkpoints of a family were made of a tokenizer that has none.
+    begin = (tokenizer.control[style.begin],) if style.begin in tokenizer.control else ()
     if kind == "around":
         return AroundRenderer(tokenizer, ends, begin, tokenizer.ids_of([] if style.close is None else [style.close]))
     if kind == "fim_tokens":
