@@ -1,71 +1,33 @@
+"""The figures of a replay, by hand and by their books."""
+
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.replay.made import opportunity, result, shown
-from tests.replay.scripted import Scripted, log_of, replayed, typed
 
-from calomel.engine import Work
 from calomel.replay.figures import makers
 from calomel.replay.opportunity import LogResult, Opportunity
-from calomel.replay.summary import listings, summarize
-from calomel.report.result import CONVERTER
+from calomel.replay.summary import ComparisonError, compare, counts_line, document, listings, summarize
+from calomel.replay.text_metrics import (
+    changed_middle,
+    chrf,
+    delta_chrf,
+    is_exact,
+    parse_error_delta,
+    suite_delta_chrf,
+)
 from calomel.report.stats import Floats
 from calomel.selectivity.sample import aurc, auroc, brier, ece, reliability
-from calomel.suggest.completer import CompleteAnswer, CompleteRequest
 
 
 def of(*values: float) -> Floats:
     return np.asarray(values, dtype=np.float64)
-
-
-def test_a_confidence_that_ranks_perfectly_has_an_auroc_of_1() -> None:
-    assert auroc(of(0.9, 0.8, 0.2, 0.1), of(1, 1, 0, 0)) == 1.0
-
-
-def test_equal_confidences_count_half() -> None:
-    # Pairs (taken, not): (.5, .5) half, (.5, .1) one, (.9, .5) one, (.9, .1) one: 3.5 of 4.
-    assert auroc(of(0.5, 0.9, 0.5, 0.1), of(1, 1, 0, 0)) == pytest.approx(3.5 / 4)
-
-
-def test_without_both_outcomes_there_is_no_auroc() -> None:
-    assert auroc(of(0.5, 0.6), of(1, 1)) is None
-    assert auroc(of(), of()) is None
-
-
-def test_aurc_is_the_mean_risk_of_the_surest_k() -> None:
-    # Risks of the 1, 2, 3, 4 surest: 0, 1/2, 1/3, 1/2.
-    assert aurc(of(0.9, 0.8, 0.7, 0.6), of(1, 0, 1, 0)) == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
-
-
-def test_the_order_of_equally_sure_suggestions_decides_nothing() -> None:
-    assert aurc(of(0.5, 0.5), of(1, 0)) == aurc(of(0.5, 0.5), of(0, 1)) == pytest.approx(0.5)
-
-
-def test_bins_tell_mean_confidence_and_the_share_taken() -> None:
-    low, high = reliability(of(0.91, 0.99, 0.15), of(1, 0, 0))
-    assert (low.low, low.high, low.size, low.taken) == (0.1, 0.2, 1, 0.0)
-    assert (high.low, high.high, high.size, high.taken) == (0.9, 1.0, 2, 0.5)
-    assert (low.confidence, high.confidence) == pytest.approx((0.15, 0.95))
-
-
-def test_a_confidence_of_1_lies_in_the_last_bin() -> None:
-    assert reliability(of(1.0), of(1)) == [(0.9, 1.0, 1, 1.0, 1.0)]
-
-
-def test_ece_weighs_the_bins_by_their_counts() -> None:
-    # (2 * |0.5 - 0.95| + 1 * |0 - 0.15|) / 3
-    assert ece(of(0.91, 0.99, 0.15), of(1, 0, 0)) == pytest.approx((2 * 0.45 + 0.15) / 3)
-
-
-def test_brier_is_the_mean_squared_distance() -> None:
-    assert brier(of(0.8, 0.4), of(1, 0)) == pytest.approx((0.04 + 0.16) / 2)
-
-
-def test_nothing_suggested_gives_no_figure() -> None:
-    assert (ece(of(), of()), brier(of(), of()), aurc(of(), of())) == (None, None, None)
 
 
 def test_each_maker_is_counted_where_it_proposed_and_where_it_was_chosen() -> None:
@@ -83,31 +45,21 @@ def test_each_maker_is_counted_where_it_proposed_and_where_it_was_chosen() -> No
     }
 
 
-def test_makers_survive_a_journal() -> None:
-    item = replace(opportunity(1, replace(shown(), maker="rename")), makers=("canvas", "rename"))
-    assert CONVERTER.structure(CONVERTER.unstructure(item), Opportunity) == item
-
-
-def done(item: Opportunity, steps: int, rows: int) -> Opportunity:
-    return replace(item, steps=steps, rows=rows)
-
-
-def some() -> LogResult:
+def measured() -> LogResult:
     whole = shown("accepted", saved=8, signals={"tokens": 4.0, "characters_inserted": 8.0})
     part = shown("partly", saved=6, signals={"tokens": 4.0, "characters_inserted": 12.0})
-    return result(
-        [
-            done(opportunity(0, whole, computed=10), 2, 40),
-            done(opportunity(1, part, computed=10), 3, 60),
-            done(opportunity(2, shown("accepted", saved=50), silence="low_confidence"), 2, 40),
-            done(opportunity(3, silence="empty", computed=10), 1, 20),
-            opportunity(4, silence="off_file"),
-        ]
-    )
+    items = [
+        (opportunity(0, whole, computed=10), 2),
+        (opportunity(1, part, computed=10), 3),
+        (opportunity(2, shown("accepted", saved=50), silence="low_confidence"), 2),
+        (opportunity(3, silence="empty", computed=10), 1),
+        (opportunity(4, silence="off_file"), 0),
+    ]
+    return result([replace(item, steps=steps, rows=20 * steps) for item, steps in items])
 
 
 def test_steps_are_told_by_question_and_by_what_was_accepted() -> None:
-    summary = summarize([some()])
+    summary = summarize([measured()])
     assert (summary["steps"], summary["rows"]) == (8, 160)
     assert summary["steps_per_question"] == pytest.approx(8 / 4)
     assert summary["rows_per_question"] == pytest.approx(160 / 4)
@@ -118,26 +70,221 @@ def test_steps_are_told_by_question_and_by_what_was_accepted() -> None:
     assert ("steps per accepted token" in {row[0] for row in listings(summary)[0].rows}) is True
 
 
-def test_where_nobody_counts_nothing_is_told() -> None:
-    summary = summarize([result([opportunity(0, shown("accepted", saved=8), computed=10)])])
+def some() -> list[Opportunity]:
+    return [
+        opportunity(0, shown("accepted", 0.9, saved=10, kept=True), latency_ms=10, computed=100, cached=300),
+        opportunity(1, shown("rejected", 0.6, after="x = 2"), latency_ms=20, computed=50, cached=350),
+        opportunity(2, shown("partly", 0.7, saved=2, kept=False), latency_ms=30),
+        opportunity(3, silence="off_file"),
+        opportunity(4, shown("accepted", 0.2), silence="low_confidence", latency_ms=40),
+        opportunity(5, shown("superseded", 0.8), silence="superseded", latency_ms=900),
+        opportunity(6, shown("too_short", 0.8), latency_ms=50),
+        opportunity(7, silence="empty", computed=10),
+    ]
+
+
+def test_quality_is_of_shown_suggestions_whose_outcome_is_known() -> None:
+    items = [
+        opportunity(0, shown(signals={"parse_error_delta": 0.5})),
+        opportunity(1, shown("rejected", after="x = 2", expected="x = 1")),
+        opportunity(2, shown("rejected", expected=None)),
+    ]
+    summary = summarize([result(items)])
+    assert summary["exact_match"] == pytest.approx(1 / 2)
+    assert summary["parse_error_delta"] == pytest.approx(0.5)
     assert summary["steps_per_question"] is None
-    assert summary["steps_per_accepted_token"] is None
 
 
-@dataclass
-class Counting(Scripted):
-    """Two steps of ten rows for each question."""
+def test_at_the_recorded_rate_our_surest_are_compared_with_its_offers() -> None:
+    ours = [
+        opportunity(entry, shown("accepted" if entry < 2 else "rejected", 1 - entry / 10, saved=5))
+        for entry in range(6)
+    ]
+    theirs = [
+        opportunity(10, shown("accepted", None, saved=7, kept=True, source="other")),
+        opportunity(11, shown("rejected", None, source="other")),
+    ]
+    found = result(ours, theirs)
+    found.real_accepts, found.real_offers = 1, 4
+    summary = summarize([found])
+    assert (summary["recorded_shown"], summary["shown_at_recorded_rate"]) == (2, 2)
+    assert summary["recorded_acceptance_same_rule"] == pytest.approx(1 / 2)
+    assert summary["acceptance_at_recorded_rate"] == pytest.approx(1.0)
+    assert summary["acceptance_difference_at_recorded_rate"] == pytest.approx(1 / 2)
+    assert summary["characters_per_opportunity_at_recorded_rate"] == pytest.approx(10 / 6)
+    assert summary["recorded_characters_per_opportunity"] == pytest.approx(7 / 6)
+    assert summary["real_acceptance_rate"] == pytest.approx(1 / 4)
+    assert summary["opportunities"] == 6
+    assert listings(summary)[1].rows[0][0] == "accepted of shown"
+    json.dumps(document([found]), allow_nan=False)
 
-    work: Work = Work()  # noqa: RUF009  (frozen)
 
-    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
-        self.work += Work(3, 2, 30)
-        return await super().complete(request)
+def test_what_a_person_writes_is_saved_once_at_the_recorded_rate() -> None:
+    """Both would have been accepted, but the second was asked for while the first was being written."""
+    first = replace(shown("accepted", 0.9, saved=8), given=5.0)
+    second = replace(shown("accepted", 0.8, saved=6), given=5.0)
+    ours = [opportunity(0, first, silence="low_confidence"), opportunity(2, second, silence="low_confidence")]
+    theirs = [opportunity(10 + number, shown("rejected", None)) for number in range(2)]
+    summary = summarize([result(ours, theirs)])
+    assert summary["shown_at_recorded_rate"] == 1
+    assert summary["characters_per_opportunity_at_recorded_rate"] == pytest.approx(8 / 2)
 
 
-def test_what_the_engine_did_for_a_question_stands_beside_its_outcome() -> None:
-    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)\n", 4, 4.0, entry=5))
-    found = replayed(log, Counting({"x = ": "compute(1)"}))
-    first = found.opportunities[0]
-    assert (first.shown, first.steps, first.rows) == (True, 2, 30)
-    assert CONVERTER.structure(CONVERTER.unstructure(found), LogResult).opportunities[0] == first
+def many(seed: int) -> list[Opportunity]:
+    rng = random.Random(seed)
+    return [
+        opportunity(
+            entry, shown(rng.choice(["accepted", "rejected"]), rng.random(), saved=rng.randrange(9)), time=entry * 7
+        )
+        for entry in range(200)
+    ]
+
+
+def test_every_figure_lies_within_its_bounds_and_is_the_same_again_under_a_seed() -> None:
+    results = [result(many(1)), result(many(2), log="other")]
+    summary = summarize(results, seed=5)
+    assert summary == summarize(results, seed=5)
+    for name in [name.removesuffix("_low") for name in summary if name.endswith("_low")]:
+        if summary[name] is not None:
+            assert summary[f"{name}_low"] <= summary[name] <= summary[f"{name}_high"], name
+
+
+def run_of(*saved: int) -> dict[str, object]:
+    items = [opportunity(entry, shown("accepted", saved=number), time=entry * 61) for entry, number in enumerate(saved)]
+    loaded: dict[str, object] = json.loads(json.dumps(document([result(items)])))
+    return loaded
+
+
+def test_runs_are_compared_over_the_opportunities_that_both_had() -> None:
+    found = compare(run_of(1, 2, 3), run_of(2, 3, 4, 100))
+    assert found.caption == "3 opportunities in both, 0 in the first alone, 1 in the second alone"
+    rows = {row[0]: row[1:] for row in found.rows}
+    assert rows["characters_per_opportunity"][2] == "1.000 [1.000, 1.000]"
+    assert rows["acceptance_rate"] == ("100.0% [43.9%, 100.0%]", "100.0% [51.0%, 100.0%]", "-")
+
+
+def test_a_file_of_something_else_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ComparisonError, match="the second file is no result"):
+        compare(run_of(1), {"score": 1})
+
+
+@pytest.mark.parametrize(
+    ("figure", "scores", "taken", "expected"),
+    [
+        (auroc, (0.9, 0.8, 0.2, 0.1), (1, 1, 0, 0), 1.0),
+        # Pairs (taken, not): (.5, .5) half, (.5, .1) one, (.9, .5) one, (.9, .1) one: 3.5 of 4.
+        (auroc, (0.5, 0.9, 0.5, 0.1), (1, 1, 0, 0), 3.5 / 4),
+        (auroc, (0.5, 0.6), (1, 1), None),
+        # Risks of the 1, 2, 3, 4 surest: 0, 1/2, 1/3, 1/2; the order of equally sure ones decides nothing.
+        (aurc, (0.9, 0.8, 0.7, 0.6), (1, 0, 1, 0), (0 + 1 / 2 + 1 / 3 + 1 / 2) / 4),
+        (aurc, (0.5, 0.5), (1, 0), 0.5),
+        (aurc, (0.5, 0.5), (0, 1), 0.5),
+        # (2 * |0.5 - 0.95| + 1 * |0 - 0.15|) / 3
+        (ece, (0.91, 0.99, 0.15), (1, 0, 0), (2 * 0.45 + 0.15) / 3),
+        (brier, (0.8, 0.4), (1, 0), (0.04 + 0.16) / 2),
+        *((figure, (), (), None) for figure in (auroc, aurc, ece, brier)),
+    ],
+)
+def test_figures_of_confidences_are_those_of_the_books(
+    figure: Callable[[Floats, Floats], float | None],
+    scores: tuple[float, ...],
+    taken: tuple[int, ...],
+    expected: float | None,
+) -> None:
+    assert figure(of(*scores), of(*taken)) == pytest.approx(expected)
+
+
+def test_bins_tell_mean_confidence_and_the_share_taken() -> None:
+    low, high = reliability(of(0.91, 0.99, 0.15), of(1, 0, 0))
+    assert low == pytest.approx((0.1, 0.2, 1, 0.15, 0.0))
+    assert high == pytest.approx((0.9, 1.0, 2, 0.95, 0.5))
+    assert reliability(of(1.0), of(1)) == [(0.9, 1.0, 1, 1.0, 1.0)]
+
+
+def test_rates_are_of_what_a_person_saw_long_enough() -> None:
+    summary = summarize([result(some())])
+    expected = {
+        "opportunities": 8, "shown": 3, "shown_rate": 3 / 8, "acceptance_rate": 1 / 3, "partly_rate": 1 / 3,
+        "kept_rate": 1 / 2, "superseded": 1, "too_short": 1, "characters_per_opportunity": 12 / 8,
+        "saved_share": 12 / 100,
+        # 0.9 taken, 0.6 not, 0.7 partly (not), 0.2 taken though suppressed: pairs won 0.9 over both, 0.2 over none.
+        "auroc": 2 / 4,
+    }  # fmt: skip
+    assert {name: summary[name] for name in expected} == pytest.approx(expected)
+    assert summary["silences"] == {"empty": 1, "low_confidence": 1, "off_file": 1, "superseded": 1}
+    assert summarize([result(some(), minutes=4)])["wasted_per_minute"] == pytest.approx(1 / 4)
+    asked = summarize([result(some()[:3])])
+    assert (asked["latency_p50_ms"], asked["computed_tokens"], asked["cached_share"]) == (20, 150 / 3, 650 / 800)
+    words = {row[0]: row[1] for row in listings(summary)[0].rows}
+    assert words["shown of opportunities"].startswith("37.5% [")
+    assert "parse errors added" not in words
+    assert "opportunities 8" in counts_line(summary)
+
+
+def test_nothing_observed_leaves_null() -> None:
+    summary = summarize([])
+    assert (summary["opportunities"], summary["acceptance_rate"], summary["steps_per_question"]) == (0, None, None)
+    json.dumps(summary, allow_nan=False)
+    # And none of twenty is not certainly none.
+    summary = summarize([result([opportunity(entry, shown("rejected", after="y")) for entry in range(20)])])
+    assert (summary["exact_match"], summary["exact_match_high"]) == (0.0, pytest.approx(0.161, abs=1e-3))
+    assert summary["acceptance_rate_high"] == pytest.approx(0.161, abs=1e-3)  # Wilson
+
+
+def test_a_suggestion_without_a_confidence_is_the_least_sure() -> None:
+    ours = [opportunity(0, shown("rejected", None)), opportunity(1, shown("accepted", 0.1))]
+    summary = summarize([result(ours, [opportunity(2, shown("accepted", None))])])
+    assert summary["acceptance_at_recorded_rate"] == 1.0
+    assert sum(each["size"] for each in summary["reliability"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted", "score"),
+    [
+        ("return x", "return x", 100.0),
+        ("", "", 100.0),
+        ("abc", "xyz", 0.0),
+        # 1-grams P 2/2, R 2/3; 2-grams P 1/1, R 1/2; 3-grams P 0, R 0; longer ones do not occur. F = 5PR / (4P + R):
+        # 5*(2/3)/(4+2/3) = 0.714286; 5*0.5/4.5 = 0.555556; 0. Their mean is 0.423280.
+        ("ab", "abc", 42.3280),
+    ],
+)
+def test_chrf(made: str, wanted: str, score: float) -> None:
+    assert chrf(made, wanted) == pytest.approx(score, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "wanted", "score"),
+    [
+        ("a\nb", "a\nb", "a\nb", 100.0),
+        ("let x = 1;", "let x = 2;", "let x = 2;", 100.0),
+        ("abcdef", "abcdef ghijkl", "abcdef", 0.0),
+        ("", "bbbbbb", "cccccc", 0.0),
+        # The 1-, 2- and 3-grams are all wrong, 4- to 6-grams do not occur: 3 of 6 orders, which count as right.
+        ("ab", "abd", "abc", 50.0),
+        # 1-grams: wanted -b -c, made -c: P 1, R 1/2. 2-grams: wanted -ab -bc, made -bc: P 1, R 1/2. 3-grams: both -abc:
+        # 1, 1. Longer: 1, 1. P 1, R 5/6, F = 5*(5/6)/(4+5/6) = 0.862069.
+        ("abc", "ab", "a", 86.2069),
+        ("a b", "a  b\n\tc", "a b c", 100.0),
+    ],
+)
+def test_delta_chrf_is_of_what_changed(before: str, made: str, wanted: str, score: float) -> None:
+    assert delta_chrf(before, made, wanted) == pytest.approx(score, abs=1e-4)
+
+
+def test_the_suites_score_is_of_the_changed_middle_alone() -> None:
+    before = "one\ntwo\nthree\n"
+    assert suite_delta_chrf(before, "one\nTWO\nthree\n", "one\nTWO\nthree\n") == pytest.approx(100.0)
+    assert suite_delta_chrf(before, before, "one\nTWO\nthree\n") == 0.0
+    assert suite_delta_chrf("a\nb", "a\nb", "a\nb") == 100.0
+    assert changed_middle("a\nb\nc\n", "a\nX\nY\nc\n") == "X\nY"
+    assert changed_middle("a\r\nb", "a\nB") == "B"
+    assert changed_middle("a\na", "a\na\na") == "a"
+
+
+def test_errors_of_syntax_and_equal_texts() -> None:
+    assert (parse_error_delta("def f():\n    return 1\n", "def f(:\n    return 1\n", "python") or 0) > 0
+    assert (parse_error_delta("x = (1\n", "x = (1)\n", "python") or 0) < 0
+    assert parse_error_delta("a", "b", "plaintext") is None
+    assert is_exact("a\r\nb", "a\nb\n")
+    assert not is_exact("a\nb ", "a\nb")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -31,12 +30,6 @@ def test_a_trace_ends_in_its_end_content() -> None:
     assert texts(log.events) == {"skiplist.rs": "FN 😀!"}
     assert (log.checks.end_content_right, log.problems) == (True, [])
     assert log.events[0] == Opened(0, 0.0, "skiplist.rs", "rust", "")
-
-
-def test_another_end_is_a_problem() -> None:
-    log = read_keystrokes("a.py", trace([[0, 0, "a"]], end="b"))
-    assert log.checks.end_content_right is False
-    assert [problem.message for problem in log.problems] == ["The text at the end is not endContent."]
 
 
 def test_loading_the_file_is_not_typing() -> None:
@@ -84,7 +77,7 @@ def test_time_that_runs_backwards_is_held() -> None:
     assert [problem.entry for problem in log.problems] == [1, 3]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=12), st.data())
 def test_changes_give_what_the_patches_give(start: str, data: st.DataObject) -> None:
     text, transactions = start, []
@@ -102,15 +95,6 @@ def test_changes_give_what_the_patches_give(start: str, data: st.DataObject) -> 
     assert log.checks.end_content_right
 
 
-def test_a_truncated_trace_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(trace(*([[0, 0, "x"]] for _ in range(9)), end="x"))[:-30])
-    log = read_log(path)
-    assert log.kind == "keystrokes"
-    assert texts(log.events) == {"a.txt": "x" * 8}
-    assert [problem.entry for problem in log.problems] == [8]
-
-
 @pytest.mark.parametrize(("name", "count"), [("rustcode", 36_981), ("sveltecomponent", 18_335)])
 def test_a_real_trace_ends_in_its_end_content(name: str, count: int) -> None:
     log = read_log(shared(f"keystrokes/{name}.json.gz"))
@@ -121,11 +105,15 @@ def test_a_real_trace_ends_in_its_end_content(name: str, count: int) -> None:
     assert times == sorted(times)
 
 
-def test_a_real_trace_that_is_cut_is_read_up_to_there(tmp_path: Path) -> None:
-    data = shared("keystrokes/sveltecomponent.json.gz").read_bytes()
-    path = tmp_path / "sveltecomponent.json.gz"
-    path.write_bytes(data[: len(data) // 2])
-    whole = json.loads(gzip.decompress(data))
+def test_a_truncated_trace_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    whole = json.dumps(trace(*([[0, 0, "x"]] for _ in range(9)), end="x"))
+    path.write_text(whole[:-30])
     log = read_log(path)
-    assert 5_000 < log.events[-1].entry < len(whole["txns"])
-    assert "ends in the middle" in log.problems[-1].message
+    assert log.kind == "keystrokes"
+    assert texts(log.events) == {"a.txt": "x" * 8}
+    assert [problem.entry for problem in log.problems] == [8]
+    path.write_text(whole)
+    log = read_log(path)
+    assert log.checks.end_content_right is False
+    assert [problem.message for problem in log.problems] == ["The text at the end is not endContent."]

@@ -1,58 +1,217 @@
+"""Logs out of packed files: stories of edits that are typed, and files that are written anew."""
+
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
-from tests.bench.stories_made import line, rename, write_stories
-from tests.replay.test_writing_log import FILE
+from tests.bench.stories_made import BILL, line, rename, write_stories
 
-from calomel.replay.events import LogError
+from calomel.replay.events import Changed, Focused, LogError, Opened, ReplayLog, Selected, apply_edits
 from calomel.replay.logs import read_logs
-
-
-def packed(path: Path, *rows: Any) -> Path:
-    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
-    return path
-
-
-def test_a_packed_file_of_stories_is_a_log_for_each(tmp_path: Path) -> None:
-    logs = read_logs(write_stories(tmp_path / "stories.jsonl.zst", rename(), line()))
-    assert [log.metadata["kind"] for log in logs] == ["rename", "line_completed"]
-
-
-def test_a_packed_corpus_is_files_that_are_written_anew(tmp_path: Path) -> None:
-    logs = read_logs(packed(tmp_path / "corpus.jsonl.zst", {"path": "a/one.py", "text": FILE, "language": "python"}))
-    assert [log.name.split("-")[0] for log in logs] == ["writing"]
-
-
-@pytest.mark.parametrize("content", [b"no zstandard", zstandard.compress(b"{torn\n"), zstandard.compress(b"\xff\n")])
-def test_what_is_packed_otherwise_is_said_by_name(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "bad.jsonl.zst"
-    path.write_bytes(content)
-    with pytest.raises(LogError, match=r"bad\.jsonl\.zst is damaged"):
-        read_logs(path)
-
-
-def test_a_packed_file_that_is_not_there_is_said_by_name(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"none\.jsonl\.zst"):
-        read_logs(tmp_path / "none.jsonl.zst")
-
-
-def test_a_packed_list_is_no_log(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"list\.jsonl\.zst"):
-        read_logs(packed(tmp_path / "list.jsonl.zst", ["a"]))
-
-
-def test_rows_that_are_neither_stories_nor_files_are_said_by_name(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match=r"rows\.jsonl\.zst holds neither stories of edits nor files"):
-        read_logs(packed(tmp_path / "rows.jsonl.zst", {"name": "a"}))
+from calomel.replay.stories import package_of, writing_log
 
 
 def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "calomel.replay.stories", None)
     with pytest.raises(LogError, match=r"calomel\[bench\]"):
         read_logs(tmp_path / "any.jsonl.zst")
+
+
+def test_a_story_is_typed_to_its_end(tmp_path: Path) -> None:
+    renamed, added = read_logs(write_stories(tmp_path / "s.jsonl.zst", rename(), line()))
+    assert states(renamed)[0] == BILL
+    assert states(renamed)[-1] == BILL.replace("total", "amount")
+    assert states(added)[-1] == BILL.replace("    return", "    print(total)\n    return")
+    assert renamed.checks.end_content_right is True
+    assert not renamed.problems
+    opened, focused, *_ = renamed.events
+    assert isinstance(opened, Opened)
+    assert isinstance(focused, Focused)
+    assert opened.language_id == "python"
+    assert opened.document == "shop/bill.py"
+
+
+def test_each_change_is_made_in_the_order_of_the_story(tmp_path: Path) -> None:
+    (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
+    entries = [event.entry for event in log.events if isinstance(event, Changed)]
+    assert entries == sorted(entries)
+    assert set(entries) == {1, 2, 3, 4, 5}
+    firsts = [next(text for text, entry in zip(states(log)[1:], entries, strict=True) if entry == number)
+              for number in range(1, 6)]  # fmt: skip
+    assert [first.count("total") for first in firsts] == [4, 3, 2, 1, 0]
+
+
+def test_the_cursor_goes_to_a_change_before_it_is_typed_key_by_key(tmp_path: Path) -> None:
+    (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", line()))
+    (selected,) = (event for event in log.events if isinstance(event, Selected))
+    changes = [event for event in log.events if isinstance(event, Changed)]
+    assert selected.offset == selected.anchor == changes[0].edits[0].start == BILL.index("    return")
+    typed = "".join(edit.text for event in changes[1:] for edit in event.edits)
+    assert typed == "print(total)"
+    assert all(len(edit.text) == 1 for event in changes[1:] for edit in event.edits)
+    assert all(event.cause == "typed" for event in changes)
+
+
+@pytest.mark.parametrize(
+    ("path", "package"),
+    [
+        ("requests/api.py", "requests"),
+        ("usr/share/gocode/src/github.com/owner/name/deep/a.go", "usr/share/gocode/src/github.com/owner/name"),
+        ("registry/serde/src/lib.rs", "registry/serde"),
+        ("src/main.c", "src/main.c"),
+        ("tests/a.py", "tests/a.py"),
+        ("setup.py", "setup.py"),
+    ],
+)
+def test_a_path_tells_its_package(path: str, package: str) -> None:
+    assert package_of(path) == package
+
+
+BLOCK = '''def measure_{0}(values, weight):
+    """The weighted measure number {0}."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            continue
+        total += value * weight + {0}
+    return total
+
+
+'''
+FILE = "import math\n\n\n" + "".join(BLOCK.format(number) for number in range(30))
+
+
+def written(text: str = FILE, path: str = "shop/measures.py", package: str = "") -> ReplayLog:
+    log = writing_log(path, text, package)
+    assert log is not None
+    return log
+
+
+def edits(log: ReplayLog) -> list[tuple[int, str]]:
+    """How much each change removes, and what it writes."""
+    return [
+        (edit.end - edit.start, edit.text) for event in log.events if isinstance(event, Changed) for edit in event.edits
+    ]
+
+
+def test_somebody_writes_several_blocks_from_top_to_bottom() -> None:
+    places = [event.offset for event in written().events if isinstance(event, Selected)]
+    assert 2 <= len(places) <= 4
+    assert places == sorted(places)
+    assert len(set(places)) == len(places)
+
+
+def test_some_of_what_is_typed_is_taken_back() -> None:
+    made = [written(path=f"shop/measures{number}.py") for number in range(4)]
+    changes = [edit for log in made for edit in edits(log)]
+    deletions = [removed for removed, text in changes if removed and not text]
+    assert set(deletions) == {1}
+    # As much as in a recorded session, about.
+    assert 0.05 < len(deletions) / len(changes) < 0.4
+    for log in made:
+        added = sum(len(text) for _, text in edits(log))
+        removed = sum(removed for removed, _ in edits(log))
+        assert removed > 0
+        assert added - removed == len(FILE) - len(states(log)[0])
+        assert log.checks.end_content_right is True
+
+
+def test_of_a_long_file_a_part_is_written_in_its_surroundings() -> None:
+    long = "".join(BLOCK.format(number) for number in range(400))
+    log = written(long)
+    end = states(log)[-1]
+    assert 8_000 < len(end) <= 12_000
+    assert end in long
+    assert long[long.index(end) - 1] == "\n" or long.startswith(end)
+
+
+@pytest.mark.parametrize("text", ["", "x = 1\n", "x = 1\n" * 200, FILE.replace("\n", "\r\n"), BLOCK.format(1)])
+def test_a_file_with_nothing_to_write_is_left_out(text: str) -> None:
+    assert writing_log("a.py", text) is None
+
+
+def test_a_corpus_is_a_log_for_each_file_that_has_enough(tmp_path: Path) -> None:
+    rows = (
+        {"path": "a/one.py", "text": FILE, "package": "a"},
+        {"path": "a/tiny.py", "text": "x\n", "package": "a"},
+        {"path": "b/two.py", "text": FILE},
+    )
+    logs = read_logs(write_stories(tmp_path / "corpus.jsonl.zst", *rows))
+    assert [log.metadata["group"] for log in logs] == ["a", "b"]
+    assert logs[0].events == written(path="a/one.py").events
+
+
+def states(log: ReplayLog) -> list[str]:
+    """Of the document, after each change."""
+    found: list[str] = []
+    for event in log.events:
+        if isinstance(event, Opened):
+            found.append(event.text)
+        elif isinstance(event, Changed):
+            found.append(apply_edits(found[-1], event.edits))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"no zstandard", "is damaged"),
+        (zstandard.compress(b"{torn\n"), "is damaged"),
+        (zstandard.compress(b"\xff\n"), "is damaged"),
+        (zstandard.compress(b'["a"]\n'), ""),
+        (zstandard.compress(b'{"name": "a"}\n'), "holds neither stories of edits nor files"),
+        (zstandard.compress(b'{"kind": "rename"}\n'), ""),
+        (zstandard.compress(b'{"path": "a/one.py", "text": "x"}\n{"path": "a"}\n'), ".*'text' is missing"),
+        (None, ""),
+    ],
+)
+def test_what_is_packed_otherwise_is_said_by_name(tmp_path: Path, content: bytes | None, why: str) -> None:
+    path = tmp_path / "bad.jsonl.zst"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(LogError, match=rf"bad\.jsonl\.zst.* ?{why}"):
+        read_logs(path)
+
+
+def test_a_story_is_typed_to_its_end_the_same_each_time(tmp_path: Path) -> None:
+    path = write_stories(tmp_path / "s.jsonl.zst", rename(), line(), rename(BILL.replace("\n", "\r\n")))
+    logs = read_logs(path)
+    renamed, added, windows = logs
+    assert states(renamed)[0] == BILL
+    assert states(renamed)[-1] == BILL.replace("total", "amount")
+    assert states(added)[-1] == BILL.replace("    return", "    print(total)\n    return")
+    assert states(windows)[-1] == BILL.replace("total", "amount").replace("\n", "\r\n")
+    assert renamed.checks.end_content_right is True
+    assert not renamed.problems
+    opened, focused, *_ = renamed.events
+    assert isinstance(opened, Opened)
+    assert isinstance(focused, Focused)
+    assert (opened.language_id, opened.document) == ("python", "shop/bill.py")
+    # What is of one package stays together.
+    assert (renamed.kind, renamed.metadata) == ("story", {"group": "shop", "kind": "rename"})
+    assert [log.events for log in read_logs(path)] == [log.events for log in logs]
+    assert len({log.name for log in logs}) == 3
+    for log in logs:
+        times = [event.time for event in log.events]
+        assert times == sorted(times)
+        assert times[-1] > 3
+
+
+@pytest.mark.parametrize("text", [FILE, FILE.replace("total", "größe_😀").replace("    ", "\t"), FILE.rstrip()])
+def test_at_the_end_the_file_is_what_it_was(text: str) -> None:
+    log = written(text)
+    assert states(log)[-1] == (text if text.endswith("\n") else f"{text}\n")
+    assert log.checks.end_content_right is True
+    assert len(states(log)[0]) < len(text)
+    opened = log.events[0]
+    assert isinstance(opened, Opened)
+    assert (opened.document, opened.language_id) == ("shop/measures.py", "python")
+    assert log.metadata == {"group": "shop"}
+    assert written(text).events == log.events
+    assert written(text, package="shop-1.0").metadata == {"group": "shop-1.0"}
+    times = [event.time for event in log.events]
+    assert times == sorted(times)
+    assert times[-1] > 0.1 * len(times)

@@ -1,15 +1,58 @@
+"""The page of a replay, also in a headless Chromium when one is installed."""
+
 from __future__ import annotations
 
 import json
+import math
+import random
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from tests.replay.conftest import NASTY
+import pytest
+from tests.replay.made import opportunity, result, shown
 
-from calomel.replay.opportunity import LogResult
+from calomel.replay.events import Problem
+from calomel.replay.opportunity import LogResult, Outcome
 from calomel.replay.page import render_report, suggestions, write_report
 from calomel.replay.summary import summarize
+
+OUTCOMES: tuple[Outcome, ...] = ("accepted", "rejected", "rejected", "partly", "superseded", "too_short")
+NASTY = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)> & \u2028 \U0001f600"
+
+
+@pytest.fixture
+def results() -> list[LogResult]:
+    """Enough of everything that each plot has something to show; texts that try to break out."""
+    rng = random.Random(3)
+    ours = []
+    for entry in range(300):
+        confidence = rng.random()
+        outcome = "accepted" if rng.random() < confidence / 2 else rng.choice(OUTCOMES[1:])
+        candidate = shown(
+            outcome,
+            confidence,
+            saved=rng.randrange(20) if outcome == "accepted" else 0,
+            kept=outcome == "accepted" or None,
+            before=f"def call{entry}():\n    return ",
+            after=f"def call{entry}():\n    return {NASTY if entry == 0 else entry}",
+            expected=f"def call{entry}():\n    return {entry}",
+            signals={"parse_error_delta": rng.random()},
+        )
+        silence = "low_confidence" if confidence < 0.2 else None
+        latency = math.exp(rng.gauss(4.5, 0.8))
+        ours.append(opportunity(entry, candidate, silence=silence, time=entry * 9.0, latency_ms=latency, computed=40))
+    ours.append(opportunity(300, silence="empty", latency_ms=30.0, computed=12))
+    theirs = [
+        opportunity(1000 + entry, shown("accepted" if entry % 6 == 0 else "rejected", None, source="recorded & co"))
+        for entry in range(40)
+    ]
+    found = result(ours, theirs, minutes=45, typed=9000, log="session <one>")
+    found.real_accepts, found.real_offers = 6, 40
+    found.problems.append(Problem(17, "The range <5, 9> lies outside; it is left out."))
+    return [found]
 
 
 def page_of(results: list[LogResult]) -> str:
@@ -52,31 +95,39 @@ def test_every_suggestion_is_in_the_list_also_what_was_held_back(results: list[L
     assert {"before", "after", "expected", "confidence", "signals", "outcome", "latency_ms"} <= set(held)
 
 
-def test_the_reliability_of_the_confidence_is_told_bin_by_bin(results: list[LogResult]) -> None:
+def test_figures_stand_on_the_page(results: list[LogResult], tmp_path: Path) -> None:
     page = page_of(results)
     assert "Reliability of the confidence" in page
     assert page.count(" to 0.") + page.count(" to 1.0") >= 10
-
-
-def test_a_replay_without_suggestions_says_so(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "report.html"
-    write_report(path, [], summarize([]))
-    page = path.read_text(encoding="utf-8")
-    assert "Replay" in page
-    assert data_of(page) == []
-
-
-def test_the_recorded_assistant_stands_beside_ours(results: list[LogResult]) -> None:
-    page = page_of(results)
     assert "At the recorded assistant&#39;s shown rate" in page
     assert "6 of 40, 15.0%" in page
-
-
-def test_makers_stand_on_the_page_with_what_became_of_their_proposals(results: list[LogResult]) -> None:
+    assert "Makers of suggestions" not in page
     first = next(item for item in results[0].opportunities if item.candidate is not None)
     assert first.candidate is not None
-    assert "Makers of suggestions" not in page_of(results)
     made = replace(first, makers=("canvas",), candidate=replace(first.candidate, maker="rename"))
     page = page_of([replace(results[0], opportunities=[made])])
     assert "Makers of suggestions" in page
     assert '<td class="number">rename</td>' in page
+    path = tmp_path / "deep" / "report.html"
+    write_report(path, [], summarize([]))
+    assert data_of(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.e2e
+def test_the_script_lists_the_suggestions_and_nothing_of_a_log_is_run(tmp_path: Path, results: list[LogResult]) -> None:
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome-headless-shell")
+    browser = next((path for path in map(shutil.which, names) if path), None)
+    if browser is None:
+        pytest.skip("no Chromium is installed")
+    page = tmp_path / "report.html"
+    write_report(page, results, summarize(results), "Replay")
+    options = ["--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--dump-dom"]
+    # Containers run tests as root, where Chromium has no sandbox; the page is our own.
+    options += ["--no-sandbox", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000"]
+    command = [browser, *options, page.as_uri()]
+    seen = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert "340 of 340 suggestions, page 1 of 7" in seen
+    assert seen.count("<article>") == 50
+    assert "<title>Replay</title>" in seen
+    assert "<img" not in seen
+    assert "&lt;img src=x onerror=alert(1)&gt;" in seen

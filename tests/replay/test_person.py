@@ -37,37 +37,12 @@ def test_what_the_person_types_is_accepted() -> None:
     assert found.ending == "taken"
 
 
-def test_more_behind_it_is_accepted_too() -> None:
-    assert verdict("x = \n", [Edit(4, 4, "compute")], typing("compute(1)", 4)).outcome == "accepted"
-
-
-def test_whole_words_of_the_beginning_are_accepted_partly() -> None:
-    found = verdict("", [Edit(0, 0, "return values.first")], typing("return valid", 0))
-    assert found.outcome == "partly"
-    assert found.accepted_characters == len("return")
-    assert found.saved_characters == 5
-
-
-def test_the_first_line_is_accepted_partly() -> None:
-    found = verdict("", [Edit(0, 0, "if ready:\n    go()\n")], typing("if ready:\n    stop()", 0))
-    assert found.outcome == "partly"
-    assert found.accepted_characters == len("if ready:")
-
-
-def test_the_same_word_a_line_later_is_not_accepted() -> None:
-    assert verdict("", [Edit(0, 0, "return")], typing("go()\nreturn", 0)).outcome == "rejected"
-
-
 def test_what_comes_too_late_is_rejected() -> None:
     waste = typing("abcdefgh" * 6, 0, gap=0.1)
     for when, outcome in ((5.5, "accepted"), (31.0, "rejected")):
         back = Changed(50, when, DOCUMENT, (Edit(0, 48, ""),))
         events = [*waste, back, *typing("compute", 0, when + 1.0)]
         assert verdict("", [Edit(0, 0, "compute")], events).outcome == outcome
-
-
-def test_few_keystrokes_after_a_long_pause_are_within_the_horizon() -> None:
-    assert verdict("", [Edit(0, 0, "compute")], typing("compute", 0, start=500.0)).outcome == "accepted"
 
 
 def test_corrections_on_the_way_do_not_matter() -> None:
@@ -110,10 +85,6 @@ def test_few_characters_are_too_short_even_when_typed(text: str) -> None:
     assert (found.accepted_characters, found.saved_characters, found.kept) == (0, 0, None)
 
 
-def test_a_part_of_few_characters_is_no_part() -> None:
-    assert verdict("", [Edit(0, 0, "if condition:")], typing("if x:", 0)).outcome == "rejected"
-
-
 def test_kept_is_what_stands_a_minute_after_it_was_there() -> None:
     edits = [Edit(0, 0, "compute()")]
     typed = typing("compute()", 0, gap=0.1)
@@ -124,12 +95,6 @@ def test_kept_is_what_stands_a_minute_after_it_was_there() -> None:
     assert verdict("", edits, [*typed, too_late]).kept is True
     assert verdict("", edits, typed).kept is None
     assert verdict("", edits, [*typed, Closed(21, 20.0, DOCUMENT), later(80.0)]).kept is None
-
-
-def test_a_suggestion_is_visible_until_the_person_disagrees() -> None:
-    found = verdict("", [Edit(0, 0, "compute")], typing("comb", 0))
-    assert found.visible_seconds == pytest.approx(1.6)
-    assert found.ending == "typed_on"
 
 
 def test_looking_elsewhere_ends_it() -> None:
@@ -159,25 +124,9 @@ def test_one_of_two_places_is_accepted_partly() -> None:
     assert verdict("old and old\n", edits, [Changed(0, 1.0, DOCUMENT, tuple(edits))]).outcome == "accepted"
 
 
-def test_what_nobody_touched_again_has_no_expectation() -> None:
-    found = verdict("x\n", [Edit(1, 1, "compute")], [later(100.0)])
-    assert (found.outcome, found.expected) == ("rejected", None)
-
-
-def test_lines_written_behind_it_are_not_expected_of_it() -> None:
-    found = verdict("", [Edit(0, 0, "one()")], typing("one()\ntwo()", 0))
-    assert found.expected == "one()"
-
-
 def test_a_text_set_anew_counts_as_a_change() -> None:
     events: list[Event] = [Opened(0, 1.0, DOCUMENT, "python", "a\ncompute()\nb\n")]
     assert verdict("a\n\nb\n", [Edit(2, 2, "compute()")], events).outcome == "accepted"
-
-
-def test_the_longer_the_suggestion_the_more_keystrokes_it_gets() -> None:
-    text = "abcdefgh" * 12
-    assert len(text) > person.KEYSTROKES
-    assert verdict("", [Edit(0, 0, text)], typing(text, 0, gap=1.0)).outcome == "accepted"
 
 
 def test_typing_elsewhere_moves_the_place() -> None:
@@ -185,3 +134,37 @@ def test_typing_elsewhere_moves_the_place() -> None:
     below = apply_edits("x = \n", (Edit(0, 0, "import os\n"),)).index("= ") + 2
     found = verdict("x = \n", [Edit(4, 4, "compute(1)")], [*above, *typing("compute(1)", below)])
     assert found.outcome == "accepted"
+
+
+LONG = "abcdefgh" * 12
+assert len(LONG) > person.KEYSTROKES
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "typed", "gap", "outcome", "characters"),
+    [
+        ("x = \n", Edit(4, 4, "compute"), "compute(1)", 0.2, "accepted", 7),
+        # Whole words of the beginning, and the first line, are accepted in part.
+        ("", Edit(0, 0, "return values.first"), "return valid", 0.2, "partly", len("return")),
+        ("", Edit(0, 0, "if ready:\n    go()\n"), "if ready:\n    stop()", 0.2, "partly", len("if ready:")),
+        ("", Edit(0, 0, "return"), "go()\nreturn", 0.2, "rejected", 0),
+        ("", Edit(0, 0, "if condition:"), "if x:", 0.2, "rejected", 0),
+        # Few keystrokes after long pauses are within the horizon, and a long suggestion gets more.
+        ("", Edit(0, 0, "compute"), "compute", 70.0, "accepted", 7),
+        ("", Edit(0, 0, LONG), LONG, 1.0, "accepted", len(LONG)),
+    ],
+)
+def test_what_is_typed_decides(text: str, edit: Edit, typed: str, gap: float, outcome: str, characters: int) -> None:
+    found = verdict(text, [edit], typing(typed, edit.start, gap=gap))
+    assert (found.outcome, found.accepted_characters) == (outcome, characters)
+    assert found.saved_characters == max(0, characters - 1)  # one key accepts
+
+
+def test_a_suggestion_is_visible_until_the_person_disagrees() -> None:
+    found = verdict("", [Edit(0, 0, "compute")], typing("comb", 0))
+    assert found.visible_seconds == pytest.approx(1.6)
+    assert found.ending == "typed_on"
+    found = verdict("x\n", [Edit(1, 1, "compute")], [later(100.0)])
+    assert (found.outcome, found.expected) == ("rejected", None)
+    # Lines written behind it are not expected of it.
+    assert verdict("", [Edit(0, 0, "one()")], typing("one()\ntwo()", 0)).expected == "one()"

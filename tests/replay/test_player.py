@@ -40,12 +40,6 @@ def test_nothing_else_is_asked_while_the_person_writes_what_was_accepted() -> No
     assert result.taken == 9
 
 
-def test_a_rejected_suggestion_saves_nothing_and_the_next_one_is_asked() -> None:
-    log = log_of(*typed("x = ", 0, 1.0), *typed("other", 4, 4.0, entry=5))
-    result = replayed(log, Scripted({"x = ": "compute(1)"}))
-    assert moments(result) == [(None, "rejected"), ("empty", None)]
-
-
 def test_a_suggestion_is_one_opportunity_as_long_as_the_person_types_along() -> None:
     along = typed("comp", 4, 4.0, gap=1.0, entry=5)
     log = log_of(*typed("x = ", 0, 1.0), *along, Changed(9, 9.0, "a.py", (Edit(8, 8, "ile()"),)))
@@ -84,13 +78,6 @@ def test_an_answer_that_comes_after_typing_on_is_superseded() -> None:
     assert result.opportunities[0].silence == "superseded"
     assert not result.opportunities[0].shown
     assert replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.1)).opportunities[0].shown
-
-
-def test_fast_typing_asks_nothing() -> None:
-    model = Scripted({"": "compute(1)"})
-    result = replayed(log_of(*typed("abcdefgh" * 4, 0, 1.0, gap=0.05)), model)
-    assert result.typed_on == 31
-    assert len(result.opportunities) == len(model.requests) == 1
 
 
 def test_a_fixed_latency_gives_the_same_however_slow_the_machine_is() -> None:
@@ -136,13 +123,6 @@ def test_the_suggester_sees_what_the_editor_would_have_sent() -> None:
     assert result.text_right
 
 
-def test_the_cursor_is_where_the_log_says() -> None:
-    log = log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "go()"),)), Selected(2, 1.0, "a.py", 3, 3))
-    model = Scripted({})
-    replayed(log, model)
-    assert model.requests[0].parts.prefix == "go("
-
-
 def test_a_cursor_that_moves_away_takes_the_question_along() -> None:
     log = log_of(*typed("ab", 0, 1.0), Selected(5, 1.16, "a.py", 1, 1))
     model = Scripted({"ab": "compute(1)"})
@@ -174,21 +154,6 @@ def test_the_beginning_of_a_log_is_judged_by_all_of_it() -> None:
     result = replayed(log, Scripted({"x = ": "compute(1)"}), ReplayOptions(latency=0.05, limit_minutes=1.0))
     assert moments(result) == [(None, "accepted")]
     assert result.typed_characters == 4
-
-
-def test_two_replays_of_one_log_are_the_same() -> None:
-    log = log_of(*typed("x = ", 0, 1.0), *typed("other = ", 4, 4.0, entry=5))
-    script: dict[str, str | tuple[str, float]] = {"x = ": "compute(1)", "other = ": ("value", 0.2)}
-    assert replayed(log, Scripted(script)) == replayed(log, Scripted(script))
-
-
-def test_edits_are_asked_for_when_wanted() -> None:
-    log = log_of(*typed("x = ", 0, 1.0))
-    result = replayed(log, Scripted({}), ReplayOptions(latency=0.05, kinds=("fill", "edit")))
-    assert [(each.kind, each.silence) for each in result.opportunities] == [
-        ("fill", "empty"),
-        ("edit", "not_trained_for_edits"),
-    ]
 
 
 def test_recorded_offers_are_judged_by_the_same_rule() -> None:
@@ -236,3 +201,16 @@ def test_a_model_that_hangs_does_not_hang_the_replay(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(log_time, "_PATIENCE", 0.05)
     result = replay_log(log_of(*typed("x = ", 0, 1.0)), Scripted({}, hangs=True), ReplayOptions(latency=0.05))
     assert "no answer" in result.error
+
+
+def test_fast_typing_asks_nothing_and_the_cursor_is_where_the_log_says() -> None:
+    model = Scripted({"": "compute(1)"})
+    result = replayed(log_of(*typed("abcdefgh" * 4, 0, 1.0, gap=0.05)), model)
+    assert result.typed_on == 31
+    assert len(result.opportunities) == len(model.requests) == 1
+    replayed(log_of(Changed(1, 1.0, "a.py", (Edit(0, 0, "go()"),)), Selected(2, 1.0, "a.py", 3, 3)), model)
+    assert model.requests[1].parts.prefix == "go("
+    options = ReplayOptions(latency=0.05, kinds=("fill", "edit"))
+    asked = replayed(log_of(*typed("x = ", 0, 1.0)), Scripted({}), options)
+    found = [(each.kind, each.silence) for each in asked.opportunities]
+    assert found == [("fill", "empty"), ("edit", "not_trained_for_edits")]

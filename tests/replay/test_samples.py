@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
-from calomel.replay.events import Changed, Edit, Event, ReplayLog
+from calomel.replay.events import Changed, Edit, ReplayLog
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.runs import replay_log
 from calomel.report.result import CONVERTER
@@ -39,15 +39,6 @@ class Several(Scripted):
 
     async def info(self) -> ModelInfo:
         return INFO
-
-
-def writing(name: str = "log") -> ReplayLog:
-    """Somebody writes a call, and something else much later."""
-    return log_of(*typed("x = ", 0, 1.0), *typed("compute(1)\n", 4, 4.0, entry=5), *later(), name=name)
-
-
-def later() -> list[Event]:
-    return typed("y", 15, 80.0, entry=20)
 
 
 def model() -> Several:
@@ -114,31 +105,6 @@ def test_typing_along_is_not_counted_twice() -> None:
     ]
 
 
-def test_two_candidates_of_one_maker_with_one_text_are_one_sample() -> None:
-    answers = Several({}, several={"x = ": (("compute(1)", "canvas"), ("compute(1)", "canvas"))})
-    (found,) = played(writing(), answers)
-    assert found.signals["agreeing"] == 1
-
-
-def test_texts_and_prompts_are_kept_only_when_they_are_asked_for() -> None:
-    for each in played(writing(), model()):
-        assert (each.text, each.wanted, each.request) == (None, None, None)
-        assert "compute" not in each.to_line()
-    accepted, rejected, *_ = played(writing(), model(), PROMPTS)
-    assert (accepted.text, accepted.wanted) == ("compute(1)", "compute(1)")
-    assert (rejected.text, rejected.wanted) == ("forget(2)", "compute(1)")
-    assert accepted.request is not None
-    assert "x = " in str(accepted.request)
-
-
-def test_a_prompt_is_what_the_model_was_asked() -> None:
-    answers = model()
-    found = played(writing(), answers, PROMPTS)[0]
-    request = decode_request(json.dumps(found.request).encode())
-    assert request.parts == answers.requests[0].parts
-    assert request.kind == "fill"
-
-
 def test_what_the_person_wrote_instead_is_unknown_where_the_line_became_another_one() -> None:
     rewritten = log_of(
         *typed("x = ", 0, 1.0),
@@ -163,12 +129,31 @@ def test_samples_survive_the_journal_and_the_file() -> None:
     assert [Sample.from_line(line) for line in lines] == result.samples
 
 
+def writing(name: str = "log") -> ReplayLog:
+    """Somebody writes a call, and something else much later."""
+    call = typed("compute(1)\n", 4, 4.0, entry=5)
+    return log_of(*typed("x = ", 0, 1.0), *call, *typed("y", 15, 80.0, entry=20), name=name)
+
+
+def test_texts_and_prompts_are_kept_only_when_they_are_asked_for() -> None:
+    for each in played(writing(), model()):
+        assert (each.text, each.wanted, each.request) == (None, None, None)
+        assert "compute" not in each.to_line()
+    answers = model()
+    accepted, rejected, *_ = played(writing(), answers, PROMPTS)
+    assert (accepted.text, accepted.wanted) == ("compute(1)", "compute(1)")
+    assert (rejected.text, rejected.wanted) == ("forget(2)", "compute(1)")
+    request = decode_request(json.dumps(accepted.request).encode())
+    assert (request.parts, request.kind) == (answers.requests[0].parts, "fill")
+    assert played(writing(), model(), ReplayOptions(latency=0.05)) == []
+
+
 def test_what_belongs_together_has_one_group() -> None:
     log = writing("monday")
+    assert {each.group.split("#")[0] for each in played(log, model())} == {"monday"}
     log.metadata["group"] = "package"
     assert {each.group for each in played(log, model())} == {"package"}
-    assert {each.group.split("#")[0] for each in played(writing("monday"), model())} == {"monday"}
-
-
-def test_without_samples_a_replay_keeps_none() -> None:
-    assert played(writing(), model(), ReplayOptions(latency=0.05)) == []
+    # Two candidates of one maker with one text are one sample.
+    twice = Several({}, several={"x = ": (("compute(1)", "canvas"), ("compute(1)", "canvas"))})
+    (found,) = played(log, twice)
+    assert found.signals["agreeing"] == 1

@@ -9,49 +9,9 @@ from tests.replay.recordings import shared, texts
 
 from calomel.replay.events import Changed, Closed, Edit, Expected, LogError, Opened, Selected
 from calomel.replay.logs import read_log
-from calomel.replay.scenario import PastEdit, Place, parse_scenario, read_scenario, split
+from calomel.replay.scenario import parse_scenario, read_scenario, split
 
 FIXTURES = Path(__file__).parent / "fixtures"
-
-
-def test_a_scenario_replays_what_was_edited_then_asks() -> None:
-    log = read_log(FIXTURES / "rename.txtar")
-    text = "# é\ndef price(count):\n    return amount * 2\n"
-    assert (log.name, log.kind) == ("rename-é", "scenario")
-    assert log.events[:2] == [
-        Opened(0, 0.0, "shop/price.py", "python", text.replace("count", "amount")),
-        Changed(0, 12.0, "shop/price.py", (Edit(4, 22, "def price(count):"),), "other"),
-    ]
-    asked = log.events[-1]
-    assert isinstance(asked, Expected)
-    assert asked.alternatives == (text.replace("amount", "count"),)
-    assert (asked.offset, asked.manual) == (text.index("amount") + 1, True)
-    assert texts(log.events)["shop/price.py"] == text
-
-
-def test_an_edit_of_another_file_is_replayed_there() -> None:
-    log = read_log(FIXTURES / "rename.txtar")
-    there = [event for event in log.events if event.document == "shop/cart.py"]
-    assert [type(event) for event in there] == [Opened, Changed, Closed]
-    assert texts(there) == {"shop/cart.py": "x = 2"}
-
-
-def test_what_is_not_known_is_said_with_its_line() -> None:
-    path = FIXTURES / "rename.txtar"
-    lines = path.read_text().splitlines()
-    assert [lines[problem.entry] for problem in read_log(path).problems] == [
-        "wind: north",
-        "fly away",
-        "-- extra.txt --",
-    ]
-
-
-def test_everything_in_the_header_is_read() -> None:
-    scenario = parse_scenario((FIXTURES / "rename.txtar").read_text())
-    assert scenario.description == "A parameter was renamed; its use was not."
-    assert scenario.places == (Place(3, 12),)
-    assert scenario.history[1] == PastEdit("shop/cart.py", "x = 1", "x = 2")
-    assert scenario.manual
 
 
 def test_silence_is_asked_for_at_each_position() -> None:
@@ -63,11 +23,6 @@ def test_silence_is_asked_for_at_each_position() -> None:
     assert [event.offset for event in log.events if isinstance(event, Selected)] == [5, 7, 3]
     assert log.events[0].document == "eval.ts"
     assert ["nowhere" in problem.message for problem in log.problems] == [True]
-
-
-def test_a_column_within_a_character_is_before_it() -> None:
-    scenario = parse_scenario("row: 1\n-- buffer.txt --\né=1\n")
-    assert [scenario.offset(Place(1, column)) for column in range(4)] == [0, 0, 1, 2]
 
 
 @pytest.mark.parametrize("expected", ["", "\n", "-- expected --\n", "-- expected --\n\n"])
@@ -103,18 +58,41 @@ def test_real_scenarios_are_read_with_nothing_to_say() -> None:
     assert text[: asked.offset].endswith("q.conn.Publish(")
 
 
-def test_an_archive_is_a_comment_and_files() -> None:
-    archive = "About it.\nkey: value\n-- a.txt --\none\n\n-- folder/b.txt --\n-- no mark\n"
-    assert split(archive) == ("About it.\nkey: value\n", {"a.txt": "one\n\n", "folder/b.txt": "-- no mark\n"})
+def test_a_scenario_replays_what_was_edited_then_asks() -> None:
+    path = FIXTURES / "rename.txtar"
+    log = read_log(path)
+    text = "# é\ndef price(count):\n    return amount * 2\n"
+    assert (log.name, log.kind) == ("rename-é", "scenario")
+    assert log.events[:2] == [
+        Opened(0, 0.0, "shop/price.py", "python", text.replace("count", "amount")),
+        Changed(0, 12.0, "shop/price.py", (Edit(4, 22, "def price(count):"),), "other"),
+    ]
+    asked = log.events[-1]
+    assert isinstance(asked, Expected)
+    assert asked.alternatives == (text.replace("amount", "count"),)
+    assert (asked.offset, asked.manual) == (text.index("amount") + 1, True)
+    assert texts(log.events)["shop/price.py"] == text
+    # The edit of another file is replayed there.
+    there = [event for event in log.events if event.document == "shop/cart.py"]
+    assert [type(event) for event in there] == [Opened, Changed, Closed]
+    assert texts(there) == {"shop/cart.py": "x = 2"}
+    # What is not known is said with its line.
+    lines = path.read_text().splitlines()
+    assert [lines[problem.entry] for problem in log.problems] == ["wind: north", "fly away", "-- extra.txt --"]
 
 
-def test_a_text_without_marks_is_all_comment() -> None:
-    assert split("one\ntwo") == ("one\ntwo", {})
-
-
-def test_a_mark_at_the_very_end_begins_an_empty_file() -> None:
-    assert split("-- a --") == ("", {"a": ""})
-
-
-def test_marks_may_end_in_cr_lf() -> None:
-    assert split("-- a --\r\none\r\n") == ("", {"a": "one\r\n"})
+@pytest.mark.parametrize(
+    ("text", "comment", "files"),
+    [
+        (
+            "About it.\nkey: value\n-- a.txt --\none\n\n-- folder/b.txt --\n-- no mark\n",
+            "About it.\nkey: value\n",
+            {"a.txt": "one\n\n", "folder/b.txt": "-- no mark\n"},
+        ),
+        ("one\ntwo", "one\ntwo", {}),
+        ("-- a --", "", {"a": ""}),
+        ("-- a --\r\none\r\n", "", {"a": "one\r\n"}),
+    ],
+)
+def test_an_archive_is_a_comment_and_files(text: str, comment: str, files: dict[str, str]) -> None:
+    assert split(text) == (comment, files)
