@@ -1,14 +1,86 @@
+"""The bench of next edits over a small suite of scenarios, like the public one; its score and its baselines."""
+
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.bench.suite import write_suite
 
+from calomel.bench.baselines import repeat_last, substitution
 from calomel.bench.edits import ask_all, ask_plain
-from calomel.bench.suite import SuiteError, figures, read_suite, score_above
+from calomel.bench.suite import (
+    Case,
+    Reply,
+    SuiteError,
+    figures,
+    read_suite,
+    score_above,
+    score_case,
+    score_suite,
+    suite_score,
+)
+from calomel.prompts.parts import Hunk
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
+from calomel.suggest.edit import TextEdit, apply
+
+RENAME = """Rename the total.
+id: rename-total
+language: python
+file: bill.py
+row: 2
+col: 4
+-- buffer.txt --
+def bill(prices):
+    amount = sum(prices)
+    return total
+-- history --
+<|file|> bill.py
+<|old|>
+    total = sum(prices)
+<|new|>
+    amount = sum(prices)
+-- steps --
+request-completion manual
+-- expected --
+def bill(prices):
+    amount = sum(prices)
+    return amount
+"""
+
+
+QUIET = """Nothing to do here.
+id: quiet
+language: python
+file: done.py
+row: 1
+col: 5
+cursor-positions: 2:12
+-- buffer.txt --
+def f(x):
+    return x
+-- steps --
+request-completion manual
+"""
+
+
+# The file ends in an empty line, which belongs to nobody's edit.
+BLANK_END = """Fill in the name.
+id: blank-end
+language: python
+file: hello.py
+row: 1
+col: 12
+-- buffer.txt --
+name = "ann"
+-- steps --
+request-completion manual
+-- expected --
+name = "anna"
+
+"""
+PUBLISHED = {"other": {"score": 0.5, "deltaChrF": 60.0, "showRate": 1, "quietRate": 0.75}}
 
 
 class Scripted:
@@ -33,37 +105,27 @@ class Scripted:
         pass
 
 
-async def test_the_right_edit_of_a_sure_model_is_shown_and_scored(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
-    rows = await ask_all(cases, Scripted())
+async def test_the_right_edit_of_a_sure_model_is_shown_and_scored(cases: tuple[Case, ...]) -> None:
+    model = Scripted()
+    rows = await ask_all(cases, model)
     assert [(row.name, row.shown, row.right) for row in rows] == [
         ("01-rename", True, True),
         ("02-quiet@L1", False, True),
         ("02-quiet@L2", False, True),
         ("03-blank-end", False, False),
     ]
-
-
-async def test_the_history_reaches_the_model_as_an_edit(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
-    model = Scripted()
-    await ask_all(cases[:1], model)
+    # The history reaches the model as an edit.
     (hunk,) = model.requests[0].parts.edits
-    assert (hunk.path, hunk.before.strip(), hunk.after.strip()) == (
-        "bill.py",
-        "total = sum(prices)",
-        "amount = sum(prices)",
-    )
+    said = (hunk.path, hunk.before.strip(), hunk.after.strip())
+    assert said == ("bill.py", "total = sum(prices)", "amount = sum(prices)")
+    flat: Any = figures(rows, seed=1)
+    for name in ("score", "delta_chrf", "show_rate", "quiet_rate", "exact_match"):
+        assert flat[f"{name}_low"] <= flat[name] <= flat[f"{name}_high"], name
+    unsure = await ask_all(cases[:1], Scripted(sure=-5.0))
+    assert [(row.shown, row.reason) for row in unsure] == [(False, "low_confidence")]
 
 
-async def test_a_model_that_is_not_sure_stays_silent_though_a_key_was_pressed(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
-    rows = await ask_all(cases[:1], Scripted(sure=-5.0))
-    assert [(row.shown, row.reason) for row in rows] == [(False, "low_confidence")]
-
-
-async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
+async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(cases: tuple[Case, ...]) -> None:
     rows = await ask_all(cases, Scripted(("fill",)))
     assert {row.reason for row in rows} == {"not_trained_for_edits"}
     flat = figures(rows, seed=0)
@@ -72,41 +134,125 @@ async def test_a_model_that_does_not_know_edits_is_silent_for_that_reason(tmp_pa
     json.dumps(flat, allow_nan=False)
 
 
-async def test_a_model_that_breaks_is_not_taken_for_a_silent_one(tmp_path: Path) -> None:
+async def test_a_model_that_breaks_is_not_taken_for_a_silent_one(cases: tuple[Case, ...]) -> None:
     class Broken(Scripted):
         async def complete(self, request: CompleteRequest) -> CompleteAnswer:
             raise CompleterError("failed", "out of memory")
 
-    cases, _ = read_suite(write_suite(tmp_path))
     with pytest.raises(SuiteError, match="01-rename: the model did not answer: failed"):
         await ask_all(cases, Broken())
 
 
-async def test_figures_lie_within_their_bounds(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
-    rows = await ask_all(cases, Scripted())
-    flat = figures(rows, seed=1)
-    for name in ("score", "delta_chrf", "show_rate", "quiet_rate", "exact_match"):
-        low, value, high = flat[f"{name}_low"], flat[name], flat[f"{name}_high"]
-        assert isinstance(low, float)
-        assert isinstance(value, float)
-        assert isinstance(high, float)
-        assert low <= value <= high, name
-
-
-async def test_baselines_answer_the_same_cases(tmp_path: Path) -> None:
-    cases, _ = read_suite(write_suite(tmp_path))
+async def test_baselines_answer_the_same_cases(cases: tuple[Case, ...]) -> None:
     plain = ask_plain(cases, Scripted())
     assert {name: [(row.shown, row.right) for row in rows] for name, rows in plain.items()} == {
         "repeat": [(True, True), (False, True), (False, True), (False, False)],
         "drafts": [(True, True), (False, True), (False, True), (False, False)],
     }
     rows = await ask_all(cases, Scripted(sure=-9.0))
-    above = score_above(rows, plain["repeat"], "repeat", seed=0)
-    low, value, high = above["score_over_repeat_low"], above["score_over_repeat"], above["score_over_repeat_high"]
-    assert isinstance(low, float)
-    assert isinstance(value, float)
-    assert isinstance(high, float)
-    assert low <= value <= high
-    assert value < 0
+    above: Any = score_above(rows, plain["repeat"], "repeat", seed=0)
+    assert above["score_over_repeat_low"] <= above["score_over_repeat"] <= above["score_over_repeat_high"]
+    assert above["score_over_repeat"] < 0
     assert set(score_above(rows, rows, "itself", seed=0).values()) == {0.0}
+
+
+def test_an_empty_line_at_the_end_of_the_expected_text_counts_as_published_and_not_when_trimmed(
+    by_name: dict[str, Case],
+) -> None:
+    case = by_name["03-blank-end"]
+    row = score_case(case, Reply('name = "anna"\n'))
+    assert row.right
+    # Published: "name = \"anna\"" against the same with a line feed. 1-grams P 13/13, R 13/14; 2: 12/12, 12/13; ...
+    f_scores = [5 * (n / (n + 1)) / (4 + n / (n + 1)) for n in range(13, 7, -1)]
+    assert row.delta_chrf == pytest.approx(100 * sum(f_scores) / 6)
+    assert row.delta_chrf_trimmed == pytest.approx(100.0)
+
+
+def test_the_score_is_quality_times_the_harmonic_mean_of_the_rates(by_name: dict[str, Case]) -> None:
+    rename = by_name["01-rename"]
+    rows = [
+        score_case(rename, Reply(rename.expected)),
+        score_case(rename, Reply(None)),
+        score_case(by_name["02-quiet@L1"], Reply(None)),
+        score_case(by_name["02-quiet@L2"], Reply("x")),
+    ]
+    whole = score_suite(rows)
+    assert (whole["show_rate"], whole["quiet_rate"], whole["exact_match"]) == (0.5, 0.5, 0.5)
+    assert whole["delta_chrf"] == pytest.approx(50.0)
+    assert whole["score"] == pytest.approx(0.5 * 0.5)
+
+
+def test_published_scores_follow_from_their_own_parts() -> None:
+    # The published row of the reference product: deltaChrF 64.394, show 1, quiet 21/26 gives 0.57544.
+    assert suite_score(64.39430581667246, 1.0, 21 / 26) == pytest.approx(0.57543847751069)
+
+
+def test_always_silent_scores_0_and_one_kind_of_cases_alone_has_no_score(by_name: dict[str, Case]) -> None:
+    silent = [score_case(case, Reply(None)) for case in by_name.values()]
+    assert score_suite(silent)["score"] == 0.0
+    assert score_suite(silent[:1])["score"] is None
+    assert score_suite([])["delta_chrf"] is None
+
+
+def made(before: str, after: str, line: int = 0) -> Hunk:
+    return Hunk("a.py", line, before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("total = 1\n", "amount = 1\n", ("total", "amount")),
+        ("x = item\n", "x = items\n", ("item", "items")),
+        ("x = item + 1\n", "x = my_item + 1\n", ("item", "my_item")),
+        ("x = get_name()\n", "x = get_full_name()\n", ("get_name", "get_full_name")),
+        ("f(a)\n", "f(a, b)\n", ("", ", b")),
+        ("print(a)\n", "log.info(a)\n", ("print", "log.info")),
+        ("a\nb\n", "a\n", ("b\n", "")),
+    ],
+)
+def test_an_edit_is_trimmed_to_whole_words(before: str, after: str, expected: tuple[str, str]) -> None:
+    assert substitution(before, after) == expected
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> tuple[Case, ...]:
+    with pytest.raises(SuiteError, match=r"has no \*\.txtar file"):
+        read_suite(tmp_path)
+    for name, text in (("01-rename", RENAME), ("02-quiet", QUIET), ("03-blank-end", BLANK_END)):
+        (tmp_path / f"{name}.txtar").write_text(text, encoding="utf-8")
+    (tmp_path / "peer-baseline-3.json").write_text(json.dumps(PUBLISHED), encoding="utf-8")
+    found, problems = read_suite(tmp_path)
+    assert problems == ()
+    return found
+
+
+@pytest.fixture
+def by_name(cases: tuple[Case, ...]) -> dict[str, Case]:
+    return {case.name: case for case in cases}
+
+
+def test_an_answer_is_scored_by_the_expected_text(by_name: dict[str, Case]) -> None:
+    rename, quiet = by_name["01-rename"], by_name["02-quiet@L1"]
+    row = score_case(rename, Reply(rename.expected, latency_ms=3.0))
+    assert (row.shown, row.right, row.latency_ms) == (True, True, 3.0)
+    assert row.delta_chrf == pytest.approx(100.0)
+    row = score_case(rename, Reply(None, "low_confidence"))
+    assert (row.shown, row.right, row.delta_chrf, row.reason) == (False, False, 0.0, "low_confidence")
+    # An answer that changes nothing is silence.
+    said = [score_case(quiet, Reply(quiet.text + more)).right for more in ("", "\n", "x")]
+    assert said == [True, True, False]
+
+
+def test_the_last_edit_is_repeated_at_the_next_place_where_it_was_not_done() -> None:
+    text, last = "total_sum = total\namount = 1\nprint(total)\n", [made("total = 1\n", "amount = 1\n", 1)]
+    edit = repeat_last(text, last, cursor=24)
+    assert edit is not None
+    assert apply(text, [edit]) == "total_sum = total\namount = 1\nprint(amount)\n"
+    # Behind the last place it begins anew.
+    text = "print(total)\namount = 1\n"
+    assert repeat_last(text, last, cursor=len(text)) == TextEdit(6, 11, "amount")
+    wrapped = [made("x = name\n", "x = (name)\n")]
+    assert repeat_last("x = (name)\ny = name\n", wrapped, cursor=9) == TextEdit(15, 19, "(name)")
+    assert repeat_last("x = (name)\ny = (name)\n", wrapped, cursor=9) is None
+    assert repeat_last("f(a, b)\nf(a)\n", [made("f(a)\n", "f(a, b)\n")], cursor=7) is None
+    assert repeat_last("a = 1\n", [], 0) is repeat_last("b = 1\n", [made("a = 1\n", "b = 1\n")], 0) is None

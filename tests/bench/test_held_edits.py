@@ -1,18 +1,112 @@
+"""Held-out stories, their moments, who is right about them, and offers that nobody could want."""
+
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.bench.stories_made import BILL, line, rename, write_stories
 
+from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harm_figures, harm_table, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
 from calomel.bench.held_summary import Row, held_figures, held_tables, share
 from calomel.bench.suite import SuiteError
+from calomel.report.heldout import BenchDataError
 from calomel.report.result import CONVERTER
 from calomel.report.running import Journal, Progress
-from calomel.report.stories import Moment, Story, composed, moments, read_stories
+from calomel.report.stories import Change, Moment, Story, chosen, composed, moments, read_stories
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, ModelInfo
+from calomel.suggest.edit import TextEdit
+
+
+def test_stories_are_read_as_they_were_written(tmp_path: Path) -> None:
+    story, other = read_stories(write_stories(tmp_path / "s.zst", rename(), line()))
+    assert (story.kind, story.language, story.path, story.text) == ("rename", "python", "shop/bill.py", BILL)
+    assert story.after(len(story.changes)) == BILL.replace("total", "amount")
+    assert other.after(1).count("print") == 1
+    assert story.id != other.id
+    assert story.id == read_stories(tmp_path / "s.zst")[0].id
+
+
+def test_a_file_that_is_absent_or_damaged_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BenchDataError, match="does not exist"):
+        read_stories(tmp_path / "none.zst")
+    (tmp_path / "bad.zst").write_bytes(b"no")
+    with pytest.raises(BenchDataError, match=r"bad\.zst is damaged"):
+        read_stories(tmp_path / "bad.zst")
+    row = {**line(), "changes": [[0, 10_000, ""]]}
+    with pytest.raises(BenchDataError, match="outside of its text"):
+        read_stories(write_stories(tmp_path / "far.zst", row))
+
+
+@given(st.data())
+def test_composed_changes_lead_to_the_same_text(data: st.DataObject) -> None:
+    before = text = data.draw(st.text("abc\n", max_size=20))
+    changes = []
+    for _ in range(data.draw(st.integers(0, 5))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        changes.append(Change(start, end, data.draw(st.text("xyz", max_size=3))))
+        text = changes[-1].apply(text)
+    found = composed(len(before), changes)
+    result = before
+    for change in reversed(found):
+        result = change.apply(result)
+    assert result == text
+    assert all(one.end < other.start for one, other in pairwise(found))
+
+
+@pytest.fixture
+def stories(tmp_path: Path) -> tuple[Story, ...]:
+    return read_stories(write_stories(tmp_path / "s.zst", rename(), line()))
+
+
+def test_a_story_gives_a_moment_within_it_and_one_at_its_end(stories: tuple[Story, ...]) -> None:
+    middle, end = moments(stories[0])
+    assert not middle.silent
+    assert 0 < len(middle.done) < len(stories[0].changes)
+    assert middle.text[middle.cursor - 6 : middle.cursor] == "amount"
+    assert end.silent
+    assert end.text == BILL.replace("total", "amount")
+
+
+def test_a_story_of_one_change_is_interrupted_within_it(stories: tuple[Story, ...]) -> None:
+    half, end = moments(stories[1])
+    assert half.half
+    assert "    print(total)\n".startswith(half.done[0].text)
+    (rest,) = half.coming
+    assert rest.start == half.cursor
+    assert half.right(end.text)
+
+
+def test_right_is_any_of_the_coming_changes_and_nothing_else(stories: tuple[Story, ...]) -> None:
+    moment = middle(stories[0])
+    text = moment.text
+    assert moment.right(text.replace("if total", "if amount"))
+    assert moment.right(text.replace("return total", "return amount"))
+    assert moment.right(text.replace("total", "amount"))
+    assert not moment.right(text)
+    assert not moment.right(text.replace("if total", "if amoun"))
+    assert not moment.right(text.replace("total", "amount") + "\n")
+    assert not moment.right(text.replace("if total", "if amount").replace("prices", "price"))
+    assert not moment.right(BILL)
+
+
+def test_moments_are_the_same_in_every_run_and_of_all_kinds_alike(stories: tuple[Story, ...]) -> None:
+    many = [Story("rename", "python", f"p/{number}.py", BILL, stories[0].changes) for number in range(20)]
+    found = chosen([*many, stories[1]], limit=4)
+    assert found == chosen([stories[1], *reversed(many)], limit=4)
+    assert sorted((moment.story.kind, moment.silent) for moment in found) == [
+        ("line_completed", False),
+        ("line_completed", True),
+        ("rename", False),
+        ("rename", True),
+    ]
+    assert {moment.story.kind for moment in chosen([*many, stories[1]], ["rename"])} == {"rename"}
 
 
 class Scripted:
@@ -45,11 +139,6 @@ class Scripted:
         pass
 
 
-@pytest.fixture
-def story(tmp_path: Path) -> Story:
-    return read_stories(write_stories(tmp_path / "s.zst", rename(), line()))[0]
-
-
 def middle(story: Story) -> Moment:
     """The first line of the function is renamed, the others are not."""
     text = story.after(1)
@@ -59,6 +148,10 @@ def middle(story: Story) -> Moment:
 async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
     row = await ask_moment(middle(story), Contenders(Scripted(), rival=Scripted(canvas=-1.0)))
     assert (row.kind, row.language, row.silent) == ("rename", "python", False)
+    assert row.offers == ((),)
+    audit = await ask_moment(middle(story), Contenders(Scripted(), audit=True))
+    assert not audit.said["calomel"].shown
+    assert audit.said["calomel"].probability == row.said["calomel"].probability
     assert {name: (said.shown, said.right) for name, said in row.said.items()} == {
         "calomel": (True, True),
         "left_to_right": (True, True),
@@ -94,14 +187,6 @@ async def test_samples_say_what_the_gate_saw_and_what_was_right(story: Story) ->
     first = row.samples[0]
     assert (first.kind, first.language, first.group) == ("edit", "python", "shop")
     assert {"log_prob", "keep_log_prob", "tokens", "support", "distance", "characters_inserted"} < first.signals.keys()
-
-
-async def test_where_nothing_is_shown_every_place_is_asked_about(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(), audit=True))
-    shown = await ask_moment(middle(story), Contenders(Scripted()))
-    assert not row.said["calomel"].shown
-    assert row.said["calomel"].probability == shown.said["calomel"].probability
-    assert len(row.samples) >= len(shown.samples)
 
 
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
@@ -161,5 +246,77 @@ def test_intervals_resample_stories_not_moments() -> None:
     assert (few.n, many.n) == (2, 100)
 
 
-def test_the_text_of_a_moment_is_what_its_changes_lead_to(story: Story) -> None:
-    assert middle(story).text == BILL.replace("total", "amount", 1)
+PAY = "def pay(cart, percent):\n    value = cart.total()\n    value = value - percent\n    return value\n"
+
+
+def an_offer(old: str, new: str, *done: tuple[str, str], before: str = PAY, path: str = "pay.py") -> Offered:
+    """`new` for the first `old`, after each first `done` became what it is paired with; the cursor is at the front."""
+    text, changes = before, []
+    for gone, came in done:
+        at = text.index(gone)
+        changes.append(Change(at, at + len(gone), came))
+        text = changes[-1].apply(text)
+    at = text.index(old)
+    return Offered(text, (TextEdit(at, at + len(old), new),), 0, path, before, changes)
+
+
+@pytest.mark.parametrize(
+    ("offer", "expected"),
+    [
+        (an_offer("cart.total()", "cart.total(, percent)"), (SYNTAX,)),
+        (an_offer("- percent", "- minimum"), (NAMES,)),
+        (an_offer("return value", "return self.rounded"), (NAMES,)),
+        (an_offer("amount", "value", ("value", "amount")), (UNDO,)),
+        (an_offer("values", "value", ("value", "values")), (UNDO,)),
+        (an_offer("cart.sum()", "cart.total()", ("total", "sum"), ("percent", "share")), (UNDO,)),
+    ],
+)
+def test_an_offer_that_nobody_could_want(offer: Offered, expected: tuple[str, ...]) -> None:
+    assert harms(offer) == expected
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        an_offer("value - percent", "amount - percent", ("value", "amount")),
+        an_offer("cart.total()", "cart.total(limit=percent)"),
+        an_offer("return value", "rest = value\n    return rest"),
+        an_offer("return value", "return round(value)"),
+        an_offer("return value", "return value.quantize()"),
+        an_offer("def pay(cart, percent)", "def pay(cart, percent, minimum=0)"),
+        an_offer("return value", "for item in cart:\n        print(item)\n    return value"),
+        an_offer("value", "nothing at all (", path="notes.txt"),
+    ],
+)
+def test_an_offer_that_may_be_wrong_and_harms_nothing(offer: Offered) -> None:
+    assert harms(offer) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "old", "new", "expected"),
+    [
+        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return n", "return count", (NAMES,)),
+        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return n", "return len(a[:n])", ()),
+        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return n", "return count", (NAMES,)),
+        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return n", "const twice = 2 * n;\n  return twice", ()),
+        ("a.rs", "fn f(n: u8) -> u8 {\n    n\n}\n", "    n\n", "    count\n", (NAMES,)),
+        ("a.rs", "fn f(n: u8) -> u8 {\n    n\n}\n", "    n\n", "    let twice = n * 2;\n    twice\n", ()),
+        ("a.c", "int f(int n) {\n  return n;\n}\n", "return n", "int twice = 2 * n;\n  return twice", ()),
+    ],
+)
+def test_names_in_other_languages(path: str, text: str, old: str, new: str, expected: tuple[str, ...]) -> None:
+    assert harms(an_offer(old, new, before=text, path=path)) == expected
+
+
+def test_the_figures_count_offers_and_what_is_wrong_with_them() -> None:
+    told = [(), (SYNTAX,), (SYNTAX, UNDO), ()]
+    assert harm_figures(told) == {
+        "offers": 4, "harmful_offers": 2, "harmful_syntax": 2, "harmful_names": 0, "harmful_undo": 1,
+    }  # fmt: skip
+    assert harm_table(told).rows == (("Calomel", "4", "2 (50.0%)", "2 (50.0%)", "0 (0.0%)", "1 (25.0%)"),)
+    assert harm_table([]).rows[0][2] == "0"
+
+
+@pytest.fixture
+def story(stories: tuple[Story, ...]) -> Story:
+    return stories[0]

@@ -1,22 +1,142 @@
+"""Held-out files, holes cut into them, and the bench that fills them."""
+
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import pytest
-from tests.bench.measure import count
+import zstandard
 
-from calomel.bench.holes import KINDS, REST_OF_LINE
-from calomel.bench.infill import InfillOptions, collect, measure_infill
-from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender
-from calomel.report.heldout import Hole
+from calomel.bench.holes import (
+    INSIDE_INDENT,
+    INSIDE_LINE,
+    INSIDE_TOKEN,
+    KINDS,
+    REST_OF_LINE,
+    SEVERAL_LINES,
+    make_holes,
+)
+from calomel.bench.infill import InfillOptions, collect, matches, measure_infill, run_infill
+from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, OpenModel
+from calomel.engine import Engine, Result
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Journal, Progress
+from calomel.suggest.completer import Fill, FillRequest
+from calomel.suggest.filler import Filler
+
+_PIECE = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+def count(text: str) -> int:
+    return len(_PIECE.findall(text))
+
+
+@pytest.mark.parametrize("content", [b"no zstandard", zstandard.compress(b"{no json"), zstandard.compress(b"{}\n")])
+def test_a_damaged_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "damaged.zst"
+    path.write_bytes(content)
+    with pytest.raises(BenchDataError, match="is damaged"):
+        read_heldout(path)
+
+
+Files = tuple[HeldoutFile, ...]
+
+
+def holes(files: Files, kind: str | None = None, seed: int = 1, per_kind: int = 40) -> list[Hole]:
+    made = make_holes(files, count, per_kind=per_kind, seed=seed)
+    return [hole for hole in made if kind in {None, hole.row}]
+
+
+def answered(answer: str, suffix: str = "") -> Hole:
+    return Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer)
 
 
 @dataclass
-class Scripted:
+class FakeFiller:
+    text: str
+    end_log_prob: float | None
+    requests: list[FillRequest] = field(default_factory=list)
+
+    def fill(self, request: FillRequest) -> Fill:
+        self.requests.append(request)
+        tokens = count(self.text)
+        result = Result(
+            ids=(1,) * tokens,
+            log_probs=(0.0,) * tokens,
+            entropies=(0.0,) * tokens,
+            end_log_prob=self.end_log_prob,
+            finish_reason="stop",
+            steps=2,
+            forwards=3,
+            cached_tokens=16,
+            computed_tokens=4,
+            canvas_length=32,
+            length_scores=(),
+            prefill_seconds=0.5,
+            denoise_seconds=0.25,
+        )
+        return Fill(self.text, "stop", 1.0, 20, tokens, 16, 2, 3, 0.75, result)
+
+
+def model(filler: FakeFiller, clock: Callable[[], float]) -> OpenModel:
+    return OpenModel(Path(), "hash", cast("Engine", None), cast("Tokenizer", None), cast("Filler", filler), clock)
+
+
+def test_an_attempt_counts_its_tokens_and_the_end_token(clock: Callable[[], float]) -> None:
+    filler = FakeFiller("a + b", -0.1)
+    attempt = model(filler, clock).attempt(answered("a + b"), Contender("fixed:2@4", "fixed:2", 4))
+    assert attempt == Attempt("a + b", 6, 3, 1000.0, prefill_milliseconds=500.0, prompt_tokens=20, cached_tokens=16)
+    assert model(FakeFiller("a + b", None), clock).attempt(answered("a"), Contender("default")).kept_tokens == 5
+    assert not filler.requests[0].recall
+    assert (filler.requests[0].policy, filler.requests[0].max_steps, filler.requests[0].max_tokens) == (
+        "fixed:2",
+        4,
+        64,
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "suffix", "text", "equal"),
+    [
+        ("a + b", "\nnext", "a + b", True),
+        ("a + b", "\nnext", "a + b  ", True),
+        ("a + b", "\nnext", "a +  b", False),
+        ("a ", "+ b\n", "a", False),
+        ("a \nb", "\n", "a\nb", True),
+        ("a", "\n", "a\n", False),
+    ],
+)
+def test_exact_match_ignores_spaces_at_ends_of_lines_only(answer: str, suffix: str, text: str, *, equal: bool) -> None:
+    assert matches(answered(answer, suffix), text) is equal
+
+
+@pytest.mark.parametrize(
+    ("text", "contender"),
+    [
+        ("default", Contender("default")),
+        ("threshold:0.9", Contender("threshold:0.9", "threshold:0.9")),
+        ("threshold:0.9@8", Contender("threshold:0.9@8", "threshold:0.9", 8)),
+        ("default@2", Contender("default@2", None, 2)),
+        *((text, None) for text in ("fixed:2@", "fixed:2@x", "fixed:2@0")),
+    ],
+)
+def test_a_contender_is_a_policy_and_its_steps(text: str, contender: Contender | None) -> None:
+    if contender is None:
+        with pytest.raises(ValueError, match="number of steps"):
+            Contender.parse(text)
+    else:
+        assert Contender.parse(text) == contender
+
+
+@dataclass
+class Right:
     """Right under every policy but left to right, which is wrong in Go, and slower."""
 
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -36,77 +156,119 @@ def options(heldout: Path) -> InfillOptions:
     return InfillOptions(heldout=heldout, holes_per_kind=8)
 
 
-def test_every_row_is_told_for_the_policy_and_left_to_right(options: InfillOptions, progress: Progress) -> None:
-    report = measure_infill(options, Scripted(), count, progress, weights="w")
-    for row in KINDS:
-        assert report.flat[f"{row}.exact_match"] == 1.0
-        assert report.flat[f"{row}.exact_match_n"] == 8
-        assert report.flat[f"{row}.exact_match_left_to_right"] == 0.5
-        assert report.flat[f"{row}.go.exact_match_left_to_right"] == 0.0
-        assert report.flat[f"{row}.python.exact_match_left_to_right"] == 1.0
-
-
-def test_the_comparison_with_left_to_right(options: InfillOptions, progress: Progress) -> None:
-    flat = measure_infill(options, Scripted(), count, progress, weights="w").flat
-    assert flat["tokens_per_forward"] == 3.0
-    assert flat["vs_left_to_right"] == 0.4
-    assert flat["vs_left_to_right_cold"] == pytest.approx(0.8)
-
-
-def test_a_share_has_its_interval(options: InfillOptions, progress: Progress) -> None:
-    flat = measure_infill(options, Scripted(), count, progress, weights="w").flat
-    assert flat["rest_of_line.exact_match_low"] == pytest.approx(0.6756, abs=1e-4)
-    assert flat["rest_of_line.exact_match_high"] == 1.0
-
-
-def test_contenders_take_turns_at_being_first(options: InfillOptions, progress: Progress) -> None:
-    scripted = Scripted()
-    measure_infill(options, scripted, count, progress, weights="w")
-    assert [name for _, name in scripted.asked[::2]] == ["default", LEFT_TO_RIGHT] * 20
-
-
-def test_a_second_run_asks_nothing_again(options: InfillOptions, progress: Progress) -> None:
-    first = measure_infill(options, Scripted(), count, progress, weights="w")
-    again = Scripted()
-    second = measure_infill(options, again, count, progress, weights="w")
-    assert again.asked == []
-    assert second.flat["rest_of_line.exact_match"] == first.flat["rest_of_line.exact_match"]
-    assert second.flat["resumed_records"] == 40
-
-
-def test_other_weights_are_asked_anew(options: InfillOptions, progress: Progress) -> None:
-    measure_infill(options, Scripted(), count, progress, weights="w")
-    again = Scripted()
-    measure_infill(options, again, count, progress, weights="other")
-    assert len(again.asked) == 80
-
-
 def test_an_early_end_leaves_whole_pairs(tmp_path: Path, progress: Progress, clock: Callable[[], float]) -> None:
     holes = [Hole(f"h{number}", REST_OF_LINE, "python", None, "", "", "x") for number in range(10)]
     contenders = (Contender("default"), BASELINE)
     journal = Journal("infill", {}, folder=tmp_path)
-    outcomes = collect(holes, contenders, Scripted(), journal, progress, deadline=3.5, clock=clock)
+    outcomes = collect(holes, contenders, Right(), journal, progress, deadline=3.5, clock=clock)
     assert [(outcome.hole.key, outcome.contender) for outcome in outcomes] == [
         (f"h{number}", name) for number in range(4) for name in ("default", LEFT_TO_RIGHT)
     ]
 
 
 def test_without_a_causal_mode_left_to_right_is_left_out(options: InfillOptions, progress: Progress) -> None:
-    scripted = Scripted()
+    scripted = Right()
     flat = measure_infill(options, scripted, count, progress, weights="w", baseline=False).flat
     assert {name for _, name in scripted.asked} == {"default"}
     assert (flat["rest_of_line.exact_match"], flat["rest_of_line.exact_match_left_to_right"]) == (1.0, None)
     assert flat["vs_left_to_right"] is None
 
 
-def test_the_page_and_the_keys_are_written(options: InfillOptions, progress: Progress, tmp_path: Path) -> None:
-    report = measure_infill(options, Scripted(), count, progress, weights="w")
+def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
+    options = InfillOptions(model=checkpoint, threads=1, heldout=heldout, holes_per_kind=2)
+    flat = run_infill(options).flat
+    assert [flat[f"{kind}.exact_match_n"] for kind in KINDS] == [2] * 5
+    assert [flat[f"{kind}.exact_match_left_to_right_n"] for kind in KINDS] == [2] * 5
+    # Left to right every token, the end token too, costs one forward.
+    assert flat["tokens_per_forward_left_to_right"] == 1.0
+
+
+def test_files_of_known_languages_are_read(tmp_path: Path) -> None:
+    rows = [
+        {"package": "p", "ecosystem": "e", "path": path, "language": language, "license": "MIT", "text": text}
+        for path, language, text in (
+            ("a.js", "javascript", "x\n"), ("b.ts", "TypeScript", "x\n"), ("c.py", "python", "x = 1\n"),
+            ("d.rb", "ruby", "x\n"), ("e.py", "python", "x\r\n"),
+        )
+    ]  # fmt: skip
+    path = tmp_path / "h.zst"
+    path.write_bytes(zstandard.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    found = read_heldout(path)
+    assert found[0] == HeldoutFile("p", "c.py", "python", "x = 1\n")
+    assert [(file.path, file.language) for file in found[1:]] == [("a.js", "typescript"), ("b.ts", "typescript")]
+    with pytest.raises(BenchDataError, match=r"nothing\.zst does not exist"):
+        read_heldout(tmp_path / "nothing.zst")
+
+
+def test_holes_are_cut_out_of_files_of_every_kind_and_language_alike(files: Files) -> None:
+    made = holes(files)
+    assert made == holes(files)
+    assert made != holes(files, seed=2)
+    counts = Counter((hole.row, hole.language) for hole in made)
+    assert counts == {(kind, language): 20 for kind in KINDS for language in ("go", "python")}
+    # The beginning of a run holds all of them.
+    assert len({(hole.row, hole.language) for hole in made[: 2 * len(KINDS)]}) == 2 * len(KINDS)
+    texts = {file.path: file.text for file in files}
+    for hole in made:
+        assert hole.prefix + hole.answer + hole.suffix == texts[hole.path or ""]
+        assert hole.answer.strip()
+        assert count(hole.answer) <= (96 if hole.row == SEVERAL_LINES else 24)
+    # Lines that nobody typed are left alone.
+    text = "x = 1\n" + "y = " + "+".join(["value"] * 100) + "\nz = 3\n"
+    short = make_holes((HeldoutFile("p", "a.py", "python", text),), count, per_kind=30, seed=1)
+    assert short
+    assert not [hole for hole in short if "value" in hole.answer]
+
+
+def test_every_kind_of_hole_is_what_it_is_called(files: Files) -> None:
+    for hole in holes(files):
+        head, rest = hole.prefix.rsplit("\n", 1)[-1], hole.suffix.split("\n", 1)[0]
+        if hole.row == REST_OF_LINE:
+            assert head.strip()
+            assert "\n" not in hole.answer
+        if hole.row == INSIDE_LINE:
+            assert head.strip()
+            assert rest.strip()
+        if hole.row == INSIDE_TOKEN:
+            assert (hole.prefix[-1] + hole.answer + hole.suffix[0]).isidentifier()
+        if hole.row == INSIDE_INDENT:
+            assert not head.strip()
+            assert hole.answer[0] in " \t"
+        if hole.row == SEVERAL_LINES:
+            assert 1 <= hole.answer.count("\n") <= 3
+        if hole.row in {REST_OF_LINE, INSIDE_INDENT, SEVERAL_LINES}:
+            assert hole.suffix.startswith("\n")
+    ends = holes(files, REST_OF_LINE)
+    assert 0 < sum(hole.prefix[-1].isalnum() and hole.answer[0].isalnum() for hole in ends) < len(ends)
+    assert {hole.prefix.endswith("\n") or not hole.prefix for hole in holes(files, SEVERAL_LINES)} == {True, False}
+
+
+def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
+    options: InfillOptions, progress: Progress, tmp_path: Path
+) -> None:
+    right = Right()
+    report = measure_infill(options, right, count, progress, weights="w")
+    # They take turns at being first.
+    assert [name for _, name in right.asked[::2]] == ["default", LEFT_TO_RIGHT] * 20
     report.write(json_path=tmp_path / "o.json", results=tmp_path / "results")
     flat = json.loads((tmp_path / "o.json").read_text())
-    assert [flat[f"{row}.exact_match"] for row in KINDS] == [1.0] * 5
-    assert isinstance(flat["loaded"], bool)
+    for row in KINDS:
+        assert (flat[f"{row}.exact_match"], flat[f"{row}.exact_match_n"]) == (1.0, 8)
+        assert flat[f"{row}.exact_match_left_to_right"] == 0.5
+        assert flat[f"{row}.go.exact_match_left_to_right"] == 0.0
+        assert flat[f"{row}.python.exact_match_left_to_right"] == 1.0
+    assert (flat["tokens_per_forward"], flat["vs_left_to_right"]) == (3.0, 0.4)
+    assert flat["vs_left_to_right_cold"] == pytest.approx(0.8)
+    assert flat["rest_of_line.exact_match_low"] == pytest.approx(0.6756, abs=1e-4)
+    assert flat["rest_of_line.exact_match_high"] == 1.0
     page = (tmp_path / "results" / "bench-infill.md").read_text()
     assert page.startswith("# bench infill\n")
-    assert flat["command"] in page
-    assert flat["commit"] in page
-    assert flat["cpu"] in page
+    for name in ("command", "commit", "cpu"):
+        assert flat[name] in page
+    # A second run asks nothing again, but other weights anew.
+    for weights, asked in (("w", 0), ("other", 80)):
+        again = Right()
+        flat = measure_infill(options, again, count, progress, weights=weights).flat
+        assert len(again.asked) == asked
+        assert flat["rest_of_line.exact_match"] == 1.0
+        assert flat.get("resumed_records", 0) == (0 if asked else 40)

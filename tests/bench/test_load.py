@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from calomel.bench.keystrokes import run_keystrokes
 from calomel.bench.load import (
     Asked,
     Crowd,
@@ -71,22 +72,6 @@ def test_figures_are_of_all_phases() -> None:
     assert (flat["files_left"], flat["places_left"], flat["cached_share"]) == (1, 0, 0.9)
 
 
-def test_a_process_is_looked_at_by_what_the_system_says(tmp_path: Path) -> None:
-    for name in ("7/fd/0", "7/fd/1"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
-    sample = look(7, tmp_path)
-    assert (sample.files, sample.memory > 0) == (2, True)
-    assert look(8, tmp_path) == Sample()
-
-
-def test_clients_come_from_addresses_of_their_own_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "linux")
-    addresses = [source_address("http://127.0.0.1:8", number) for number in (0, 255)]
-    assert addresses == ["127.1.0.1", "127.1.1.0"]
-    assert source_address("http://192.0.2.1:8", 0) is None
-
-
 def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) -> None:
     gone = Served("http://127.0.0.1:9", "token", 1, tmp_path / "log")
     found = asyncio.run(crowd(gone, [PLACE, PLACE], 0.0))
@@ -103,3 +88,29 @@ def test_the_bench_runs_and_leaves_nothing_behind() -> None:
     assert flat["throughput"] > 0
     assert flat["cached_share"] > 0.5
     assert flat["person_most_ms"] is not None
+
+
+@pytest.mark.e2e
+@pytest.mark.slow
+def test_keystrokes_are_measured_through_the_real_programs() -> None:
+    figures: Any = run_keystrokes(quick=True).flat
+    for name in ("change_p50_ms", "change_p99_ms", "suggest_2k_p50_ms", "suggest_8k_p50_ms", "suggest_8k_p95_ms",
+                 "initialize_ms", "first_suggestion_ms"):  # fmt: skip
+        assert figures[name] > 0, name
+    assert 0.9 < figures["prefix_reuse"] <= 1
+    for name in ("prefix_reuse_settled", "prefix_reuse_jump"):
+        assert 0 <= figures[name] <= 1, name
+
+
+def test_clients_come_from_addresses_of_their_own_and_a_process_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.platform", "linux")
+    assert [source_address("http://127.0.0.1:8", number) for number in (0, 255)] == ["127.1.0.1", "127.1.1.0"]
+    assert source_address("http://192.0.2.1:8", 0) is None
+    for name in ("7/fd/0", "7/fd/1"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
+    sample = look(7, tmp_path)
+    assert (sample.files, sample.memory > 0) == (2, True)
+    assert look(8, tmp_path) == Sample()

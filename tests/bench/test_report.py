@@ -1,8 +1,10 @@
+"""What benches share: pages of results, journals, other load on the machine, intervals."""
+
 from __future__ import annotations
 
 import io
 import json
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,17 @@ from calomel.report.result import (
     Table,
     describe_run,
     put_interval,
-    source_hash,
     weights_hash,
 )
-from calomel.report.running import Progress
-from calomel.report.stats import Interval
+from calomel.report.running import Journal, LoadWatch, Progress, busy_seconds
+from calomel.report.stats import (
+    Interval,
+    percentile,
+    percentile_interval,
+    ratio_of_ratios,
+    ratio_of_sums,
+    wilson,
+)
 
 MACHINE = "Some CPU, 2 cores, 24 GiB, Linux x86_64, Python 3.11.7"
 PROVENANCE = Provenance("calomel bench infill", "abc", True, "2026-01-02", MACHINE, "Some CPU", 2)
@@ -50,6 +58,7 @@ def test_json_is_flat_and_carries_the_provenance() -> None:
 
 
 def test_the_page_shows_command_commit_machine_and_tables() -> None:
+    assert "**Another load was on the machine" in report(loaded=True).to_markdown()
     assert report().to_markdown().splitlines() == [
         "# bench infill",
         "",
@@ -65,10 +74,6 @@ def test_the_page_shows_command_commit_machine_and_tables() -> None:
         "",
         "* A note.",
     ]
-
-
-def test_a_loaded_machine_is_said_in_bold() -> None:
-    assert "**Another load was on the machine" in report(loaded=True).to_markdown()
 
 
 def test_an_interval_becomes_four_keys() -> None:
@@ -95,12 +100,6 @@ def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
     assert made.machine.startswith(f"Fast One, {made.cores} cores, ")
 
 
-def test_a_run_is_dated_and_named_after_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["/some/bin/calomel", "bench", "speed"])
-    made = describe_run(datetime(2026, 1, 2, tzinfo=UTC))
-    assert (made.command, made.date) == ("calomel bench speed", "2026-01-02")
-
-
 def test_weights_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"one")
     (tmp_path / "config.json").write_text("{}")
@@ -111,10 +110,6 @@ def test_weights_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
     assert weights_hash(tmp_path) != first
 
 
-def test_sources_have_one_hash() -> None:
-    assert source_hash() == source_hash()
-
-
 def test_progress_is_said_every_five_seconds_and_at_the_end() -> None:
     times = iter([0.0, 0.0, 1.0, 6.0, 7.0, 8.0])
     stream = io.StringIO()
@@ -123,3 +118,74 @@ def test_progress_is_said_every_five_seconds_and_at_the_end() -> None:
     for _ in range(4):
         progress.step()
     assert stream.getvalue().splitlines() == ["answers: 4 to do", "answers: 2/4, 0.3/s", "answers: 4/4, 0.5/s"]
+
+
+def test_busy_seconds_leave_out_idle_and_waiting(tmp_path: Path) -> None:
+    stat = tmp_path / "stat"
+    stat.write_text("cpu  100 200 300 40000 50000 600 700 800 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n")
+    assert busy_seconds(stat) == pytest.approx(27.0)  # 2,700 ticks of a hundredth of a second
+    assert busy_seconds(tmp_path / "absent") is None
+
+
+@dataclass(frozen=True)
+class Record:
+    text: str
+
+
+def test_nothing_observed_gives_no_interval() -> None:
+    found = (wilson(0, 0), percentile([], 50), percentile_interval([], 50))
+    assert found == (None, None, None)
+
+
+def test_a_ratio_of_ratios_resamples_both_alike() -> None:
+    # Every item has the same ratio of ratios, and so has every sample of them.
+    interval = ratio_of_ratios(([1.0, 4.0], [2.0, 8.0]), ([3.0, 12.0], [2.0, 8.0]))
+    assert interval is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert ratio_of_ratios(([1.0], [0.0]), ([1.0], [1.0])) is None
+    assert ratio_of_ratios(([], []), ([], [])) is None
+
+
+@pytest.mark.parametrize(
+    ("busy", "own", "others"),
+    [(115.0, 15.0, 0.0), (101.0, 0.0, 0.1), (109.0, 0.0, 0.9), (130.0, 15.0, 1.5), (None, 10.0, 0.5)],
+)
+def test_the_work_of_others_is_told_in_cores(busy: float | None, own: float, others: float) -> None:
+    clock, mine = iter([0.0, 10.0]), iter([0.0, own])
+    all_of_it = iter([None if busy is None else 100.0, busy])  # where it is not known, the load average stands in
+    watch = LoadWatch(
+        clock=lambda: next(clock), busy=lambda: next(all_of_it), own=lambda: next(mine), loadavg=lambda: 1.5
+    )
+    assert watch.keys() == {"loaded": others > 0.2, "load_other_cores": pytest.approx(others)}
+
+
+def test_a_second_run_finds_the_whole_records_of_the_first(tmp_path: Path) -> None:
+    first = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    first.put("whole", Record("x"))
+    with first.path.open("a") as file:
+        file.write('{"key": "cut", "rec')
+    second = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    assert (second.get("whole", Record), second.resumed) == (Record("x"), 1)
+    second.put("next", Record("y"))
+    third = Journal("infill", {"weights": "a"}, folder=tmp_path)
+    assert [third.get(key, Record) for key in ("whole", "cut", "next")] == [Record("x"), None, Record("y")]
+    assert Journal("infill", {"weights": "b"}, folder=tmp_path).get("whole", Record) is None
+    assert Journal("infill", {"weights": "a"}, resume=False, folder=tmp_path).get("whole", Record) is None
+
+
+@pytest.mark.parametrize(
+    ("interval", "expected"),
+    [
+        # Newcombe 1998, table I, method 3: 81 of 263.
+        (wilson(81, 263), (0.3080, 0.2553, 0.3662)),
+        (wilson(0, 10), (0.0, 0.0, 0.2775)),
+        (wilson(10, 10), (1.0, 0.7225, 1.0)),
+        # Of the sums, not the mean of ratios.
+        (ratio_of_sums([1.0, 9.0], [1.0, 1.0]), (5.0, 1.0, 9.0)),
+    ],
+)
+def test_intervals_are_those_of_the_books(interval: Interval | None, expected: tuple[float, float, float]) -> None:
+    assert interval is not None
+    assert (interval.value, interval.low, interval.high) == pytest.approx(expected, abs=5e-5)
+    assert percentile([1.0, 2.0, 3.0, 4.0], 50) == 2.5
+    assert ratio_of_sums([1.0], [0.0]) is None

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.bench.measure import count
+from tests.bench.test_infill import count
 
 from calomel.bench.holes import Cell, as_run, before_keystroke, cell_holes
 from calomel.bench.model import LEFT_TO_RIGHT, Attempt, Contender
-from calomel.bench.speed import SpeedOptions, Subject, measure_speed, plan_rounds
+from calomel.bench.speed import SpeedOptions, Subject, measure_speed, run_speed
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole
 from calomel.report.running import Progress
 
@@ -54,47 +56,12 @@ def long_files(files: Files) -> Files:
     return tuple(replace(file, text=file.text * 4) for file in files)
 
 
-def test_cold_and_warm_are_told_for_both(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    flat = measure_speed(options, subject, long_files, progress).flat
-    assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
-    assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)
-    assert (flat["128.32.warm_p50_ms"], flat["128.32.warm_p50_ms_n"]) == (40.0, 3)
-
-
-def test_tokens_per_forward_and_second_count_what_was_kept(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    flat = measure_speed(options, subject, long_files, progress).flat
-    assert (flat["64.32.tokens_per_forward"], flat["64.32.tokens_per_second"]) == (8.0, 800.0)
-    assert flat["64.32.tokens_per_second_left_to_right"] == 100.0
-    assert flat["tokens_per_forward"] == 5.0
-    assert flat["vs_left_to_right"] == 0.2
-
-
 def test_contexts_beyond_the_models_positions_are_left_out_and_said_so(
     options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
 ) -> None:
     report = measure_speed(options, replace(subject, positions=100), long_files, progress)
     assert report.flat["left_out"] == "128 context"
     assert "128.32.warm_p50_ms" not in report.flat
-
-
-def test_no_time_leaves_everything_out(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    report = measure_speed(replace(options, seconds=-1.0), subject, long_files, progress)
-    assert report.flat["left_out"] == "64.8, 64.32, 128.8, 128.32"
-    assert report.flat["vs_left_to_right"] is None
-
-
-def test_rounds_go_over_all_cells_and_long_ones_last() -> None:
-    short, other, long = Cell(64, 8), Cell(64, 32), Cell(4096, 8)
-    plan = plan_rounds(
-        [long, short, other], lambda cell: 1 if cell is long else 2, last=lambda cell: cell.context > 1000
-    )
-    assert plan == [short, other, short, other, long]
 
 
 def first_holes(cell: Cell, files: Files, number: int = 5) -> list[Hole]:
@@ -109,33 +76,37 @@ def test_holes_have_the_stated_answer_and_fill_the_context(long_files: Files) ->
         assert hole.max_tokens == 16
 
 
-def test_the_same_seed_gives_the_same_holes(long_files: Files) -> None:
-    assert first_holes(Cell(400, 16), long_files) == first_holes(Cell(400, 16), long_files)
+def test_cold_and_warm_are_told_for_both(
+    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
+) -> None:
+    flat = measure_speed(options, subject, long_files, progress).flat
+    assert (flat["64.32.cold_p50_ms"], flat["64.32.warm_p50_ms"]) == (1040.0, 40.0)
+    assert (flat["64.32.cold_p50_ms_left_to_right"], flat["64.32.warm_p95_ms_left_to_right"]) == (1320.0, 320.0)
+    assert (flat["128.32.warm_p50_ms"], flat["128.32.warm_p50_ms_n"]) == (40.0, 3)
+    # Tokens count that were kept.
+    assert (flat["64.32.tokens_per_forward"], flat["64.32.tokens_per_second"]) == (8.0, 800.0)
+    assert flat["64.32.tokens_per_second_left_to_right"] == 100.0
+    assert (flat["tokens_per_forward"], flat["vs_left_to_right"]) == (5.0, 0.2)
+    late = measure_speed(replace(options, seconds=-1.0), subject, long_files, progress).flat
+    assert (late["left_out"], late["vs_left_to_right"]) == ("64.8, 64.32, 128.8, 128.32", None)
 
 
-def test_files_too_short_for_the_answer_are_an_error(files: Files) -> None:
-    with pytest.raises(BenchDataError, match="4096 tokens"):
-        first_holes(Cell(400, 4096), files)
-
-
-def test_cold_is_the_same_place_a_keystroke_earlier(long_files: Files) -> None:
+def test_cold_is_the_same_place_a_keystroke_earlier_with_a_path_of_its_own(long_files: Files) -> None:
     warm = first_holes(Cell(100, 8), long_files, 1)[0]
     cold = before_keystroke(warm, "run")
     assert cold.prefix + cold.answer == warm.prefix + warm.answer
     assert len(cold.prefix) == len(warm.prefix) - 1
+    one, other = (as_run(warm, run).path or "" for run in ("a", "b"))
+    assert one != other
+    assert one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1] == (warm.path or "").rsplit("/", 1)[-1]
+    with pytest.raises(BenchDataError, match="4096 tokens"):
+        first_holes(Cell(400, 4096), long_files[:1])
 
 
-def test_every_run_has_a_path_of_its_own_with_the_same_name(long_files: Files) -> None:
-    hole = first_holes(Cell(100, 8), long_files, 1)[0]
-    paths = [as_run(hole, run).path for run in ("a", "b")]
-    name = (hole.path or "").rsplit("/", 1)[-1]
-    assert paths[0] != paths[1]
-    assert all((path or "").endswith(f"/{name}") for path in paths)
-
-
-def test_contenders_take_turns_at_being_first(
-    options: SpeedOptions, long_files: Files, progress: Progress, clock: Callable[[], float]
-) -> None:
-    watch = Stopwatch()
-    measure_speed(options, Subject(watch, count, "w", positions=1024), long_files, progress)
-    assert [name for name, _ in watch.asked[::4]] == ["policy", LEFT_TO_RIGHT] * 6
+def test_the_speed_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
+    options = SpeedOptions(model=checkpoint, threads=1, heldout=heldout, contexts=(128, 2048), answers=(8,), cases=2)
+    flat: Any = run_speed(options).flat
+    assert flat["128.8.warm_p50_ms_n"] == 2
+    assert flat["128.8.cached_tokens"] > 64
+    assert flat["left_out"] == "2k context"
+    assert flat["peak_memory_mib"] > 0
