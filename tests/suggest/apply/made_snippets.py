@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from calomel.suggest.apply.source import Source, columns, grammar_for, read_source
+from calomel.suggest.apply.source import Source, columns, read_source
 from calomel.suggest.edit import split_lines
+from calomel.workspace.languages import grammar_of
 
 _COMMENTS = {
     "py": "# {}",
@@ -33,7 +34,7 @@ def by_definitions(before: str, after: str, path: str) -> str:
     """Every changed function as a whole, in the classes around it, with markers for all others; a line of context
     around what is in no function."""
     lines = split_lines(after)
-    source = read_source(after, grammar_for(after, None, path))
+    source = read_source(after, grammar_of(None, path))
     shown = [False] * len(lines)
     for start, end in _changed(before, after):
         for line in range(max(0, start - (start == end)), min(len(lines), end + (start == end))):

@@ -25,12 +25,11 @@ STYLES: dict[str, Callable[[str, str, str], str]] = {
 }
 
 
-def verdict(before: str, after: str, snippet: str, path: str) -> str:
-    merged = merge(before, snippet, path=path)
-    if merged.sure:
+def verdict(before: str, after: str, snippet: str) -> str:
+    merged = merge(before, snippet)
+    if merged.warning is None:
         return "exact" if merged.text == after else "other"
     assert merged.text == before
-    assert merged.warning is not None
     return "among several" if after in merged.ambiguous else "refused"
 
 
@@ -68,7 +67,7 @@ def measured(edits: list[tuple[str, str, str]], style: str) -> Counter[str]:
     for path, before, after in edits:
         snippet = STYLES[style](before, after, path)
         if before != after and snippet.strip():
-            found[verdict(before, after, snippet, path)] += 1
+            found[verdict(before, after, snippet)] += 1
     print(style, dict(found))  # noqa: T201
     return found
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 from tree_sitter import Node, Tree
 
 from calomel.suggest.edit import split_lines
 from calomel.workspace.definitions import definitions_in
-from calomel.workspace.languages import GRAMMARS, Grammar, grammar_of, parser_for
+from calomel.workspace.languages import GRAMMARS, Grammar, parser_for
 from calomel.workspace.lazy_tree import parse_within, parser_text
+from calomel.workspace.syntax import errors
 
 _TAB: Final = 4
 # A line that ends or goes on with the block of the last line that is indented as much.
@@ -47,11 +48,11 @@ class Source:
         lines: with their ends.
         keys: without indentation and with one space for any.
         indents: in columns.
+        left_out: lines that are markers; they belong to no block.
         parents: the line that introduces the block of each; -1 at the top.
         roots: the line that a closing line belongs to; itself for all others.
         ends: of the block that a line introduces, the line behind its last; behind itself without a block.
         names: what a line defines.
-        left_out: lines that are markers; they belong to no block.
         errors: places that the grammar could not read.
     """
 
@@ -67,7 +68,11 @@ class Source:
 
     def blank(self, line: int) -> bool:
         """Whether a line is empty, or a marker."""
-        return not self.keys[line] or line in self.left_out
+        return not self.keys[line]
+
+    def defines(self, line: int) -> bool:
+        """Whether a line introduces the block of a definition."""
+        return line in self.names and self.ends[line] > line + 1
 
     def path(self, line: int) -> list[int]:
         """The lines that introduce the blocks around a line, the outermost first."""
@@ -92,13 +97,19 @@ class Source:
         """Whether a line looks like a comment."""
         return _COMMENT.match(self.keys[line]) is not None
 
-    def is_decoration(self, line: int) -> bool:
-        """Whether a line belongs to the definition below it."""
-        return _DECORATION.match(self.keys[line]) is not None
-
     def is_import(self, line: int) -> bool:
         """Whether a line names another file."""
         return _IMPORT.match(self.keys[line]) is not None
+
+    def is_above(self, line: int) -> bool:
+        """Whether a line is a decoration or a comment, which belong to the definition below them."""
+        return self.is_comment(line) or _DECORATION.match(self.keys[line]) is not None
+
+    def top_of(self, line: int, low: int = 0) -> int:
+        """Where a definition begins with what is written above it, not before `low`."""
+        while line > low and self.is_above(line - 1):
+            line -= 1
+        return line
 
     def target(self, line: int) -> str | None:
         """What a line gives a value to, or the module that it imports from."""
@@ -108,9 +119,9 @@ class Source:
         found = _ASSIGNED.match(self.keys[line])
         return None if found is None else found.group(1)
 
-    def filled(self, start: int, end: int) -> list[int]:
+    def filled(self, start: int = 0, end: int | None = None) -> list[int]:
         """The lines from `start` up to `end` that are not blank."""
-        return [line for line in range(start, end) if not self.blank(line)]
+        return [line for line in range(start, len(self.lines) if end is None else end) if not self.blank(line)]
 
     def last_filled(self, end: int) -> int:
         """The line behind the last one before `end` that is not blank; 0 where there is none."""
@@ -121,8 +132,7 @@ class Source:
 
 def columns(line: str) -> int:
     """How far a line is indented."""
-    body = line.lstrip(" \t")
-    return len(line[: len(line) - len(body)].expandtabs(_TAB))
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(_TAB))
 
 
 def read_source(text: str, grammar: Grammar | None, left_out: frozenset[int] = frozenset()) -> Source:
@@ -131,8 +141,7 @@ def read_source(text: str, grammar: Grammar | None, left_out: frozenset[int] = f
     keys = ["" if at in left_out else " ".join(line.split()) for at, line in enumerate(lines)]
     source = Source(lines, keys, [columns(line) for line in lines], left_out)
     _blocks(source)
-    readable = "".join("\n" if at in left_out else line for at, line in enumerate(lines))
-    _name(source, readable, grammar)
+    _name(source, "".join("\n" if at in left_out else line for at, line in enumerate(lines)), grammar)
     return source
 
 
@@ -141,19 +150,17 @@ def _blocks(source: Source) -> None:
     source.parents, source.roots, source.ends = [-1] * count, list(range(count)), [at + 1 for at in range(count)]
     stack: list[int] = []
     last = 0
-    for at in range(count):
-        indent = source.indents[at]
-        if not source.keys[at]:
-            # A marker may stand for the end of every block that is indented as much, and for the head of another.
-            if at in source.left_out:
-                while stack and source.indents[stack[-1]] >= indent:
-                    source.ends[source.roots[stack.pop()]] = last
+    for at, indent in enumerate(source.indents):
+        marker = at in source.left_out
+        if not source.keys[at] and not marker:
             continue
-        while stack and source.indents[stack[-1]] > indent:
+        # A marker may stand for the end of every block that is indented as much, and for the head of another.
+        while stack and source.indents[stack[-1]] >= indent + (not marker):
             source.ends[source.roots[stack.pop()]] = last
+        if marker:
+            continue
         if stack and source.indents[stack[-1]] == indent:
-            before = stack.pop()
-            root = source.roots[before]
+            root = source.roots[stack.pop()]
             source.ends[root] = last
             if source.closes(at):
                 source.roots[at] = root
@@ -165,21 +172,19 @@ def _blocks(source: Source) -> None:
 
 
 def _name(source: Source, text: str, grammar: Grammar | None) -> None:
-    tree = parse(text, grammar)
+    tree = _parse(text, grammar)
     if tree is not None and grammar is not None:
-        source.errors = error_count(tree, grammar)
-        starts = [0]
-        for each in split_lines(text):
-            starts.append(starts[-1] + len(each))
+        source.errors = _error_count(tree, grammar)
+        starts = list(accumulate(map(len, split_lines(text)), initial=0))
         for found in definitions_in(tree, grammar, text):
             line = bisect_right(starts, found.head) - 1
-            if found.name and line < len(source.lines) and line not in source.names:
-                source.names[line] = found.name
+            if found.name and line < len(source.lines):
+                source.names.setdefault(line, found.name)
         return
     for at, key in enumerate(source.keys):
-        found_name = None if source.is_comment(at) else _NAMED.search(key)
-        if found_name is not None and source.roots[at] == at:
-            source.names[at] = found_name.group(1)
+        named = None if source.is_comment(at) or source.roots[at] != at else _NAMED.search(key)
+        if named is not None:
+            source.names[at] = named.group(1)
 
 
 # Strictest first: of two grammars that read a text equally well, the one that reads less else is right.
@@ -196,69 +201,30 @@ _SECONDS: Final = 2.0
 # More errors than this for each line: it is another language, or none.
 _MOST_ERRORS: Final = 0.1
 _FEW_ERRORS: Final = 0.02
-_AT_MARGIN: Final = re.compile(r"^(?=[^\W\d])", re.MULTILINE)
-# Kinds of nodes of the grammar for Python.
-_BLOCKS: Final = frozenset({"module", "block"})
+# What has more errors than can be counted.
+_COUNTLESS: Final = 10_000
+# Ends of the kinds of nodes that hold statements, in the grammar for Python.
+_COMPOUND: Final = ("_statement", "_clause", "_definition", "block")
 _NO_STATEMENTS: Final = frozenset({"comment", "line_continuation"})
-_CLAUSES: Final = frozenset({"elif_clause", "else_clause", "except_clause", "except_group_clause", "finally_clause"})
-_HANDLERS: Final = frozenset({"except_clause", "except_group_clause", "finally_clause", "ERROR"})
-_COMPOUND: Final = _CLAUSES | {
-    "block", "case_clause", "class_definition", "decorated_definition", "for_statement", "function_definition",
-    "if_statement", "match_statement", "try_statement", "while_statement", "with_statement",
-}  # fmt: skip
 
 
-def grammar_for(text: str, language_id: str | None = None, path: str | None = None) -> Grammar | None:
-    """The grammar of a language id or a path; without either, the one that reads `text` with fewest errors."""
-    named = grammar_of(language_id, path)
-    if named is not None or language_id or (path and "." in path.rpartition("/")[2]):
-        return named
-    head = text[:_LOOKED_AT]
-    if len(text) > _LOOKED_AT:
-        # Not within a statement, which would be an error in every language but those that know none.
-        cut = max((found.start() for found in _AT_MARGIN.finditer(head)), default=0)
-        head = head[: cut if cut > len(head) // 2 else head.rfind("\n") + 1]
+def grammar_for(text: str) -> Grammar | None:
+    """The grammar that reads `text` with fewest errors."""
+    head = text if len(text) <= _LOOKED_AT else text[: text.rfind("\n", 0, _LOOKED_AT) + 1]
     lines = head.count("\n") + 1
-    best: tuple[float, int, int] | None = None
-    found: Grammar | None = None
+    best: tuple[tuple[int, int, int], Grammar] | None = None
     for place, name in enumerate(_ORDER):
-        grammar = _BY_NAME[name]
-        tree = parse(head, grammar)
+        tree = _parse(head, grammar := _BY_NAME[name])
         if tree is None:
             continue
-        errors = error_count(tree, grammar, most=50)
-        defined = len(definitions_in(tree, grammar, head))
+        wrong, defined = _error_count(tree, grammar), len(definitions_in(tree, grammar, head))
         # A file that is being worked on has a mistake or two; what reads anything, as text, defines nothing.
-        few = bool(defined) and errors <= _FEW_ERRORS * lines
-        rank = (0 if few else errors, -defined, place)
-        if best is None or rank < best:
-            best, found = rank, grammar
-        if defined and not errors:
+        few = defined and wrong <= _FEW_ERRORS * lines
+        rank = (0 if few else wrong, -defined, place)
+        best = (rank, grammar) if best is None or rank < best[0] else best
+        if defined and not wrong:
             break
-    return found if best is not None and best[0] <= _MOST_ERRORS * lines else None
-
-
-def parse(text: str, grammar: Grammar | None) -> Tree | None:
-    """The tree of a text; None without a grammar, or when it takes too long."""
-    parser = None if grammar is None else parser_for(grammar)
-    if parser is None:
-        return None
-    return parse_within(parser, parser_text(text), None, time.monotonic() + _SECONDS, time.monotonic)
-
-
-def error_count(tree: Tree, grammar: Grammar | None, most: int = 1000) -> int:
-    """How many places the grammar could not read, or should not have; counting ends at `most`.
-
-    The one for Python reads lines at any indentation, blocks without a line and `try` alone, which Python does not.
-    """
-    count = _misplaced_lines(tree.root_node, most) if grammar is not None and grammar.name == "python" else 0
-    open_nodes = [tree.root_node] if tree.root_node.has_error else []
-    while open_nodes and count < most:
-        node = open_nodes.pop()
-        if node.is_error or node.is_missing:
-            count += 1
-        open_nodes += [child for child in _children(node) if child.has_error or child.is_missing]
-    return count
+    return None if best is None or best[0][0] > _MOST_ERRORS * lines else best[1]
 
 
 def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
@@ -267,40 +233,49 @@ def dialects(grammar: Grammar | None) -> tuple[Grammar, ...]:
     return tuple(_BY_NAME[name] for name in names if grammar is not _BY_NAME[name])
 
 
-def _misplaced_lines(root: Node, most: int) -> int:
+def _parse(text: str, grammar: Grammar | None) -> Tree | None:
+    """The tree of a text; None without a grammar, or when it takes too long."""
+    parser = None if grammar is None else parser_for(grammar)
+    if parser is None:
+        return None
+    return parse_within(parser, parser_text(text), None, time.monotonic() + _SECONDS, time.monotonic)
+
+
+def _error_count(tree: Tree, grammar: Grammar) -> int:
+    """How many places the grammar could not read, or should not have.
+
+    The one for Python reads lines at any indentation, blocks without a line and `try` alone, which Python does not.
+    """
+    root = tree.root_node
+    found = errors(root) if root.has_error else 0
+    count = _COUNTLESS if found is None else found
+    return count + (_misplaced_lines(root) if grammar.name == "python" else 0)
+
+
+def _misplaced_lines(root: Node) -> int:
     """Statements of Python that do not begin where their block does, blocks without a statement, `try` alone."""
     count = 0
     # With each node the column of the statement that it belongs to, and the line on which what is before it ends.
     left: list[tuple[Node, int, int]] = [(root, -1, -1)]
-    while left and count < most:
+    while left:
         node, margin, row = left.pop()
-        is_block, is_try = node.type in _BLOCKS, node.type == "try_statement"
+        is_block = node.type in {"module", "block"}
         column: int | None = None
         # Something that the node needs: a statement, or a handler.
-        lacking = is_try or (is_block and node is not root)
-        for child in _children(node):
-            begin = child.start_point
-            if is_block and child.is_named and child.type not in _NO_STATEMENTS:
+        lacking = node.type in {"block", "try_statement"}
+        for child in node.children:
+            begin, kind = child.start_point, child.type
+            if is_block and child.is_named and kind not in _NO_STATEMENTS:
                 lacking = False
                 if begin.row > row:
                     column = max(begin.column, margin + 1) if column is None else column
                     count += begin.column != column
-            elif is_try and child.type in _HANDLERS:
+            elif not is_block and kind.startswith(("except", "finally", "ERROR")):
                 lacking = False
-            if child.type in _CLAUSES and begin.row > node.start_point.row:
+            if kind.endswith("_clause") and kind != "case_clause" and begin.row > node.start_point.row:
                 count += begin.column != margin
-            if child.type in _COMPOUND:
-                left.append((child, margin if child.type == "block" else begin.column, row))
+            if kind.endswith(_COMPOUND):
+                left.append((child, margin if kind == "block" else begin.column, row))
             row = child.end_point.row
         count += lacking
     return count
-
-
-def _children(node: Node) -> Iterator[Node]:
-    """One after another: of a long file, the library would make all of them while nothing else runs."""
-    cursor = node.walk()
-    more = cursor.goto_first_child()
-    while more:
-        if cursor.node is not None:
-            yield cursor.node
-        more = cursor.goto_next_sibling()
