@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -183,6 +184,20 @@ def test_a_plan_for_a_card_names_what_fits_and_how(run: Callable[..., Any], tmp_
     assert rows["inclusionAI/LLaDA2.0-flash"] == {"fits": False, "cache_tokens": None, "batch": None, "quantize": None}
     assert all(row["cache_tokens"] >= 16_384 for row in rows.values() if row["fits"])
     assert {line.split()[0] for line in told.splitlines()[1:]} == rows.keys()
+
+
+def test_three_models_are_recommended_that_fit_and_how_to_get_them(run: Callable[..., Any]) -> None:
+    card = run("models", "recommend", "--device", "cuda", "--memory-gib", "24").out
+    laptop = run("models", "recommend", "--device", "cpu", "--memory-gib", "12").out
+    nothing = run("models", "recommend", "--device", "cpu", "--memory-gib", "0.5").out
+
+    names = re.findall(r"calomel models fetch (\S+)", card)
+    assert len(names) == 3
+    assert [name.replace("/", "--") for name in names] == re.findall(r"calomel serve --model (\S+) --device cuda", card)
+    assert all(float(gib) <= 24 for gib in re.findall(r"takes ([\d.]+) GiB", card))
+    assert "8B" in card
+    assert not re.search(r"fetch \S*[78]B", laptop)
+    assert "Nothing larger than the shipped model fits" in nothing
 
 
 def test_a_configuration_alone_is_enough_for_an_estimate(run: Callable[..., Any], sdar: Path) -> None:

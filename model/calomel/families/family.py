@@ -33,6 +33,7 @@ class Published:
         licence: of the weights, as its makers name it; "not stated" where they don't.
         figures: quality or speed as published elsewhere, with the place; never measured here.
         shape: of its network, by its name in `shapes.toml`; empty for the one that ships.
+        rank: of those that are recommended, for code, 1 is the first choice; None for the others.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Published:
     licence: str
     figures: str = ""
     shape: str = ""
+    rank: int | None = None
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -150,6 +150,45 @@ def _planned(row: tuple[Published, MemoryPlan | None]) -> tuple[str, ...]:
     return checkpoint.name, how.quantize or str(how.dtype), size, str(how.cached), str(how.batch)
 
 
+# On a CPU a larger one takes seconds for a suggestion.
+_BILLIONS_ON_A_CPU: Final = 2.0
+_RECOMMENDED: Final = 3
+
+
+@models.command()
+def recommend(
+    memory_gib: Annotated[float | None, typer.Option(min=0.1, help="Default: what is free.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda. Default: a GPU where there is one.")] = None,
+) -> None:
+    """The best published checkpoints for this machine, and the two commands that bring and serve each."""
+    import torch
+
+    from calomel.families.memory import free_bytes
+    from calomel.families.plan import guide
+    from calomel.families.table import FAMILIES
+
+    there = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    free = free_bytes(there) if memory_gib is None else int(memory_gib * _GIB)
+    if free is None:
+        raise InputError("the system does not say how much memory is free: say --memory-gib")
+    rows = [(checkpoint, found) for checkpoint, found in guide(FAMILIES, there, free) if checkpoint.rank and found]
+    if there == "cpu":
+        rows = [row for row in rows if row[0].billions <= _BILLIONS_ON_A_CPU]
+    print(
+        f"For {free / _GIB:.1f} GiB on {there}. None of these was measured here; read a model's card before you use it."
+    )
+    for checkpoint, found in sorted(rows, key=lambda row: row[0].rank or 0)[:_RECOMMENDED]:
+        how = "" if found.options.quantize is None else f" --quantize {found.options.quantize}"
+        print(
+            f"\n{checkpoint.name}, {checkpoint.licence}, {_gigabytes(checkpoint.billions * 2)} to fetch, takes "
+            f"{found.estimate.total / _GIB:.1f} GiB\n  known: {checkpoint.figures or 'nothing on filling holes'}\n"
+            f"  calomel models fetch {checkpoint.name}\n"
+            f"  calomel serve --model {checkpoint.name.replace('/', '--')} --device {there}{how}"
+        )
+    if not rows:
+        print("\nNothing larger than the shipped model fits: calomel serve")
+
+
 @models.command()
 def convert(
     name: _Name,
