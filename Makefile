@@ -61,8 +61,8 @@ bench: $(VENV)/.installed-dev
 # A server that a scripted model answers for: two of the tests that `make test-full` runs all of.
 vscode-smoke: $(VENV)/.installed-dev editors/vscode/node_modules/.installed
 	$(BIN)/python -m pytest \
-	    tests/editors/vscode/test_ghost_text.py::test_it_appears_while_typing_and_tab_takes_it \
-	    tests/editors/vscode/test_next_edit.py::test_the_first_key_goes_there_and_the_second_takes_it
+	    tests/editors/vscode/test_workbench.py::test_it_appears_while_typing_and_tab_takes_it \
+	    tests/editors/vscode/test_workbench.py::test_the_first_key_goes_there_and_the_second_takes_it
 
 first-hour: $(VENV)/.installed-dev
 	$(BIN)/python -m tests.e2e.first_hour

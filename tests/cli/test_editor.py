@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.editors.neovim.program import find_neovim
+from tests.editors.programs import find_neovim
 
 from calomel.cli import jsonc
 from calomel.cli.editor_checks import check_editors

@@ -1,4 +1,4 @@
-"""The pages on other editors show what `calomel editor setup` prints and writes."""
+"""The pages, samples and extensions of other editors say what `calomel editor setup` prints and writes."""
 
 from __future__ import annotations
 
@@ -8,30 +8,47 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.editors.programs import REPOSITORY
 
-from calomel.cli.editor_plans import Here, emacs, helix, sublime
+from calomel.cli import jsonc
+from calomel.cli.editor_plans import Here, emacs, helix, sublime, zed
 
-PAGE = (Path(__file__).parents[2] / "docs" / "other-editors.md").read_text(encoding="utf-8")
+ZED = REPOSITORY / "editors" / "zed"
 
 
-def shown(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def shown(language: str, page: str = "other-editors") -> list[str]:
+    text = (REPOSITORY / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
 @pytest.fixture
 def here(tmp_path: Path) -> Here:
-    return Here(tmp_path, tmp_path, False, "calomel", None, None, None)
+    return Here(tmp_path, tmp_path, False, "calomel", "http://127.0.0.1:8017", None, None)
 
 
-def test_the_lines_for_emacs_are_those_that_are_printed(here: Here) -> None:
+def test_the_lines_for_emacs_and_helix_are_those_that_are_printed(here: Here) -> None:
     assert sorted(shown("elisp")) == sorted(each.text for each in emacs(here).snippets)
-
-
-def test_the_lines_for_helix_are_those_that_are_printed(here: Here) -> None:
     assert shown("toml") == [each.text for each in helix(here).snippets]
     tomllib.loads(shown("toml")[0])
 
 
-def test_the_lines_for_sublime_text_are_those_that_are_written(here: Here) -> None:
+def test_the_settings_of_sublime_text_and_zed_are_those_that_are_written(here: Here) -> None:
     (change,) = sublime(here).changes
     assert [json.loads(each) for each in shown("json")] == [json.loads(change.after)]
+    (change,) = zed(here).changes
+    written = jsonc.loads(change.after)
+    assert jsonc.loads((ZED / "settings.json").read_text()) == written
+    assert json.loads(shown("json", "zed")[0]) == written
+
+
+def test_the_extension_for_zed_names_its_server_everywhere_alike() -> None:
+    manifest = tomllib.loads((ZED / "extension.toml").read_text())
+    package = tomllib.loads((ZED / "Cargo.toml").read_text())
+    source = (ZED / "src" / "lib.rs").read_text()
+
+    assert list(manifest["language_servers"]) == ["calomel"]
+    assert 'const SERVER: &str = "calomel"' in source
+    assert "completion_item" in source
+    assert package["lib"]["crate-type"] == ["cdylib"]
+    assert manifest["version"] == package["package"]["version"]
+    assert "Not compiled in CI" in source

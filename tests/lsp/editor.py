@@ -17,6 +17,8 @@ from calomel.lsp.transport import Transport
 from calomel.suggest.completer import Candidate, CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
 URI = "file:///workspace/a.py"
+# Where `at(1, 4)` is, a line is to be typed.
+ADD = "def add(a, b):\n    \n"
 SECONDS = 10.0
 
 
@@ -144,6 +146,12 @@ class Editor:
         self.notify("initialized", {})
         return result
 
+    async def begin(self, text: str = ADD, capabilities: Any = None, **options: Any) -> Any:
+        """Initialize, as a client that is told everything, and open a document."""
+        result = await self.initialize(capabilities, {"calomel": {"extensions": True, "debug": True} | options})
+        self.open(text)
+        return result
+
     def open(self, text: str, uri: str = URI, language: str = "python", version: int = 1) -> None:
         document = {"uri": uri, "languageId": language, "version": version, "text": text}
         self.notify("textDocument/didOpen", {"textDocument": document})
@@ -159,6 +167,23 @@ class Editor:
 
     async def next_edit(self, line: int, character: int, version: int | None = 1, uri: str = URI) -> Any:
         return await self.ask("textDocument/copilotInlineEdit", edit_params(line, character, version, uri))
+
+    async def suggestion(self, line: int = 1, character: int = 4, uri: str = URI) -> str:
+        """The name of what is suggested at a place."""
+        (item,) = (await self.inline(line, character, uri=uri))["items"]
+        return str(item["command"]["arguments"][0])
+
+    async def outcomes(self) -> dict[str, int]:
+        """What became of suggestions."""
+        return dict((await self.command("calomel.status"))["outcomes"])
+
+    async def silence(self) -> str:
+        """Why there was no suggestion."""
+        return str((await self.notice("calomel/silence"))["reason"])
+
+    def shown(self, method: str = "window/showMessage") -> list[Any]:
+        """What the user was told, or another notice, and nobody waited for."""
+        return [each["params"] for each in self.messages if each.get("method") == method]
 
     async def command(self, name: str, *arguments: Any) -> Any:
         return await self.ask("workspace/executeCommand", {"command": name, "arguments": list(arguments)})

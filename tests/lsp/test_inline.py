@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from tests.lsp.editor import URI, Editor, at, inline_params, span
 
-EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
-
 
 async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None:
     result = await editor.initialize()
@@ -16,8 +14,7 @@ async def test_the_capability_is_advertised_as_an_object(editor: Editor) -> None
 
 
 async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: Editor) -> None:
-    await editor.initialize()
-    editor.open("def add(a, b):\n    \n")
+    await editor.begin()
     answer = await editor.inline(1, 4)
     (item,) = answer["items"]
     assert item["insertText"] == "return a + b"
@@ -37,25 +34,15 @@ async def test_a_suggestion_has_text_range_and_a_command_that_names_it(editor: E
 )
 async def test_lines_end_as_the_one_being_typed_on(editor: Editor, text: str, line_end: str) -> None:
     editor.script.fill = "total = a + b\n    return total"
-    await editor.initialize()
-    editor.open(text)
+    await editor.begin(text)
     (item,) = (await editor.inline(2, 4))["items"]
     assert item["insertText"] == f"total = a + b{line_end}    return total"
-
-
-async def test_a_typed_acceptance_is_counted_without_any_command(editor: Editor) -> None:
-    await editor.initialize()
-    editor.open("def add(a, b):\n    \n")
-    await editor.inline(1, 4)
-    editor.change(2, {"range": span(1, 4, 4), "text": "return a + b"})
-    assert (await editor.command("calomel.status"))["outcomes"]["accepted"] == 1
 
 
 async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> None:
     editor.script.hold = asyncio.Event()
     editor.script.fill = "a + b"
-    await editor.initialize(options=EXTENSIONS)
-    editor.open("x = \n")
+    await editor.begin("x = \n")
     first = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
     await editor.until_asked()
     editor.change(2, {"range": span(0, 4, 4), "text": "("})
@@ -63,14 +50,12 @@ async def test_a_superseded_request_is_answered_with_null(editor: Editor) -> Non
     assert (await editor.answer(first))["result"] is None
     editor.script.hold.set()
     assert (await editor.answer(second))["result"]["items"]
-    silences = [message for message in editor.messages if message.get("method") == "calomel/silence"]
-    assert silences == []
+    assert not editor.shown("calomel/silence")
 
 
 async def test_a_question_is_about_the_text_as_it_was_when_it_came(editor: Editor) -> None:
     """A question and the next keystrokes arrive in one piece: the question is not about the newer text."""
-    await editor.initialize(options=EXTENSIONS)
-    editor.open("def add(a, b):\n    \n")
+    await editor.begin()
     await editor.inline(1, 4)
     number = editor.start("textDocument/inlineCompletion", inline_params(1, 4))
     editor.change(2, {"range": span(0, 0, 0), "text": "# above\n"})
@@ -79,7 +64,7 @@ async def test_a_question_is_about_the_text_as_it_was_when_it_came(editor: Edito
 
 
 async def test_a_document_that_was_never_opened_is_answered_with_null(editor: Editor) -> None:
-    await editor.initialize(options=EXTENSIONS)
+    await editor.initialize(options={"calomel": {"extensions": True}})
     assert await editor.inline(0, 0) is None
     notice = await editor.notice("calomel/silence")
     assert (notice["kind"], notice["reason"], notice["uri"]) == ("fill", "unknown_document", URI)
@@ -87,24 +72,21 @@ async def test_a_document_that_was_never_opened_is_answered_with_null(editor: Ed
 
 
 async def test_a_position_beyond_the_text_is_its_end(editor: Editor) -> None:
-    await editor.initialize()
-    editor.open("x = ")
+    await editor.begin("x = ")
     answer = await editor.inline(99, 99)
     assert at(0, 4) == answer["items"][0]["range"]["start"]
 
 
 async def test_a_failing_model_is_silence_not_an_error(editor: Editor) -> None:
     editor.script.error = "failed"
-    await editor.initialize(options=EXTENSIONS)
-    editor.open("x = \n")
+    await editor.begin("x = \n")
     assert await editor.inline(0, 4) is None
-    assert (await editor.notice("calomel/silence"))["reason"] == "failed"
+    assert await editor.silence() == "failed"
 
 
 async def test_the_selected_item_of_a_popup_is_continued(editor: Editor) -> None:
     editor.script.fill = "d(a, b)"
-    await editor.initialize()
-    editor.open("import math\nmath.\n")
+    await editor.begin("import math\nmath.\n")
     params = inline_params(1, 5)
     params["context"]["selectedCompletionInfo"] = {"range": span(1, 5, 5), "text": "gc"}
     answer = await editor.ask("textDocument/inlineCompletion", params)
@@ -119,14 +101,11 @@ async def test_silences_are_told_only_to_clients_that_know_them(editor: Editor) 
 
 
 async def test_the_popup_item_is_an_option(editor: Editor) -> None:
-    result = await editor.initialize(options={"calomel": {"completion_item": True}})
+    result = await editor.begin(completion_item=True)
     assert "completionProvider" in result["capabilities"]
-    editor.open("def add(a, b):\n    \n")
     editor.change(2, {"range": span(1, 4, 4), "text": "r"})
     editor.script.fill = "eturn a + b"
-    params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(1, 5), "context": {"triggerKind": 1}}
-    answer = await editor.ask("textDocument/completion", params)
-    (item,) = answer["items"]
+    (item,) = (await editor.ask("textDocument/completion", inline_params(1, 5)))["items"]
     # From the beginning of the word: clients drop an item that does not begin as what was typed.
     assert (item["label"], item["filterText"]) == ("return a + b", "return a + b")
     assert item["textEdit"] == {"newText": "return a + b", "range": span(1, 4, 5)}
@@ -150,8 +129,7 @@ async def test_the_popup_item_begins_where_its_word_does(
     editor.open(typed[:-1] + "\n", language=language)
     editor.change(2, {"range": span(0, len(typed) - 1, len(typed) - 1), "text": typed[-1]})
     editor.script.fill = fill
-    params: dict[str, Any] = {"textDocument": {"uri": URI}, "position": at(0, len(typed))}
-    (item,) = (await editor.ask("textDocument/completion", params))["items"]
+    (item,) = (await editor.ask("textDocument/completion", inline_params(0, len(typed))))["items"]
     assert item["label"] == label
     assert item["textEdit"]["range"] == span(0, len(typed) + len(fill) - len(label), len(typed))
 
@@ -161,12 +139,15 @@ async def test_without_the_option_there_is_no_popup_item(editor: Editor) -> None
     assert await editor.error("textDocument/completion", {"textDocument": {"uri": URI}, "position": at(0, 0)}) == -32601
 
 
-def numbered(numbers: range) -> str:
-    """Functions that repeat each other, but for a number."""
-    return "".join(
+async def ask_within_a_pattern(editor: Editor, typed: str) -> Any:
+    """What is suggested behind text among functions that repeat each other, but for a number."""
+    text = [
         f'def handler_{n:04}(request, store):\n    """Kind {n}."""\n    return store.get("kind-{n}", {n})\n\n'
-        for n in numbers
-    )
+        for n in (*range(7, 13), *range(14, 19))
+    ]
+    before = "".join(text[:6]) + typed
+    await editor.begin(f"{before}\n\n{''.join(text[6:])}")
+    return await editor.inline(before.count("\n"), len(typed.rsplit("\n", 1)[-1]))
 
 
 @pytest.mark.parametrize(
@@ -180,10 +161,7 @@ def numbered(numbers: range) -> str:
     ],
 )
 async def test_a_repeated_pattern_is_completed_with_the_own_number(editor: Editor, typed: str, rest: str) -> None:
-    await editor.initialize()
-    before, last = numbered(range(7, 13)) + typed, typed.rsplit("\n", 1)[-1]
-    editor.open(f"{before}\n\n{numbered(range(14, 19))}")
-    await editor.inline(before.count("\n"), len(last))
+    await ask_within_a_pattern(editor, typed)
     (request,) = editor.script.requests
     assert [draft.text for draft in request.drafts] == [rest]
 
@@ -199,7 +177,4 @@ async def test_a_repeated_pattern_is_completed_with_the_own_number(editor: Edito
 )
 async def test_a_neighbours_number_is_never_offered(editor: Editor, typed: str, copied: str) -> None:
     editor.script.fill = copied
-    await editor.initialize()
-    before, last = numbered(range(7, 13)) + typed, typed.rsplit("\n", 1)[-1]
-    editor.open(f"{before}\n\n{numbered(range(14, 19))}")
-    assert await editor.inline(before.count("\n"), len(last)) is None
+    assert await ask_within_a_pattern(editor, typed) is None

@@ -7,22 +7,30 @@ from typing import Any
 import pytest
 from tests.lsp.editor import URI, Editor, edit_params, span
 
-EXTENSIONS = {"calomel": {"extensions": True, "debug": True}}
 TEXT = "old = 1\nprint(old)\n"
 
 
-async def edited(editor: Editor, options: Any = EXTENSIONS, capabilities: Any = None) -> None:
+_LITERALS: dict[str, Any] = {"codeAction": {"codeActionLiteralSupport": {}}}
+_BOTH = {"textDocument": _LITERALS | {"inlineCompletion": {}}}
+
+
+async def actions(editor: Editor, **context: Any) -> Any:
+    """What the menu at the end of the changed word holds."""
+    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
+    return await editor.ask("textDocument/codeAction", params)
+
+
+async def edited(editor: Editor, capabilities: Any = None) -> None:
     """The user renamed the first `old`; the model would rename the second."""
     editor.script.edit = {"print(old)": "print(new)"}
-    await editor.initialize(capabilities, options)
-    editor.open(TEXT)
+    await editor.begin(TEXT, capabilities)
     editor.change(2, {"range": span(0, 0, 3), "text": "new"})
 
 
 async def test_an_edit_names_document_version_range_and_command(editor: Editor) -> None:
     await edited(editor)
-    answer = await editor.next_edit(0, 3, version=2)
-    (edit,) = answer["edits"]
+    (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]
+    assert (await editor.next_edit(0, 3, version=None))["edits"] == [edit]
     assert edit["textDocument"] == {"uri": URI, "version": 2}
     assert edit["range"]["start"]["line"] == 1
     assert edit["command"]["command"] == "calomel.accept"
@@ -37,18 +45,11 @@ async def test_there_is_never_more_than_one_edit(editor: Editor) -> None:
     assert len((await editor.next_edit(0, 3, version=2))["edits"]) <= 1
 
 
-async def test_a_client_may_leave_the_version_out(editor: Editor) -> None:
-    await edited(editor)
-    (edit,) = (await editor.next_edit(0, 3, version=None))["edits"]
-    assert edit["textDocument"]["version"] == 2
-
-
 async def test_a_word_that_an_accepted_edit_left_as_it_was_may_be_changed_next(editor: Editor) -> None:
     """Some editors report an edit of several places as one change from the first place to the last."""
     editor.script.edit = {"amount": "value"}
-    await editor.initialize(options=EXTENSIONS)
     lines = ["    amount = cart.total()", "    left = amount - (amount * percent) / amount", "    return left"]
-    editor.open("\n".join(["def discounted(cart, percent):", *lines, ""]))
+    await editor.begin("\n".join(["def discounted(cart, percent):", *lines, ""]))
     editor.change(2, {"range": span(1, 4, 10), "text": "value"})
     (edit,) = (await editor.next_edit(1, 9, version=2))["edits"]
     assert edit["text"] == "value - (value * percent) / value"
@@ -64,12 +65,12 @@ async def test_a_word_that_an_accepted_edit_left_as_it_was_may_be_changed_next(e
 async def test_another_version_than_ours_gets_no_edit(editor: Editor, version: int) -> None:
     await edited(editor)
     assert await editor.next_edit(0, 3, version=version) == {"edits": []}
-    assert (await editor.notice("calomel/silence"))["reason"] == "stale"
+    assert await editor.silence() == "stale"
 
 
 async def test_no_edit_is_an_empty_list_never_null_or_an_error(editor: Editor) -> None:
     editor.script.error = "failed"
-    await editor.initialize(options=EXTENSIONS)
+    await editor.initialize()
     assert await editor.next_edit(0, 0) == {"edits": []}
     editor.open(TEXT)
     assert await editor.next_edit(0, 0) == {"edits": []}
@@ -102,9 +103,8 @@ async def test_the_action_applies_the_edit_in_clients_that_know_nothing_else(edi
         "workspace": {"workspaceEdit": {"documentChanges": True}},
         "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},
     }
-    await edited(editor, None, capabilities)
-    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 1}}
-    (action,) = await editor.ask("textDocument/codeAction", params)
+    await edited(editor, capabilities)
+    (action,) = await actions(editor, triggerKind=1)
     assert action["title"] == "Apply predicted edit"
     (change,) = action["edit"]["documentChanges"]
     assert change["textDocument"] == {"uri": URI, "version": 2}
@@ -113,40 +113,31 @@ async def test_the_action_applies_the_edit_in_clients_that_know_nothing_else(edi
 
 @pytest.mark.parametrize("context", [{"triggerKind": 2}, {"only": ["quickfix"]}])
 async def test_a_menu_that_nobody_opened_asks_no_model(editor: Editor, context: dict[str, Any]) -> None:
-    await edited(editor, None, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
-    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
-    assert await editor.ask("textDocument/codeAction", params) == []
+    await edited(editor, {"textDocument": _LITERALS})
+    assert await actions(editor, **context) == []
     assert editor.script.requests == []
 
 
-_LITERALS: dict[str, Any] = {"codeAction": {"codeActionLiteralSupport": {}}}
-_BOTH = {"textDocument": _LITERALS | {"inlineCompletion": {}}}
-
-
-@pytest.mark.parametrize("context", [{"triggerKind": 1}, {}])
-async def test_a_client_with_ghost_text_alone_is_offered_the_edit_too(editor: Editor, context: dict[str, Any]) -> None:
-    await edited(editor, None, _BOTH)
-    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], **context}}
-    (action,) = await editor.ask("textDocument/codeAction", params)
+async def test_a_client_with_ghost_text_alone_is_offered_the_edit_too(editor: Editor) -> None:
+    await edited(editor, _BOTH)
+    (action,) = await actions(editor)
     assert action["title"] == "Apply predicted edit"
 
 
 async def test_a_client_that_asks_for_next_edits_is_asked_nothing_more_by_its_menus(editor: Editor) -> None:
-    await edited(editor, None, _BOTH)
+    await edited(editor, _BOTH)
     editor.script.edit = {}
     assert await editor.next_edit(0, 3, version=2) == {"edits": []}
     asked = len(editor.script.requests)
-    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 1}}
-    assert await editor.ask("textDocument/codeAction", params) == []
+    assert await actions(editor, triggerKind=1) == []
     assert len(editor.script.requests) == asked
 
 
 async def test_a_known_edit_is_offered_without_asking(editor: Editor) -> None:
-    await edited(editor, EXTENSIONS, {"textDocument": {"codeAction": {"codeActionLiteralSupport": {}}}})
+    await edited(editor, {"textDocument": _LITERALS})
     await editor.next_edit(0, 3, version=2)
     asked = len(editor.script.requests)
-    params = {"textDocument": {"uri": URI}, "range": span(0, 3, 3), "context": {"diagnostics": [], "triggerKind": 2}}
-    (action,) = await editor.ask("textDocument/codeAction", params)
+    (action,) = await actions(editor, triggerKind=2)
     assert list(action["edit"]["changes"]) == [URI]
     assert asked == len(editor.script.requests)
 
@@ -158,7 +149,7 @@ async def test_what_was_shown_and_rejected_does_not_come_back(editor: Editor) ->
     editor.notify("textDocument/didShowInlineEdit", {"item": {"command": {"arguments": [name]}}})
     assert await editor.command("calomel.reject", name)
     assert await editor.next_edit(0, 3, version=2) == {"edits": []}
-    assert (await editor.command("calomel.status"))["outcomes"]["rejected"] == 1
+    assert (await editor.outcomes())["rejected"] == 1
 
 
 BLANK = "\n" * 40
@@ -169,9 +160,8 @@ BLANK = "\n" * 40
 )
 async def test_line_ends_of_both_kinds_stay_where_they_are(editor: Editor, ends: tuple[str, ...]) -> None:
     editor.script.edit = {"old": "new"}
-    await editor.initialize(None, EXTENSIONS)
     lines = [line + end for line, end in zip(["old = 1", "print(old)", "x = old", "print(x)"], ends, strict=True)]
-    editor.open("".join(lines))
+    await editor.begin("".join(lines))
     editor.change(2, {"range": span(0, 0, 3), "text": "new"})
     (edit,) = (await editor.next_edit(0, 3, version=2))["edits"]
     editor.change(3, {"range": edit["range"], "text": edit["text"]})
@@ -201,8 +191,7 @@ def each_place(answer: dict[str, Any], text: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("told", ["afterwards", "before", "never"])
 async def test_an_edit_made_at_several_places_at_once_is_no_sign_of_several_cursors(editor: Editor, told: str) -> None:
     editor.script.edit = {"amount": "value"}
-    await editor.initialize(None, EXTENSIONS)
-    editor.open(AMOUNTS)
+    await editor.begin(AMOUNTS)
     editor.change(2, {"range": span(0, 0, 6), "text": "value"})
     answer = await editor.next_edit(0, 5, version=2)
     changes = each_place(answer, AMOUNTS)
@@ -219,21 +208,19 @@ async def test_an_edit_made_at_several_places_at_once_is_no_sign_of_several_curs
 
 async def test_the_same_word_typed_at_several_places_is_one_of_several_cursors(editor: Editor) -> None:
     editor.script.edit = {"amount": "value"}
-    await editor.initialize(None, EXTENSIONS)
-    editor.open(AMOUNTS)
+    await editor.begin(AMOUNTS)
     editor.change(2, {"range": span(4, 0, 0), "text": "v"}, {"range": span(2, 0, 0), "text": "v"})
     assert await editor.next_edit(4, 1, version=2) == {"edits": []}
-    assert (await editor.notice("calomel/silence"))["reason"] == "multi_cursor"
+    assert await editor.silence() == "multi_cursor"
 
 
 async def test_a_formatter_that_changes_several_places_alike_is_no_sign_of_several_cursors(editor: Editor) -> None:
     editor.script.edit = {"amount": "value"}
-    await editor.initialize(None, EXTENSIONS)
-    editor.open(AMOUNTS + "f(1,2)\ng(3,4)\n")
+    await editor.begin(AMOUNTS + "f(1,2)\ng(3,4)\n")
     editor.change(2, {"range": span(0, 0, 6), "text": "value"})
     rows = [AMOUNTS.count("\n") + 1, AMOUNTS.count("\n")]
     editor.change(3, *({"range": span(row, 4, 4), "text": " "} for row in rows))
     assert (await editor.next_edit(0, 5, version=3))["edits"] != []
     # Whoever types there has several cursors indeed.
     assert await editor.next_edit(rows[0], 5, version=3) == {"edits": []}
-    assert (await editor.notice("calomel/silence"))["reason"] == "multi_cursor"
+    assert await editor.silence() == "multi_cursor"

@@ -4,29 +4,87 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.lsp import messages
 from tests.lsp.editor import URI, Editor, at, inline_params, span
 
+from calomel.lsp.client import local_path, read_client
+from calomel.lsp.connection import Broken, Framer
 
-def body(data: bytes) -> bytes:
-    return b"Content-Length: %d\r\n\r\n" % len(data) + data
+
+def frame(body: bytes, name: bytes = b"Content-Length") -> bytes:
+    return name + b": %d\r\n\r\n" % len(body) + body
+
+
+def read(*chunks: bytes) -> list[bytes | Broken]:
+    framer, found = Framer(), []
+    for chunk in chunks:
+        framer.feed(chunk)
+        while (one := framer.next()) is not None:
+            found.append(one)
+    return found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        frame(b"{}"),
+        frame(b"{}", b"content-length"),
+        frame(b"{}", b"CONTENT-LENGTH"),
+        b"Content-Length:2\r\n\r\n{}",
+        b"Content-Length : 2 \r\n\r\n{}",
+        b"Content-Length: 2\n\n{}",
+        b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n{}",
+        b"Content-Length: 2\r\nContent-Type: x\r\nX-Other: y\r\n\r\n{}",
+        b"\r\n\r\nContent-Length: 2\r\n\r\n{}",
+    ],
+)
+def test_headers_of_every_form_announce_a_body(data: bytes) -> None:
+    assert read(data) == [b"{}"]
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        b"Content-Length: two\r\n\r\n",
+        b"Content-Length: -2\r\n\r\n",
+        b"Content-Length: 99999999999\r\n\r\n",
+        b"Content-Type: x\r\n\r\n",
+        b"this is no header\r\n",
+        b'{"a": 1}\n{"b": 2}\n',
+        b"}}}",
+        b"\x00\xff\xfe" * 20_000,
+    ],
+)
+def test_after_junk_the_next_message_is_read(junk: bytes) -> None:
+    found = read(junk + frame(b"[1]") + frame(b"[2]"))
+    assert [one for one in found if isinstance(one, bytes)] == [b"[1]", b"[2]"]
+    assert sum(isinstance(one, Broken) for one in found) == 1
+
+
+@given(st.lists(st.binary(max_size=40), max_size=6), st.integers(1, 17))
+def test_messages_survive_any_division_into_chunks(bodies: list[bytes], size: int) -> None:
+    data = b"".join(map(frame, bodies))
+    assert bodies == read(*(data[at : at + size] for at in range(0, len(data), size)))
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_break_the_reader(data: bytes) -> None:
+    read(data)
 
 
 @pytest.mark.parametrize("data", [b"{", b"", b"not json", b'{"a": NaN}', b"\xff\xfe", b"[" * 100_000, b"9" * 5000])
 async def test_a_body_that_is_no_json_is_a_parse_error_and_the_session_goes_on(editor: Editor, data: bytes) -> None:
     await editor.initialize()
-    editor.raw(body(data))
+    editor.raw(frame(data))
     answer = await editor.answer(None)
     assert answer["error"]["code"] in {-32700, -32600}
     assert await editor.alive()
-
-
-async def test_a_parse_error_before_initialize_is_answered_too(editor: Editor) -> None:
-    editor.raw(body(b"{"))
-    assert (await editor.answer(None))["error"]["code"] == -32700
-    await editor.initialize()
 
 
 @pytest.mark.parametrize(
@@ -46,7 +104,7 @@ async def test_a_parse_error_before_initialize_is_answered_too(editor: Editor) -
 )
 async def test_a_message_without_the_shape_of_json_rpc_is_an_invalid_request(editor: Editor, message: Any) -> None:
     await editor.initialize()
-    editor.raw(body(json.dumps(message).encode()))
+    editor.raw(frame(json.dumps(message).encode()))
     assert (await editor.answer(None))["error"]["code"] == -32600
     assert await editor.alive()
 
@@ -62,25 +120,17 @@ async def test_a_message_without_the_shape_of_json_rpc_is_an_invalid_request(edi
 )
 async def test_an_invalid_request_with_an_id_is_answered_under_that_id(editor: Editor, message: Any) -> None:
     await editor.initialize()
-    editor.raw(body(json.dumps(message).encode()))
+    editor.raw(frame(json.dumps(message).encode()))
     assert (await editor.answer(77))["error"]["code"] == -32600
 
 
 async def test_a_batch_is_answered_one_by_one(editor: Editor) -> None:
     await editor.initialize()
     batch = [{"jsonrpc": "2.0", "id": "x", "method": "getVersion"}, 5, {"jsonrpc": "2.0", "id": "y", "method": "nope"}]
-    editor.raw(body(json.dumps(batch).encode()))
+    editor.raw(frame(json.dumps(batch).encode()))
     assert "result" in await editor.answer("x")
     assert (await editor.answer(None))["error"]["code"] == -32600
     assert (await editor.answer("y"))["error"]["code"] == -32601
-
-
-async def test_lower_case_headers_do_not_desynchronise_the_stream(editor: Editor) -> None:
-    await editor.initialize()
-    data = b'{"jsonrpc":"2.0","id":"x","method":"getVersion"}'
-    editor.raw(b"content-length: %d\r\n\r\n" % len(data) + data)
-    assert "result" in await editor.answer("x")
-    assert await editor.alive()
 
 
 @pytest.mark.parametrize("length", [10, 48 + 20])
@@ -90,41 +140,6 @@ async def test_a_wrong_content_length_costs_one_message(editor: Editor, length: 
     editor.raw(b"Content-Length: %d\r\n\r\n" % length + data)
     assert await editor.alive()
     assert await editor.alive()
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        None,
-        [],
-        5,
-        {},
-        {"textDocument": {"uri": URI}, "position": at(0, 0)},
-        {"textDocument": {"uri": 5}, "position": at(0, 0), "context": {"triggerKind": 1}},
-        {"textDocument": {"uri": URI}, "position": at(-1, 0), "context": {"triggerKind": 1}},
-        {"textDocument": {"uri": URI}, "position": at(0, 0), "context": {"triggerKind": 9}},
-        {"textDocument": {"uri": URI}, "position": {"line": "0", "character": 0}, "context": {"triggerKind": 1}},
-        {"textDocument": None, "position": at(0, 0), "context": {"triggerKind": 1}},
-    ],
-)
-async def test_a_request_with_wrong_params_is_told_so(editor: Editor, params: Any) -> None:
-    await editor.initialize()
-    editor.open("a = 1\n")
-    assert await editor.error("textDocument/inlineCompletion", params) == -32602
-    assert await editor.alive()
-
-
-@pytest.mark.parametrize(
-    "params", [None, 7, [], {}, {"textDocument": {}}, {"textDocument": {"uri": URI}, "position": 3}]
-)
-async def test_a_custom_request_with_wrong_params_is_told_so(editor: Editor, params: Any) -> None:
-    await editor.initialize()
-    assert await editor.error("textDocument/copilotInlineEdit", params) == -32602
-
-
-async def test_a_custom_request_without_params_is_answered(editor: Editor) -> None:
-    await editor.initialize()
-    assert "version" in await editor.ask("getVersion")
 
 
 async def test_an_unknown_request_is_answered_and_an_unknown_notification_ignored(editor: Editor) -> None:
@@ -141,12 +156,6 @@ async def test_before_initialize_requests_are_refused_and_notifications_dropped(
     assert await editor.error("shutdown") == -32002
     await editor.initialize(options={"calomel": {"debug": True}})
     assert await editor.error("calomel/debug/document", {"uri": URI}) == -32602
-
-
-@pytest.mark.parametrize("params", [None, [], {}, {"capabilities": None}, {"capabilities": 5}])
-async def test_initialize_with_wrong_params_is_told_so_and_may_be_tried_again(editor: Editor, params: Any) -> None:
-    assert await editor.error("initialize", params) == -32602
-    await editor.initialize()
 
 
 @pytest.mark.parametrize(
@@ -185,30 +194,23 @@ async def test_after_shutdown_requests_are_refused_and_exit_ends_with_0(editor: 
     assert await editor.ended() == 0
 
 
-async def test_exit_without_shutdown_ends_with_1(editor: Editor) -> None:
-    await editor.initialize()
-    editor.notify("exit")
-    assert await editor.ended() == 1
-
-
-async def test_exit_before_initialize_ends_with_1(editor: Editor) -> None:
-    editor.notify("exit")
-    assert await editor.ended() == 1
-
-
-@pytest.mark.parametrize("code", [0, 1])
-async def test_the_end_of_the_stream_ends_the_server(editor: Editor, code: int) -> None:
-    await editor.initialize()
-    if code == 0:
+@pytest.mark.parametrize("polite", [True, False])
+@pytest.mark.parametrize("begun", ["initialized", "shut down", "not at all"])
+async def test_exit_or_the_end_of_the_stream_ends_the_server(editor: Editor, *, begun: str, polite: bool) -> None:
+    if begun != "not at all":
+        await editor.initialize()
+    if begun == "shut down":
         await editor.ask("shutdown")
-    editor.hang_up()
-    assert await editor.ended() == code
+    if polite:
+        editor.notify("exit")
+    else:
+        editor.hang_up()
+    assert await editor.ended() == (0 if begun == "shut down" else 1)
 
 
 async def test_shutdown_answers_what_is_still_running(editor: Editor) -> None:
     editor.script.hold = asyncio.Event()
-    await editor.initialize()
-    editor.open("a = \n")
+    await editor.begin("a = \n")
     number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
     await editor.until_asked()
     assert (await editor.ask("shutdown")) is None
@@ -218,21 +220,13 @@ async def test_shutdown_answers_what_is_still_running(editor: Editor) -> None:
 
 async def test_a_cancelled_request_is_answered_as_cancelled_and_reaches_the_model(editor: Editor) -> None:
     editor.script.hold = asyncio.Event()
-    await editor.initialize()
-    editor.open("a = \n")
+    await editor.begin("a = \n")
     number = editor.start("textDocument/inlineCompletion", inline_params(0, 4))
     await editor.until_asked()
     editor.notify("$/cancelRequest", {"id": number})
     assert (await editor.answer(number))["error"]["code"] == -32800
     assert await editor.alive()
     assert editor.script.cancelled == 1
-
-
-@pytest.mark.parametrize("params", [None, {}, {"id": None}, {"id": 999}, {"id": [1]}, 5, {"id": "calomel-1"}])
-async def test_a_cancellation_of_nothing_changes_nothing(editor: Editor, params: Any) -> None:
-    await editor.initialize()
-    editor.notify("$/cancelRequest", params)
-    assert await editor.alive()
 
 
 @pytest.mark.parametrize(
@@ -252,19 +246,13 @@ async def test_an_answer_that_nobody_asked_for_is_ignored(editor: Editor, messag
 
 async def test_nothing_of_this_is_shown_to_the_user(editor: Editor) -> None:
     await editor.initialize()
-    editor.raw(body(b"{"))
+    editor.raw(frame(b"{"))
     editor.notify("textDocument/didOpen", {"wrong": 1})
     editor.notify("textDocument/didChange", 5)
     editor.notify("workspace/executeCommand", {"command": "unknown"})
     await editor.error("textDocument/inlineCompletion", {})
     await editor.error("nothing/like/it")
-    assert [message for message in editor.messages if message.get("method") == "window/showMessage"] == []
-
-
-async def test_a_command_that_comes_as_a_notification_is_executed(editor: Editor) -> None:
-    await editor.initialize(options={"calomel": {"extensions": True}})
-    editor.notify("workspace/executeCommand", {"command": "calomel.toggle", "arguments": [{"enabled": False}]})
-    assert (await editor.command("calomel.status"))["off"] == "off_globally"
+    assert not editor.shown()
 
 
 async def test_the_log_holds_no_text_of_the_user(editor: Editor, tmp_path: Any) -> None:
@@ -273,7 +261,7 @@ async def test_the_log_holds_no_text_of_the_user(editor: Editor, tmp_path: Any) 
     editor.open(f"{secret} = 1\n")
     editor.change(2, {"range": {"start": at(5, 0), "end": at(0, 0)}, "text": secret})
     editor.notify("textDocument/didChange", {"textDocument": secret, "contentChanges": secret})
-    editor.raw(body(b'{"text": "xyzzy_my_secret'))
+    editor.raw(frame(b'{"text": "xyzzy_my_secret'))
     await editor.error("textDocument/inlineCompletion", {"textDocument": {"uri": secret}, "position": secret})
     await editor.error("textDocument/copilotInlineEdit", {"textDocument": {"uri": secret}, "position": secret})
     await editor.error("workspace/executeCommand", {"command": secret})
@@ -283,3 +271,80 @@ async def test_the_log_holds_no_text_of_the_user(editor: Editor, tmp_path: Any) 
     assert log.stat().st_mode & 0o777 == 0o600
     assert "out of step" in log.read_text()
     assert "xyzzy" not in log.read_text()
+
+
+@pytest.fixture
+async def ready(editor: Editor) -> Editor:
+    await editor.begin("a = 1\n", completion_item=True)
+    return editor
+
+
+@pytest.mark.parametrize("method", [*messages.REQUESTS, *messages.CUSTOM_REQUESTS])
+async def test_every_wrong_request_is_answered(ready: Editor, method: str) -> None:
+    params = messages.valid(method)
+    ready.script.fill = None
+    codes = set()
+    for what, value in messages.wrong(params):
+        answer = await ready.answer(ready.start(method, value))
+        code = answer.get("error", {}).get("code", 0)
+        assert code in {0, -32602}, (what, answer)
+        codes.add(code)
+    assert await ready.alive()
+    assert {0, -32602} == codes
+
+
+@pytest.mark.parametrize("method", [*messages.NOTIFICATIONS, *messages.CUSTOM_NOTIFICATIONS])
+async def test_no_wrong_notification_breaks_anything(ready: Editor, method: str) -> None:
+    params = messages.valid(method)
+    for number, (_, value) in enumerate(messages.wrong(params)):
+        ready.notify(method, value)
+        if number % 50 == 0:
+            assert await ready.alive()
+    assert await ready.alive()
+    ready.open("b = 2\n", uri="file:///workspace/b.py")
+    assert await ready.text("file:///workspace/b.py") == "b = 2\n"
+
+
+async def test_no_wrong_initialize_breaks_anything(editor: Editor) -> None:
+    """Each is answered; those that are refused may be tried again."""
+    params = {
+        "processId": None,
+        "clientInfo": {"name": "x", "version": "1"},
+        "rootUri": "file:///workspace",
+        "workspaceFolders": [{"uri": "file:///workspace", "name": "x"}],
+        "capabilities": 5,
+        "initializationOptions": {"calomel": {"suggest": {"enabled": True}}, "editorPluginInfo": {"name": "x"}},
+    }
+    for _, value in messages.wrong(params):
+        if isinstance(value, dict) and isinstance(value.get("capabilities"), dict):
+            continue
+        assert await editor.error("initialize", value) == -32602
+    await editor.initialize()
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///a/b.py", "/a/b.py"),
+        ("file://localhost/a", "/a"),
+        ("file:///a%20b/%C3%A9", "/a b/é"),
+        ("file:///a?x#y", "/a"),
+        ("file://server/share", None),
+        ("file:///a%00b", None),
+        ("file://", None),
+        ("untitled:Untitled-1", None),
+        ("http://a/b", None),
+        (None, None),
+        (5, None),
+    ],
+)
+def test_only_uris_of_local_files_have_a_path(uri: Any, path: str | None) -> None:
+    assert local_path(uri) == (None if path is None else Path(path))
+
+
+def test_folders_come_from_the_newest_field_that_is_filled() -> None:
+    folder = {"uri": "file:///one", "name": "one"}
+    assert read_client({"workspaceFolders": [folder, folder], "rootUri": "file:///two"}).folders == (Path("/one"),)
+    assert read_client({"workspaceFolders": None, "rootUri": "file:///two"}).folders == (Path("/two"),)
+    assert read_client({"rootUri": None, "rootPath": "/three"}).folders == (Path("/three"),)
+    assert read_client({"workspaceFolders": [], "rootUri": None, "rootPath": None}).folders == ()

@@ -21,12 +21,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 from calomel.replay.scenario import split
 
 FOLDER: Final = Path(__file__).parent / "scenarios"
 EDITORS: Final = ("neovim", "vscode")
+_MOST_TAKEN: Final = 16
 # Of each step, how many words come before its text.
 STEPS: Final = {
     "replace": 2,  # replace LINE OLD NEW: the first OLD of a line, which has no blanks, becomes NEW, by typing
@@ -153,6 +156,63 @@ def parsed(name: str, text: str) -> Scenario:
 def scenarios(editor: str) -> list[Scenario]:
     """All that are played in an editor, in order."""
     return [each for each in map(read, sorted(FOLDER.glob("*.txtar"))) if editor in each.editors]
+
+
+def cases(editor: str) -> list[Any]:
+    """The same as the parameters of a test; what is known not to work yet is expected to fail."""
+    return [
+        pytest.param(each, id=each.name, marks=[pytest.mark.xfail(reason=each.fails)] if each.fails else [])
+        for each in scenarios(editor)
+    ]
+
+
+class Player:
+    """Plays one scenario, and looks at what is offered whenever the editor is at rest: `do_STEP` does each step."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.verdict = Verdict()
+
+    def play(self) -> Verdict:
+        """What was offered, once the last step is done."""
+        for step in self.scenario.steps:
+            getattr(self, f"do_{step.name}", self.do_nothing)(step)
+            self.look()
+        self.verdict.close(self.scenario, self.end())
+        return self.verdict
+
+    def do_nothing(self, _: Step) -> None:
+        """A step for other editors."""
+
+    def do_follow(self, _: Step) -> None:
+        for _again in range(_MOST_TAKEN):
+            taken = self.take()
+            if taken is None:
+                return
+            if not taken:
+                self.verdict.wrong.append("an offer could not be taken")
+                return
+        self.verdict.wrong.append("there was no end")
+
+    def do_silent(self, step: Step) -> None:
+        if said := self.offer():
+            self.verdict.wrong.append(f"not silent at step {self.scenario.steps.index(step) + 1}: {said}")
+
+    def look(self) -> None:
+        """Judge what is shown."""
+        raise NotImplementedError
+
+    def offer(self) -> Any:
+        """What is offered once the editor had its time for that; None for nothing."""
+        raise NotImplementedError
+
+    def take(self) -> bool | None:
+        """Take the next edit that is offered, and say whether that worked; None when none is."""
+        raise NotImplementedError
+
+    def end(self) -> str:
+        """The file's text at the end."""
+        raise NotImplementedError
 
 
 def added(before: str, after: str) -> list[str]:

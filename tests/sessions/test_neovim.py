@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 from tests.editors.neovim.neovim import Neovim
-from tests.editors.neovim.program import find_neovim
-from tests.editors.neovim.test_model import end_model_servers
+from tests.editors.programs import find_neovim, wanted
+from tests.editors.shared import no_server_stays
 from tests.lsp.program import REAL
 from tests.sessions.conftest import count
-from tests.sessions.scenario import Scenario, Step, Verdict, scenarios
+from tests.sessions.scenario import Player, Scenario, Step, cases
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-_MOST_TAKEN = 16
 _LANGUAGES = {"py": "python", "js": "javascript", "ts": "typescript", "rs": "rust", "env": "sh", "h": "c"}
 
 _OFFER = """
@@ -46,25 +45,17 @@ end
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neovim]:
     """One Neovim and one engine for all; each scenario has a language server of its own, which knows of no other."""
-    program, reason = find_neovim()
-    if program is None:
-        pytest.skip(reason)
     folder = tmp_path_factory.mktemp("sessions")
-    with Neovim(program, folder) as neovim:
+    with Neovim(wanted(find_neovim()), folder) as neovim, no_server_stays(folder):
         neovim.seconds = 120.0
         neovim.setup(command=REAL, server={"workspace": {"index": True}, "server": {"idle_minutes": 5.0}})
-        try:
-            yield neovim
-        finally:
-            end_model_servers(folder / "runtime")
+        yield neovim
 
 
-class Player:
-    """Plays one scenario, and looks at what is offered whenever the editor is at rest."""
-
+class NeovimPlayer(Player):
     def __init__(self, neovim: Neovim, scenario: Scenario, folder: Path) -> None:
-        self._neovim, self._scenario = neovim, scenario
-        self._verdict = Verdict()
+        super().__init__(scenario)
+        self._neovim = neovim
         self._seen: set[str] = set()
         folder.mkdir()
         (folder / "calomel.toml").touch()
@@ -77,26 +68,34 @@ class Player:
         indent = "noexpandtab" if kind == "go" else "expandtab"
         neovim.command(f"setlocal noautoindent {indent} shiftwidth=4 softtabstop=4 commentstring=#\\ %s")
 
-    def play(self) -> Verdict:
-        for step in self._scenario.steps:
-            getattr(self, f"do_{step.name}")(step)
-            self._look()
+    def end(self) -> str:
         self._keys("<Esc>")
         ends = "\r\n" if self._neovim.lua("return vim.bo.fileformat") == "dos" else "\n"
-        self._verdict.close(self._scenario, "".join(line + ends for line in self._neovim.text().split("\n")))
-        return self._verdict
+        return "".join(line + ends for line in self._neovim.text().split("\n"))
 
-    def _look(self) -> Any:
+    def look(self) -> None:
+        self.offer()
+
+    def offer(self) -> Any:
         """What is offered once nothing is asked any more: name, kind, and the lines that it puts in; or None."""
         self._neovim.settle()
         found = self._neovim.lua(_OFFER)
         if found is not None and f"{found}" not in self._seen:
             self._seen.add(f"{found}")
             known = set(map(str.strip, self._neovim.text().split("\n")))
-            self._verdict.add(
-                self._scenario, [line for line in found[2] if line.strip() not in known], ghost=found[1] == "fill"
-            )
+            added = [line for line in found[2] if line.strip() not in known]
+            self.verdict.add(self.scenario, added, ghost=found[1] == "fill")
         return found
+
+    def take(self) -> bool | None:
+        self._normal()
+        if self.offer() is None:
+            return None
+        before = self._neovim.text()
+        self._keys("<M-l>")
+        if self._neovim.text() == before:
+            self._keys("<M-l>")
+        return self._neovim.text() != before
 
     def _keys(self, keys: str) -> None:
         self._neovim.type(keys)
@@ -133,7 +132,7 @@ class Player:
     def do_type(self, step: Step) -> None:
         for piece in re.findall(r"\w+\W*|\W+", step.text):
             self._keys(_typed(piece))
-            self._look()
+            self.look()
 
     def do_paste(self, step: Step) -> None:
         self._neovim.lua("vim.api.nvim_paste(..., false, -1)", step.text)
@@ -162,58 +161,26 @@ class Player:
         self._neovim.command("edit!")
 
     def do_checkout(self, step: Step) -> None:
-        self._path.write_bytes(self._scenario.before.encode())
+        self._path.write_bytes(self.scenario.before.encode())
         self.do_reload(step)
 
     def do_neovim(self, step: Step) -> None:
         self._keys(step.text)
 
-    def do_vscode(self, _: Step) -> None:
-        pass
-
     def do_jump(self, _: Step) -> None:
         self._keys("<M-l>")
-
-    def do_silent(self, step: Step) -> None:
-        found = self._look()
-        if found is not None:
-            self._verdict.wrong.append(f"not silent at step {self._scenario.steps.index(step) + 1}: {found[2]}")
-
-    def do_follow(self, _: Step) -> None:
-        self._normal()
-        for _again in range(_MOST_TAKEN):
-            if self._look() is None:
-                return
-            before = self._neovim.text()
-            self._keys("<M-l>")
-            if self._neovim.text() == before:
-                self._keys("<M-l>")
-            if self._neovim.text() == before:
-                self._verdict.wrong.append("an offer could not be taken")
-                return
-        self._verdict.wrong.append("there was no end")
 
 
 def _typed(text: str) -> str:
     return text.replace("<", "<lt>").replace("\n", "<CR>").replace("\t", "<Tab>")
 
 
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        pytest.param(
-            each,
-            id=each.name,
-            marks=[pytest.mark.xfail(reason=each.fails)] if each.fails else [],
-        )
-        for each in scenarios("neovim")
-    ],
-)
+@pytest.mark.parametrize("scenario", cases("neovim"))
 def test_a_session_is_offered_what_it_must_be_and_nothing_that_it_must_not(
     real: Neovim, scenario: Scenario, request: pytest.FixtureRequest
 ) -> None:
     try:
-        verdict = Player(real, scenario, real.folder / scenario.name).play()
+        verdict = NeovimPlayer(real, scenario, real.folder / scenario.name).play()
         count(request.config, "neovim", verdict)
         assert verdict.wrong == [], f"{verdict.wrong}\n{real.status()}"
     finally:

@@ -9,17 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.editors.neovim.test_model import end_model_servers
-from tests.editors.vscode.conftest import programs as programs  # noqa: PLC0414 (fixtures that come with the workbench)
-from tests.editors.vscode.conftest import vsix as vsix  # noqa: PLC0414
+from tests.editors.conftest import programs as programs  # noqa: PLC0414 (fixtures that come with the workbench)
+from tests.editors.conftest import vsix as vsix  # noqa: PLC0414
+from tests.editors.shared import no_server_stays
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 from tests.lsp.program import REAL
 from tests.sessions.conftest import count
-from tests.sessions.scenario import Scenario, Step, Verdict, added, scenarios
+from tests.sessions.scenario import Player, Scenario, Step, added, cases
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
-_MOST_TAKEN = 16
 # Nobody tells that no answer will come; the shipped model answers in a third of a second where nobody else computes.
 _OFFER_SECONDS = 4.0
 _TAKEN_SECONDS = 4.0
@@ -31,43 +30,53 @@ _POLL_SECONDS = 0.05
 def real(programs: Any, vsix: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     """One VS Code and one engine; each scenario has a language server of its own, which knows of no other."""
     folder = tmp_path_factory.mktemp("sessions-vscode")
-    with Workbench(programs, vsix, folder, command=REAL) as workbench:
-        try:
-            workbench.seconds = START_SECONDS
-            workbench.until(lambda: workbench.status()[0] == "Calomel", "the model is ready")
-            yield workbench
-        finally:
-            end_model_servers(folder / "runtime")
+    with Workbench(programs, vsix, folder, command=REAL) as workbench, no_server_stays(folder):
+        workbench.seconds = START_SECONDS
+        workbench.until_status("Calomel")
+        yield workbench
 
 
-class Player:
-    """Plays one scenario, and takes what is offered where it says so."""
-
+class WorkbenchPlayer(Player):
     def __init__(self, workbench: Workbench, scenario: Scenario) -> None:
         # Of a next edit the screen shows pieces: which lines it puts in is known once it is taken.
         takes = any(step.name == "follow" for step in scenario.steps)
-        self._workbench, self._scenario = workbench, scenario if takes else replace(scenario, must=())
-        self._verdict = Verdict()
+        super().__init__(scenario if takes else replace(scenario, must=()))
+        self._workbench = workbench
         workbench.command("Calomel: Restart")
-        workbench.until(lambda: workbench.status()[0] == "Calomel", "the model is ready")
+        workbench.until_status("Calomel")
         workbench.open(scenario.before, f"{scenario.name}.{scenario.file}")
 
-    def play(self) -> Verdict:
-        for step in self._scenario.steps:
-            getattr(self, f"do_{step.name}")(step)
-            self._look(0.0)
-        after = self._scenario.after
-        self._wait(lambda: after in {None, self._workbench.saved()})
-        self._verdict.close(self._scenario, self._workbench.saved())
-        return self._verdict
+    def end(self) -> str:
+        self._wait(lambda: self.scenario.after in {None, self._workbench.saved()})
+        return self._workbench.saved()
 
-    def _look(self, seconds: float = _OFFER_SECONDS) -> bool:
+    def look(self) -> None:
+        self._edit_comes(0.0)
+
+    def offer(self) -> Any:
+        return (self._workbench.shown(), self._workbench.struck()) if self._edit_comes() else None
+
+    def take(self) -> bool | None:
+        if not self._edit_comes():
+            return None
+        before = self._saved()
+        if self._is_elsewhere():
+            self._press("Alt+l")
+            self._wait(lambda: not self._is_elsewhere())
+        self._press("Alt+l")
+        self._wait(lambda: self._workbench.saved() != before)
+        after = self._saved()
+        if after != before:
+            self.verdict.add(self.scenario, added(before, after))
+        return after != before
+
+    def _edit_comes(self, seconds: float = _OFFER_SECONDS) -> bool:
         """Whether a next edit is shown, or comes within this time. Text at the cursor is judged, and taken away."""
         deadline = time.monotonic() + seconds
         while not self._workbench.decorations():
             if self._workbench.ghost():
                 known = self._workbench.saved()
-                self._verdict.add(self._scenario, added(known, "\n".join(self._workbench.lines() or [])), ghost=True)
+                self.verdict.add(self.scenario, added(known, "\n".join(self._workbench.lines() or [])), ghost=True)
                 if seconds:
                     # The next edit is asked for where the cursor goes; Escape would reject one that comes meanwhile.
                     self._press("ArrowDown" if deadline - time.monotonic() > seconds / 2 else "ArrowUp")
@@ -156,56 +165,20 @@ class Player:
         self._press("Control+Shift+z")
 
     def do_jump(self, _: Step) -> None:
-        self._look()
+        self._edit_comes()
         self._press("Alt+l")
         time.sleep(_MOVE_SECONDS)
-
-    def do_neovim(self, _: Step) -> None:
-        pass
 
     def do_vscode(self, step: Step) -> None:
         self._press(*step.text.split(" "))
 
-    def do_silent(self, step: Step) -> None:
-        if self._look():
-            number = self._scenario.steps.index(step) + 1
-            said = self._workbench.shown(), self._workbench.struck()
-            self._verdict.wrong.append(f"not silent at step {number}: {said}")
 
-    def do_follow(self, _: Step) -> None:
-        for _again in range(_MOST_TAKEN):
-            if not self._look():
-                return
-            before = self._saved()
-            if self._is_elsewhere():
-                self._press("Alt+l")
-                self._wait(lambda: not self._is_elsewhere())
-            self._press("Alt+l")
-            self._wait(lambda old=before: self._workbench.saved() != old)  # type: ignore[misc]
-            after = self._saved()
-            if after == before:
-                self._verdict.wrong.append("an offer could not be taken")
-                return
-            self._verdict.add(self._scenario, added(before, after))
-        self._verdict.wrong.append("there was no end")
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        pytest.param(
-            each,
-            id=each.name,
-            marks=[pytest.mark.xfail(reason=each.fails)] if each.fails else [],
-        )
-        for each in scenarios("vscode")
-    ],
-)
+@pytest.mark.parametrize("scenario", cases("vscode"))
 def test_a_session_is_offered_what_it_must_be_and_nothing_that_it_must_not(
     real: Workbench, scenario: Scenario, request: pytest.FixtureRequest
 ) -> None:
     try:
-        verdict = Player(real, scenario).play()
+        verdict = WorkbenchPlayer(real, scenario).play()
         count(request.config, "vscode", verdict)
         assert verdict.wrong == [], f"{verdict.wrong}\n{real.status()}"
     finally:

@@ -18,9 +18,8 @@ from typing import Final
 from tests.e2e.first_hour.readme import read
 from tests.e2e.first_hour.shell import CommandFailedError, Shell
 from tests.e2e.first_hour.visitors import visit_neovim, visit_vscode
-from tests.editors.neovim.program import find_neovim
-from tests.editors.neovim.test_model import end_model_servers
-from tests.editors.vscode.program import Programs, find_programs
+from tests.editors.programs import Programs, find_neovim, find_programs
+from tests.editors.shared import end_model_servers
 
 ROOT: Final = Path(__file__).parents[3]
 LIMIT_SECONDS: Final = 600.0

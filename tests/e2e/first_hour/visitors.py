@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tests.e2e.first_hour.readme import FirstHour
 from tests.editors.neovim.neovim import Neovim
-from tests.editors.vscode.program import Programs
+from tests.editors.programs import Programs
 from tests.editors.vscode.workbench import START_SECONDS, Workbench
 
 from calomel.cli import jsonc
@@ -47,7 +47,7 @@ def visit_neovim(program: Path, project: Path, hour: FirstHour, environment: dic
             if neovim.text() == hour.done.rstrip("\n"):
                 break
         neovim.until_text(hour.done.rstrip("\n"))
-        neovim.until(lambda: neovim.outcomes().get("accepted"), "the server knows of it")
+        neovim.until(lambda: neovim.count("accepted"), "the server knows of it")
 
 
 class Visited(Workbench):
@@ -73,7 +73,6 @@ class Visited(Workbench):
             }
         )
         self._log = (home / "workbench.log").open("wb")
-        self._trusted = True
         self._start()
 
     def set(self, settings: dict[str, Any]) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.editors.programs import REPOSITORY
+from tests.editors.shared import RENAME, Scripted
 from tests.lsp.program import SCRIPTED, environment
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "editors" / "neovim"
 AGENT = Path(__file__).parent / "agent.lua"
 SECONDS = 20.0
@@ -60,7 +61,7 @@ vim.bo.filetype = filetype
 """
 
 
-class Neovim:
+class Neovim(Scripted):
     """One Neovim and, once a file is open, one language server with a model that follows a script."""
 
     def __init__(
@@ -162,17 +163,6 @@ class Neovim:
         """What the plugin told the user."""
         return list(self.lua("return _G.messages"))
 
-    def script(self, **script: Any) -> None:
-        """Tell the model what to answer from now on."""
-        path = self.folder / "script.json"
-        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
-        path.with_suffix(".new").replace(path)
-
-    def asked(self) -> list[dict[str, Any]]:
-        """What the model was asked."""
-        path = self.folder / "asked.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
     def open(self, text: str | bytes, name: str = "a.py", filetype: str = "python", *, served: bool = True) -> Path:
         """Edit a file with this text, in Normal mode at its beginning."""
         path = self.files / name
@@ -205,15 +195,13 @@ class Neovim:
         """What `:Calomel status` says."""
         return str(self.lua("return vim.api.nvim_exec2('Calomel status', { output = true }).output"))
 
-    def outcomes(self) -> dict[str, int]:
-        """What became of suggestions, as the server counts it."""
+    def count(self, outcome: str) -> int:
+        """How many suggestions had this outcome, as the server counts it."""
         code = """
         local server = require("calomel.server")
-        return server.execute_sync(server.client(0), "status", {}).outcomes
+        return server.execute_sync(server.client(0), "status", {}).outcomes[...] or 0
         """
-        counts = self.lua(code)
-        # An empty table is an empty list.
-        return dict(counts) if counts else {}
+        return int(self.lua(code, outcome))
 
     # Hands.
 
@@ -236,6 +224,27 @@ class Neovim:
     def command(self, command: str) -> None:
         """Run an Ex command."""
         self.lua("vim.cmd(...)", command)
+
+    def offered(
+        self, ghost: str = "value_of(x)", text: str = "\n", keys: str = "ix = ", options: str = "", **script: Any
+    ) -> None:
+        """Press keys in a file with this text, until ghost text is there: behind `x = ` and `re`, or as scripted."""
+        self.script(**({"fill": {"x = ": ghost, "    re": ghost}} | script))
+        self.open(text)
+        if options:
+            self.command(f"setlocal {options}")
+        self.type(keys)
+        self.until_ghost(ghost)
+
+    def edited(self, text: str, keys: str = "cwnew<Esc>", options: str = "", **edit: str) -> None:
+        """Press keys in a file with this text, until a next edit is shown."""
+        self.script(edit=edit or RENAME)
+        self.open(text)
+        if options:
+            self.command(f"setlocal {options}")
+        self.type(keys)
+        self.until(self.marks, "a next edit is shown")
+        self.settle()
 
     # Eyes.
 
@@ -300,6 +309,11 @@ class Neovim:
     def until_text(self, text: str) -> None:
         """Wait for the buffer to hold a text."""
         self.until(lambda: self.text() == text, f"text {text!r}")
+
+    def holds(self, text: str, ends: str = "\n") -> None:
+        """The buffer has this text, and so has the server, in whose lines it ends so."""
+        self.until_text(text)
+        assert self.server_text() == text.replace("\n", ends) + ends
 
 
 _INSERTIONS = frozenset({"CalomelGhost", "CalomelInsert"})

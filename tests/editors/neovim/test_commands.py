@@ -1,20 +1,21 @@
 from __future__ import annotations
 
+import re
+
 import pytest
-from tests.editors.neovim.neovim import Neovim
+from tests.editors.neovim.neovim import PLUGIN, Neovim
 
-FILL = {"x = ": "value_of(x)"}
+from calomel.suggest.launch import version
+
+HELP = (PLUGIN / "doc" / "calomel.txt").read_text(encoding="utf-8")
 
 
-def typed(neovim: Neovim) -> None:
-    neovim.script(fill=FILL)
-    neovim.open("\n")
-    neovim.type("ix = ")
-    neovim.until_ghost("value_of(x)")
+def statusline(neovim: Neovim) -> str:
+    return str(neovim.lua("return require('calomel').statusline()"))
 
 
 def test_status(neovim: Neovim) -> None:
-    typed(neovim)
+    neovim.offered()
     first, suggestions, silences, model, buffer = neovim.status().split("\n")
     assert first == "scripted: ready - scripted is ready."
     assert suggestions.startswith("Suggestions: ")
@@ -24,10 +25,11 @@ def test_status(neovim: Neovim) -> None:
 
 
 def test_status_says_what_was_held_back(neovim: Neovim) -> None:
-    neovim.script(fill=FILL, log_prob=-3.0)
+    neovim.script(fill="value_of(x)", log_prob=-3.0)
     neovim.open("\n")
     neovim.type("ix = ")
-    neovim.until(lambda: "Held back: low_confidence 1 (canvas 1). The last: low_confidence, 0.22" in neovim.status())
+    said = "Held back: low_confidence 1 (canvas 1). The last: low_confidence, 0.22"
+    neovim.until(lambda: said in neovim.status(), said)
     assert "with a threshold of 0.30" in neovim.status()
 
 
@@ -36,58 +38,48 @@ def test_status_where_nothing_is_served(neovim: Neovim) -> None:
     assert neovim.status().endswith("This buffer: not served.") or "No server" in neovim.status()
 
 
-@pytest.mark.parametrize("scope", ["", "global", "language", "file"])
-def test_toggle_turns_suggestions_off_and_on(neovim: Neovim, scope: str) -> None:
-    typed(neovim)
-    neovim.command(f"Calomel toggle {scope}")
+@pytest.mark.parametrize(
+    ("off", "on", "said", "reason"),
+    [
+        ("toggle", "toggle", " off", "off_globally"),
+        ("toggle global", "toggle global", " off", "off_globally"),
+        ("toggle language", "toggle language", " off", "off_language"),
+        ("toggle file", "toggle file", " off", "off_file"),
+        ("snooze 5", "snooze 0", "Calomel: quiet for 5 minutes", "snoozed"),
+    ],
+)
+def test_suggestions_are_turned_off_and_on(neovim: Neovim, off: str, on: str, said: str, reason: str) -> None:
+    neovim.offered()
+    neovim.command(f"Calomel {off}")
     assert neovim.marks() == []
-    assert neovim.messages()[-1].endswith(" off")
+    assert neovim.messages()[-1].endswith(said)
     neovim.type("<BS> ")
     neovim.settle()
     assert neovim.marks() == []
-    reason = f"off_{scope or 'global'}ly" if scope in {"", "global"} else f"off_{scope}"
-    neovim.until(lambda: f"({reason})" in neovim.status())
-    neovim.command(f"Calomel toggle {scope}")
-    assert neovim.messages()[-1].endswith(" on")
-    neovim.type("<BS> ")
-    neovim.until_ghost("value_of(x)")
-
-
-def test_snooze_is_quiet_for_a_while(neovim: Neovim) -> None:
-    typed(neovim)
-    neovim.command("Calomel snooze 5")
-    assert neovim.marks() == []
-    assert neovim.messages()[-1] == "Calomel: quiet for 5 minutes"
-    neovim.type("<BS> ")
-    neovim.settle()
-    assert neovim.marks() == []
-    neovim.until(lambda: "(snoozed)" in neovim.status())
-    assert neovim.lua("return require('calomel').statusline()") == "Calomel: off"
-    neovim.command("Calomel snooze 0")
+    neovim.until(lambda: f"({reason})" in neovim.status(), "the reason")
+    if reason == "snoozed":
+        assert statusline(neovim) == "Calomel: off"
+    neovim.command(f"Calomel {on}")
     neovim.type("<BS> ")
     neovim.until_ghost("value_of(x)")
 
 
 def test_the_status_line_says_how_it_is(neovim: Neovim) -> None:
-    assert neovim.lua("return require('calomel').statusline()") == ""
+    assert statusline(neovim) == ""
     neovim.open("\n")
-    neovim.until(lambda: neovim.lua("return require('calomel').statusline()") == "Calomel")
+    neovim.until(lambda: statusline(neovim) == "Calomel", "it is said")
 
 
-def test_log_shows_the_log(neovim: Neovim) -> None:
-    neovim.open("\n")
-    neovim.command("Calomel log")
-    assert neovim.lua("return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ':t')").endswith(".log")
-    assert neovim.lua("return vim.bo.readonly") is True
-
-
-def test_context_shows_what_the_model_would_see(neovim: Neovim) -> None:
+def test_log_and_context_are_shown(neovim: Neovim) -> None:
     neovim.open("def add(a, b):\n    \n")
     neovim.type("j$")
     neovim.command("Calomel context")
     assert "def add(a, b):" in neovim.text()
     assert " tokens. " in neovim.text()
     assert neovim.lua("return vim.bo.buftype") == "nofile"
+    neovim.command("Calomel log")
+    assert neovim.lua("return vim.fn.fnamemodify(vim.api.nvim_buf_get_name(0), ':t')").endswith(".log")
+    assert neovim.lua("return vim.bo.readonly") is True
 
 
 @pytest.mark.parametrize(
@@ -106,17 +98,12 @@ def test_a_wrong_argument_is_said(neovim: Neovim, line: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "offered"),
-    [
-        ("Calomel s", ["snooze", "status"]),
-        ("Calomel toggle ", ["file", "global", "language"]),
-        ("Calomel toggle g", ["global"]),
-        ("Calomel snooze ", []),
-    ],
+    ("line", "offered"), [("s", ["snooze", "status"]), ("toggle ", ["file", "global", "language"]), ("snooze ", [])]
 )
 def test_arguments_are_completed(neovim: Neovim, line: str, offered: list[str]) -> None:
     # An empty list is an empty table.
-    assert list(neovim.lua("return vim.fn.getcompletion(..., 'cmdline')", line) or []) == offered
+    found = neovim.lua("return vim.fn.getcompletion(..., 'cmdline')", f"Calomel {line}")
+    assert list(found or []) == offered
 
 
 def test_a_wrong_setting_is_named(bare: Neovim) -> None:
@@ -132,10 +119,97 @@ def test_a_wrong_setting_is_named(bare: Neovim) -> None:
         assert said in bare.lua(code % options, bare.plugin)
 
 
-def test_a_missing_program_is_said_once(bare: Neovim) -> None:
+def health(neovim: Neovim) -> str:
+    neovim.command("checkhealth calomel")
+    neovim.until(lambda: "calomel" in neovim.text(), "a report")
+    return neovim.text()
+
+
+def test_a_missing_program_is_said_once_and_in_the_report(bare: Neovim) -> None:
     bare.setup(command=["calomel-that-is-not-there", "lsp"])
     assert bare.messages() == ['calomel: there is no program "calomel-that-is-not-there"; see :checkhealth calomel']
     bare.open("\n", served=False)
-    bare.type("ix = ")
+    bare.type("ix = <Esc>")
     assert bare.lua("return #vim.lsp.get_clients()") == 0
     assert bare.status().startswith("No server is running.")
+    said = health(bare)
+    assert 'ERROR there is no program "calomel-that-is-not-there"' in said
+    assert "setup({ cmd =" in said
+
+
+def test_the_report_says_that_all_is_well_or_which_key_was_taken(neovim: Neovim) -> None:
+    neovim.open("\n")
+    buffer = neovim.lua("return vim.api.nvim_get_current_buf()")
+    said = health(neovim)
+    assert "ERROR" not in said
+    assert "WARNING" not in said
+    assert "model: scripted, ready. scripted is ready." in said
+    assert f": version {version()}, " in said
+    assert "positions in utf-16" in said
+    assert "accept: <Tab>" in said
+    neovim.lua("vim.keymap.set('i', '<Tab>', 'x', { buffer = ... })", buffer)
+    assert f"another mapping of buffer {buffer} took <Tab>" in health(neovim)
+
+
+def test_before_setup_the_report_says_what_to_call(bare: Neovim) -> None:
+    bare.lua("vim.opt.runtimepath:prepend(...)", bare.plugin)
+    assert "Call require('calomel').setup() in your init.lua." in health(bare)
+
+
+@pytest.mark.e2e
+def test_a_model_that_does_not_load_is_an_error_of_the_report(bare: Neovim) -> None:
+    bare.script(broken=True)
+    bare.setup()
+    bare.open("\n", served=False)
+    bare.until(lambda: statusline(bare) == "Calomel: error", "it is said")
+    assert "The weights are damaged." in health(bare)
+
+
+def test_every_file_loads_alone_and_leaves_no_global_name_behind(bare: Neovim) -> None:
+    bare.lua("vim.opt.runtimepath:prepend(...)", bare.plugin)
+    code = """
+    for name in pairs(package.loaded) do
+        if vim.startswith(name, "calomel") then package.loaded[name] = nil end
+    end
+    local before = vim.tbl_keys(_G)
+    dofile(...)
+    local after = vim.tbl_keys(_G)
+    return vim.tbl_filter(function(name) return not vim.list_contains(before, name) end, after)
+    """
+    for path in sorted(PLUGIN.rglob("*.lua")):
+        assert not bare.lua(code, str(path)), path
+    assert bare.lua("return vim.v.errmsg") == ""
+
+
+def test_help_has_tags_that_are_found(bare: Neovim) -> None:
+    copy = bare.folder / "plugin" / "doc"
+    copy.mkdir(parents=True)
+    (copy / "calomel.txt").write_text(HELP, encoding="utf-8")
+    bare.lua("vim.opt.runtimepath:prepend(...) vim.cmd.helptags(... .. '/doc')", str(copy.parent))
+    for link in sorted(set(re.findall(r"(?<!`)\|([^|\s]+)\|", HELP))):
+        bare.command(f"silent help {link}")
+        assert bare.lua("return vim.bo.buftype") == "help"
+    tags = (copy / "tags").read_text(encoding="utf-8")
+    assert len(tags.splitlines()) == len(re.findall(r"(?<=\s)\*\S+\*(?=\s)", "\n" + HELP))
+
+
+def test_help_tells_of_every_option_key_command_and_function(bare: Neovim) -> None:
+    bare.lua("vim.opt.runtimepath:prepend(...)", bare.plugin)
+    names = bare.lua("""
+    local config = require("calomel.config")
+    return {
+        options = vim.list_extend(vim.tbl_keys(config.defaults), { "filetypes" }),
+        keys = config.defaults.keys,
+        commands = require("calomel.command").complete("", "Calomel "),
+        functions = vim.tbl_filter(function(name)
+            return type(require("calomel")[name]) == "function"
+        end, vim.tbl_keys(require("calomel"))),
+    }
+    """)
+    wanted = [f"*calomel-opt-{option}*" for option in names["options"]]
+    wanted += [f"`{name}`" for pair in names["keys"].items() for name in pair]
+    wanted += [f"*:Calomel-{command}*" for command in names["commands"]]
+    wanted += [f"*calomel.{function}()*" for function in names["functions"]]
+    assert [each for each in wanted if each not in HELP] == []
+    readme = (PLUGIN / "README.md").read_text(encoding="utf-8")
+    assert [key for key in names["keys"].values() if f"`{key}`" not in readme] == []

@@ -1,35 +1,41 @@
 from __future__ import annotations
 
-from tests.editors.neovim.neovim import Neovim
+import random
 
-HEAD = "def add(a, b):\n    \n"
+import pytest
+from tests.editors.neovim.neovim import Neovim
+from tests.editors.shared import HEAD, REST
+
+RETURN = HEAD[:-1] + "return a + b"
+SUM = "turn a + b"
+
+
+def returning(neovim: Neovim, rest: str = SUM) -> None:
+    """`re` was typed, and the rest is offered."""
+    neovim.offered(rest, HEAD, "jAre")
 
 
 def test_it_appears_while_typing(neovim: Neovim) -> None:
-    neovim.script(fill="turn a + b")
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
+    returning(neovim)
     (mark,) = neovim.marks()
     assert (mark["row"], mark["col"], mark["virt_text_pos"]) == (1, 6, "inline")
     assert neovim.screen(1) == "    return a + b"
-    assert neovim.text() == "def add(a, b):\n    re"
+    assert neovim.text() == HEAD[:-1] + "re"
 
 
-def test_several_lines_stand_below_each_other(neovim: Neovim) -> None:
-    neovim.script(fill="add(a, b):\n    return a + b")
-    neovim.open("\nx = 1\n")
-    neovim.type("idef ")
-    neovim.until_ghost("add(a, b):\n    return a + b")
-    assert [neovim.screen(row) for row in range(3)] == ["def add(a, b):", "    return a + b", "x = 1"]
-
-
-def test_text_behind_the_cursor_stays_readable(neovim: Neovim) -> None:
-    neovim.script(fill="1,\n  2")
-    neovim.open("x = []\n")
-    neovim.type("f]ia<BS>")
-    neovim.until_ghost("1,\n  2")
-    assert [neovim.screen(row) for row in range(2)] == ["x = [1,", "  2]"]
+@pytest.mark.parametrize(
+    ("text", "keys", "ghost", "screen"),
+    [
+        ("\nx = 1\n", "idef ", "add(a, b):\n    return", ["def add(a, b):", "    return", "x = 1"]),
+        ("x = []\n", "f]ia<BS>", "1,\n  2", ["x = [1,", "  2]"]),
+    ],
+    ids=["several_lines", "text_behind_the_cursor"],
+)
+def test_it_stands_on_the_screen_as_it_would_in_the_buffer(
+    neovim: Neovim, text: str, keys: str, ghost: str, screen: list[str]
+) -> None:
+    neovim.offered(ghost, text, keys, fill=ghost)
+    assert [neovim.screen(row) for row in range(len(screen))] == screen
 
 
 def test_a_tab_in_it_is_as_wide_as_in_the_buffer(neovim: Neovim) -> None:
@@ -43,10 +49,7 @@ def test_a_tab_in_it_is_as_wide_as_in_the_buffer(neovim: Neovim) -> None:
 
 
 def test_typing_along_shortens_it_without_asking(neovim: Neovim) -> None:
-    neovim.script(fill="turn a + b")
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
+    returning(neovim)
     asked = len(neovim.asked())
     neovim.script(fill="something else")
     for typed, left in (("t", "urn a + b"), ("urn", " a + b"), (" a", " + b")):
@@ -57,62 +60,193 @@ def test_typing_along_shortens_it_without_asking(neovim: Neovim) -> None:
     assert len(neovim.asked()) == asked
 
 
-def test_typing_something_else_takes_it_away(neovim: Neovim) -> None:
-    neovim.script(fill="turn a + b")
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
+@pytest.mark.parametrize("keys", ["x", "<Esc>", "<Up>", "<C-\\><C-o><C-w>w"])
+def test_what_ends_it_takes_it_away_at_once(neovim: Neovim, keys: str) -> None:
+    neovim.command("split")
+    returning(neovim)
     neovim.script()
-    neovim.type("x")
+    neovim.type(keys)
     assert neovim.ghost() == ""
     neovim.settle()
     assert neovim.marks() == []
 
 
-def test_deleting_takes_it_away(neovim: Neovim) -> None:
-    neovim.script(fill={"re": "turn a + b"})
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
-    neovim.type("<BS>")
-    neovim.settle()
-    assert neovim.marks() == []
-
-
-def test_it_goes_with_insert_mode(neovim: Neovim) -> None:
-    neovim.script(fill="turn a + b")
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
-    neovim.type("<Esc>")
-    assert neovim.marks() == []
-    neovim.settle()
-    assert neovim.marks() == []
-
-
-def test_it_goes_when_the_cursor_moves_on(neovim: Neovim) -> None:
-    neovim.script(fill={"re": "turn a + b"})
-    neovim.open(HEAD)
-    neovim.type("jAre")
-    neovim.until_ghost("turn a + b")
-    neovim.type("<Up>")
-    assert neovim.marks() == []
-
-
 def test_an_answer_that_comes_too_late_is_not_shown(neovim: Neovim) -> None:
-    neovim.script(fill="turn a + b", seconds=0.15)
+    neovim.script(fill=SUM, seconds=0.15)
     neovim.open(HEAD)
+    before = len(neovim.asked())
     neovim.type("jAre")
-    neovim.until(neovim.asked)
-    neovim.script(fill=None)
+    neovim.until(lambda: len(neovim.asked()) > before, "a question")
+    neovim.script()
     neovim.type("x")
     neovim.settle()
     assert neovim.marks() == []
 
 
 def test_many_keys_at_once_end_in_one_ghost_text(neovim: Neovim) -> None:
-    neovim.script(fill={"def add(a, b):\n    return": " a + b"})
+    behind = "def add(a, b):\n    return"
+    neovim.offered(" a + b", keys="idef add(a, b):<CR>    return", fill={behind: " a + b"})
+    assert neovim.server_text() == behind + "\n"
+
+
+def test_all_of_it_is_taken(neovim: Neovim) -> None:
+    returning(neovim, REST)
+    with neovim.learns("accepted"):
+        neovim.type("<Tab>")
+        assert neovim.text() == HEAD[:-1] + "re" + REST
+        assert neovim.cursor() == (5, len("    return a - b"))
+        assert neovim.mode() == "i"
+        neovim.settle()
+        assert neovim.marks() == []
+        neovim.holds(HEAD[:-1] + "re" + REST)
+
+
+def test_it_is_taken_word_by_word(neovim: Neovim) -> None:
+    returning(neovim)
+    before = neovim.count("partly_accepted")
+    for text, left in (("    return", " a + b"), ("    return a", " + b"), ("    return a +", " b")):
+        neovim.type("<C-Right>")
+        assert neovim.text().split("\n")[1] == text
+        assert neovim.ghost() == left
+        neovim.settle()
+        assert neovim.ghost() == left
+    neovim.until(lambda: neovim.count("partly_accepted") > before, "the server knows of it")
+    with neovim.learns("accepted"):
+        neovim.type("<C-Right>")
+        assert neovim.mode() == "i"
+        neovim.holds(RETURN)
+
+
+def test_it_is_taken_line_by_line(neovim: Neovim) -> None:
+    returning(neovim, REST)
+    neovim.type("<C-l>")
+    assert neovim.text() == RETURN
+    neovim.settle()
+    assert neovim.ghost() == "\n\n\ndef sub(a, b):\n    return a - b"
+    neovim.type("<C-l>")
+    assert neovim.text() == RETURN + "\n\n\ndef sub(a, b):"
+    neovim.settle()
+    neovim.type("<C-l>")
+    neovim.holds(HEAD[:-1] + "re" + REST)
+
+
+@pytest.mark.parametrize("key", ["<Tab>", "<C-Right>", "<C-l>"])
+def test_one_undo_takes_back_what_was_accepted_and_no_more(neovim: Neovim, key: str) -> None:
+    returning(neovim, REST)
+    neovim.type(key)
+    neovim.settle()
+    neovim.type("<Esc>u")
+    assert neovim.text() == HEAD[:-1] + "re"
+    neovim.type("<C-r>")
+    assert neovim.text().startswith(HEAD[:-1] + "return")
+    neovim.type("uu")
+    neovim.holds(HEAD[:-1])
+
+
+def test_text_that_is_accepted_is_not_indented_again(neovim: Neovim) -> None:
+    body = "\n    y()\n    z()"
+    neovim.offered(body, "\n", "iif x:", "autoindent cindent expandtab shiftwidth=4", fill={"if x:": body})
+    neovim.type("<Tab>")
+    assert neovim.text() == "if x:" + body
+
+
+def test_lua_functions_do_the_same_as_the_keys(neovim: Neovim) -> None:
+    returning(neovim)
+    assert neovim.lua("return require('calomel').visible()") is True
+    assert neovim.lua("return require('calomel').accept_word()") is True
+    assert neovim.text().split("\n")[1] == "    return"
+    assert neovim.lua("return require('calomel').accept()") is True
+    assert neovim.text() == RETURN
+    assert neovim.lua("return require('calomel').accept()") is False
+
+
+def test_it_replaces_what_it_says_it_replaces(neovim: Neovim) -> None:
+    neovim.script(fill={"print(": '"hello")'})
     neovim.open("\n")
-    neovim.type("idef add(a, b):<CR>    return")
-    neovim.until_ghost(" a + b")
-    assert neovim.server_text() == "def add(a, b):\n    return\n"
+    neovim.type("iprint()<Left>")
+    neovim.until(neovim.ghost, "ghost text")
+    neovim.type("<Tab>")
+    neovim.holds('print("hello")')
+
+
+def test_the_dot_repeats_what_was_typed_and_accepted(neovim: Neovim) -> None:
+    neovim.offered("sult", "\n\n", "ix = re", fill={"x = re": "sult"})
+    neovim.type("<Tab><Esc>")
+    neovim.script()
+    neovim.type("j.")
+    assert neovim.text() == "x = result\nx = result"
+
+
+def test_what_was_dismissed_does_not_come_back_unless_it_is_asked_for(neovim: Neovim) -> None:
+    neovim.offered(SUM, HEAD, "jAre", fill={"    re": SUM, "    r": "eturn a + b"})
+    with neovim.learns("rejected"):
+        neovim.type("<C-]>")
+        assert (neovim.marks(), neovim.mode(), neovim.text()) == ([], "i", HEAD[:-1] + "re")
+    for keys in ("<BS>", "e", "<Left><Right>", "<Esc>A"):
+        neovim.type(keys)
+        neovim.settle()
+        assert neovim.marks() == []
+    assert "rejected_before" in neovim.status()
+    neovim.type("<M-\\>")
+    neovim.until_ghost(SUM)
+    neovim.type("<Tab>")
+    neovim.until_text(RETURN)
+
+
+def test_another_suggestion_than_the_dismissed_one_is_shown(neovim: Neovim) -> None:
+    returning(neovim)
+    neovim.type("<C-]>")
+    neovim.script(fill="ult = a + b")
+    neovim.type("s")
+    neovim.until_ghost("ult = a + b")
+
+
+def test_a_file_with_line_ends_of_windows(neovim: Neovim) -> None:
+    neovim.script(fill={"def add(a, b):\r\n    re": "turn a + b\r\n\r\nadd(1, 2)"})
+    path = neovim.open(b"def add(a, b):\r\n    \r\n")
+    neovim.type("jAre")
+    neovim.until_ghost("turn a + b\n\nadd(1, 2)")
+    neovim.type("<C-l>")
+    assert neovim.text() == RETURN
+    neovim.settle()
+    neovim.type("<Tab>")
+    neovim.holds(RETURN + "\n\nadd(1, 2)", "\r\n")
+    neovim.type("<Esc>")
+    neovim.command("silent write")
+    assert path.read_bytes() == neovim.server_text().encode()
+
+
+def test_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
+    front, rest = "𐐷 = '😀é'; ", "𐐷, '😀😀 à')"
+    neovim.offered(rest, front + "\n", "Aprint(", fill={"print(": rest})
+    for word in ("𐐷", ", ", "'😀😀"):
+        before = neovim.text()
+        neovim.type("<C-Right>")
+        assert len(neovim.text()) > len(before), word
+        neovim.holds(neovim.text())
+        neovim.settle()
+    neovim.type("<Tab>")
+    neovim.holds(f"{front}print({rest}")
+
+
+@pytest.mark.parametrize("text", ["", "x", "\n\n\n"], ids=repr)
+def test_a_suggestion_at_the_very_end(neovim: Neovim, text: str) -> None:
+    neovim.offered("(1)\nprint(2)", text, "Goprint", fill={"print": "(1)\nprint(2)"})
+    neovim.type("<Tab>")
+    assert neovim.text().endswith("print(1)\nprint(2)")
+    neovim.holds(neovim.text())
+
+
+def test_after_anything_at_all_the_server_has_the_buffers_text(neovim: Neovim) -> None:
+    choices = ["iab <Esc>", "o😀x<Esc>", "<Tab>", "A(<Tab>)<Esc>", "dd", "u", "<C-r>", "xp", "yyP", "J", "gg", "G",
+               ">>", "A<C-Right><C-l><Esc>", "i<C-]><Esc>", "ciwq<Esc>", "Vjd", "O\u00e9<CR><Esc>",
+               "A <BS><BS><Tab><Esc>"]  # fmt: skip
+    numbers = random.Random(20)
+    neovim.script(fill="f(😀,\n  y)\n", edit={"ab": "b\na", "x": ""})
+    neovim.open("a = 1\nb = '𐐷'\n\nc\n")
+    for _ in range(60):
+        neovim.type(numbers.choice(choices))
+        if numbers.random() < 0.4:
+            neovim.settle()
+    neovim.settle()
+    assert neovim.server_text() == neovim.text() + "\n"

@@ -2,87 +2,57 @@ from __future__ import annotations
 
 import pytest
 from tests.editors.neovim.neovim import Neovim
+from tests.editors.shared import FAR, RENAME
 
-# The first `old` was renamed by hand; the other one is far below.
-TEXT = "old = 1\n" + "\n" * 8 + "print(old)\n"
-RENAMED = TEXT.replace("old = 1", "new = 1")
+# A name that was changed in the first line; the other use of it is far below.
+RENAMED = FAR.replace("old = 1", "new = 1")
 DONE = RENAMED.replace("print(old)", "print(new)")
 LAST = 9
+INDENTING = "expandtab shiftwidth=4 softtabstop=4"
+HINT = f"<Tab>: edit on line {LAST + 1} ↓"
 
 
-def shown(neovim: Neovim, text: str = TEXT, edit: dict[str, str] | None = None) -> None:
-    """The name in the first line was changed, and the change of the other one is shown in Normal mode."""
-    neovim.script(edit=edit or {"print(old)": "print(new)"})
-    neovim.open(text)
-    neovim.type("cwnew<Esc>")
-    neovim.until(neovim.marks, "a next edit is shown")
-    neovim.settle()
+def struck_row(neovim: Neovim) -> int:
+    (row,) = {int(mark["row"]) for mark in neovim.marks() if mark.get("hl_group") == "CalomelDelete"}
+    return row
 
 
-def test_it_is_shown_where_it_is_with_what_goes_struck_and_what_comes_beside_it(neovim: Neovim) -> None:
-    shown(neovim)
-    assert neovim.struck() == ["old"]
-    assert neovim.ghost() == "new"
-    rows = {mark["row"] for mark in neovim.marks() if mark.get("hl_group") == "CalomelDelete"}
-    assert rows == {LAST}
+def test_it_is_shown_where_it_is_and_the_hint_at_the_cursor_says_where_that_is(neovim: Neovim) -> None:
+    neovim.edited(FAR)
+    assert (neovim.struck(), neovim.ghost(), struck_row(neovim)) == (["old"], "new", LAST)
     assert neovim.text() == RENAMED[:-1]
-
-
-def test_the_hint_at_the_cursor_says_where_it_is(neovim: Neovim) -> None:
-    shown(neovim)
-    assert neovim.hint() == f"<Tab>: edit on line {LAST + 1} ↓"
+    assert neovim.hint() == HINT
     assert neovim.screen(0).split("  ")[0] == "new = 1"
-    assert neovim.screen(0).endswith(f" <Tab>: edit on line {LAST + 1} ↓")
+    assert neovim.screen(0).endswith(f" {HINT}")
 
 
-def test_the_first_key_goes_there_and_the_second_takes_it(neovim: Neovim) -> None:
-    shown(neovim)
-    before = neovim.outcomes().get("accepted", 0)
-    neovim.type("<Tab>")
-    assert neovim.cursor() == (LAST, 6)
-    assert neovim.text() == RENAMED[:-1]
-    assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")
-    neovim.type("<Tab>")
-    assert neovim.text() == DONE[:-1]
-    assert neovim.cursor()[0] == LAST
-    assert neovim.server_text() == DONE
-    neovim.until(lambda: neovim.outcomes().get("accepted", 0) == before + 1)
+def test_the_first_key_goes_there_the_second_takes_it_and_undo_takes_it_back_alone(neovim: Neovim) -> None:
+    neovim.edited(FAR)
+    with neovim.learns("accepted"):
+        neovim.type("<Tab>")
+        assert neovim.cursor() == (LAST, 6)
+        assert neovim.text() == RENAMED[:-1]
+        assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")
+        neovim.type("<Tab>")
+        neovim.holds(DONE[:-1])
+        assert neovim.cursor()[0] == LAST
     neovim.type("``")
     assert neovim.cursor()[0] == 0
+    neovim.type("u")
+    neovim.holds(RENAMED[:-1])
 
 
 def test_it_can_be_taken_in_insert_mode(neovim: Neovim) -> None:
-    neovim.script(edit={"print(old)": "print(new)"})
-    neovim.open(TEXT)
-    neovim.type("cwnew")
-    neovim.until(neovim.marks)
+    neovim.edited(FAR, "cwnew")
     neovim.type("<Tab>")
-    assert neovim.cursor()[0] == LAST
-    assert neovim.mode() == "i"
+    assert (neovim.cursor()[0], neovim.mode()) == (LAST, "i")
     neovim.type("<Tab>")
-    assert neovim.text() == DONE[:-1]
-    assert neovim.mode() == "i"
-
-
-def test_undo_takes_it_back_alone(neovim: Neovim) -> None:
-    shown(neovim)
-    neovim.type("<Tab><Tab>")
-    assert neovim.text() == DONE[:-1]
-    neovim.type("u")
-    assert neovim.text() == RENAMED[:-1]
-    assert neovim.server_text() == RENAMED
-
-
-def test_one_nearby_is_taken_by_one_key(neovim: Neovim) -> None:
-    shown(neovim, "old = 1\nprint(old)\n")
-    assert neovim.hint() == "<Tab>"
-    neovim.type("<Tab>")
-    assert neovim.text() == "new = 1\nprint(new)"
+    assert (neovim.text(), neovim.mode()) == (DONE[:-1], "i")
 
 
 def test_behind_one_that_changes_several_places_comes_the_next(neovim: Neovim) -> None:
     text = "old = 1\nold = old - old\nif old:\n    old = 0\n" + "\n" * 40 + "print(old)\n"
-    shown(neovim, text, {"old": "new"})
+    neovim.edited(text, old="new")
     assert len(neovim.struck()) >= 3
     neovim.type("<Tab>")
     neovim.until(neovim.marks, "the next one is shown")
@@ -101,80 +71,169 @@ def test_behind_one_that_changes_several_places_comes_the_next(neovim: Neovim) -
     ],
     ids=["added_line", "removed_text", "other_lines", "other_line", "within_a_line"],
 )
-def test_every_kind_of_change_is_shown_and_taken_as_shown(
+def test_every_kind_of_change_nearby_is_shown_and_taken_as_shown_by_one_key(
     neovim: Neovim, after: str, struck: list[str], inserted: str
 ) -> None:
     text = "old = 1\nprint(old)\ny = 3\n"
-    shown(neovim, text, {"print(old)": after})
+    neovim.edited(text, **{"print(old)": after})
     assert neovim.struck() == struck
     assert neovim.ghost() == inserted
     neovim.type("<Tab>")
-    assert neovim.text() + "\n" == text.replace("old = 1", "new = 1").replace("print(old)", after)
-    assert neovim.server_text() == neovim.text() + "\n"
+    neovim.holds(text.replace("old = 1", "new = 1").replace("print(old)", after)[:-1])
 
 
-def test_a_line_above_the_first_one_is_shown_above_it(neovim: Neovim) -> None:
-    neovim.script(edit={"x = os": "import os\n\nx = os"})
-    neovim.open("x = a\n")
-    neovim.type("f=wcwos<Esc>")
-    neovim.until(neovim.marks)
+def test_one_behind_characters_beyond_the_basic_plane(neovim: Neovim) -> None:
+    neovim.edited("old = 1\nprint('😀', old, '😀')\n", **{"'😀', old": "'😀', new"})
+    assert (neovim.struck(), neovim.hint()) == (["old"], "<Tab>")
+    neovim.type("<Tab>")
+    neovim.holds("new = 1\nprint('😀', new, '😀')")
+
+
+def test_one_at_the_beginning_of_a_file_is_shown_above_it(neovim: Neovim) -> None:
+    neovim.edited("x = a\n", "f=wcwos<Esc>", **{"x = os": "import os\n\nx = os"})
     assert neovim.ghost() == "import os\n"
     neovim.type("<Tab>")
     assert neovim.text() == "import os\n\nx = os"
 
 
-def test_dismissed_it_does_not_come_back(neovim: Neovim) -> None:
-    shown(neovim)
-    before = neovim.outcomes().get("rejected", 0)
-    neovim.type("<C-]>")
-    assert neovim.marks() == []
-    neovim.until(lambda: neovim.outcomes().get("rejected", 0) == before + 1)
+def test_one_at_the_end_of_a_file(neovim: Neovim) -> None:
+    neovim.edited("old = 1\nprint(old)\n", **{"\nprint(old)\n": "\nprint(new)\nprint(2)\n"})
+    neovim.type("<Tab>")
+    neovim.holds("new = 1\nprint(new)\nprint(2)")
+
+
+def test_line_ends_of_both_kinds_stay_where_they_are(neovim: Neovim) -> None:
+    neovim.script(edit={"old": "new"})
+    path = neovim.open(b"old = 1\nprint(old)\r\nx = old\nprint(x, old)\r\n")
+    neovim.type("cwnew<Esc>")
+    neovim.until(neovim.marks, "a next edit is shown")
+    neovim.type("<Tab>")
+    neovim.until(lambda: neovim.text().count("old") < 3, "it is taken")
+    neovim.settle()
+    neovim.type("<Tab>")
+    neovim.until_text("new = 1\nprint(new)\r\nx = new\nprint(x, new)\r")
+    neovim.type("<Esc>")
+    neovim.command("silent write")
+    assert path.read_bytes() == neovim.server_text().encode() == b"new = 1\nprint(new)\r\nx = new\nprint(x, new)\r\n"
+
+
+def test_dismissed_it_does_not_come_back_unless_it_is_asked_for(neovim: Neovim) -> None:
+    neovim.edited(FAR)
+    with neovim.learns("rejected"):
+        neovim.type("<C-]>")
+        assert neovim.marks() == []
     neovim.type("ja <BS><Esc>")
     neovim.settle()
     assert neovim.marks() == []
     assert "rejected_before" in neovim.status()
-    neovim.until(lambda: neovim.lua("return require('calomel').suggest()"))
+    neovim.until(lambda: neovim.lua("return require('calomel').suggest()"), "it is asked for")
     neovim.until(neovim.marks, "asked for, it is shown again")
     neovim.type("<Tab><Tab>")
     assert "print(new)" in neovim.text()
 
 
 def test_it_moves_along_with_lines_typed_above_it(neovim: Neovim) -> None:
-    shown(neovim)
+    neovim.edited(FAR)
     neovim.script(seconds=5, edit={})
     neovim.type("O# first<Esc>")
     assert neovim.struck() == ["old"]
-    (row,) = {mark["row"] for mark in neovim.marks() if mark.get("hl_group") == "CalomelDelete"}
-    assert row == LAST + 1
+    assert struck_row(neovim) == LAST + 1
 
 
 def test_it_goes_when_its_text_changes(neovim: Neovim) -> None:
-    shown(neovim)
+    neovim.edited(FAR)
     neovim.script()
     neovim.lua("vim.api.nvim_buf_set_lines(0, ...)", LAST, LAST + 1, True, ["pass"])
-    neovim.until(lambda: neovim.marks() == [])
+    neovim.until(lambda: neovim.marks() == [], "it goes")
 
 
 def test_it_goes_when_the_user_works_elsewhere(neovim: Neovim) -> None:
-    shown(neovim, "old = 1\nprint(old)\n" + "\n" * 30)
+    neovim.edited("old = 1\nprint(old)\n" + "\n" * 30)
     neovim.type("20G")
     assert neovim.marks() == []
+
+
+def test_it_stays_in_its_buffer(neovim: Neovim) -> None:
+    neovim.edited("old = 1\nprint(old)\n")
+    neovim.script()
+    neovim.command("set hidden")
+    neovim.open("old = 1\nprint(old)\n", name="second.py")
+    neovim.settle()
+    assert neovim.marks() == []
+    neovim.command("buffer a.py")
+    assert neovim.marks() == []
+
+
+def typing(neovim: Neovim, keys: str) -> None:
+    """The jump to an edit far away is offered while another line is typed."""
+    neovim.edited(FAR, "cwnew", INDENTING)
+    neovim.type(keys)
+    neovim.until(lambda: neovim.struck() == ["old"], "it waits")
+    neovim.settle()
+
+
+def test_tab_indents_a_new_line_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    typing(neovim, "<Esc>odef f(x):")
+    assert neovim.hint() == ""
+    neovim.type("<CR><Tab>return x")
+    assert neovim.text().split("\n")[1:3] == ["def f(x):", "    return x"]
+    neovim.until(lambda: neovim.struck() == ["old"], "it still waits")
+    neovim.type("<Esc>")
+    neovim.until(lambda: "edit on line" in neovim.hint(), "the hint is back")
+    neovim.type("<Tab>")
+    assert neovim.cursor()[0] == 11
+
+
+def test_tab_is_a_tab_within_a_line_that_is_typed_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    typing(neovim, "<Esc>ox")
+    neovim.type("<Tab># why")
+    assert neovim.text().split("\n")[1] == "x   # why"
+
+
+def test_a_key_of_its_own_goes_there_from_wherever_one_types(neovim: Neovim) -> None:
+    typing(neovim, "<Esc>odef f(x):<CR>")
+    neovim.type("<M-l>")
+    assert neovim.cursor()[0] == 11
+    neovim.type("<M-l>")
+    neovim.until_text("new = 1\ndef f(x):\n" + "\n" * 9 + "print(new)")
+
+
+def test_ghost_text_is_shown_on_the_line_that_is_typed_while_an_edit_waits_elsewhere(neovim: Neovim) -> None:
+    neovim.edited(FAR, "cwnew")
+    neovim.script(fill={"def f": "(x):"}, edit=RENAME)
+    neovim.type("<Esc>odef f")
+    neovim.until_ghost("(x):")
+    assert neovim.hint() == ""
+    neovim.type("<Tab>")
+    assert neovim.text().split("\n")[1] == "def f(x):"
+
+
+def test_an_edit_beside_the_beginning_of_a_line_leaves_tab_to_indent(neovim: Neovim) -> None:
+    neovim.edited("\nold = 1\nprint(old)\n", "jcwnew<Esc>ggi", INDENTING)
+    assert (neovim.struck(), neovim.hint()) == (["old"], "<M-l>")
+    neovim.type("<Tab>")
+    assert neovim.text().split("\n")[0] == "    "
+    neovim.until(lambda: neovim.struck() == ["old"], "it is still shown")
+    neovim.type("<Esc>")
+    neovim.until(lambda: neovim.hint() == "<Tab>", "Tab takes it outside of Insert mode")
+    neovim.type("<Tab>")
+    neovim.until_text("    \nnew = 1\nprint(new)")
 
 
 @pytest.mark.e2e
 def test_without_a_key_the_hint_names_the_place_alone(bare: Neovim) -> None:
     bare.setup(keys=False)
-    shown(bare)
-    assert bare.hint() == f"edit on line {LAST + 1} ↓"
+    bare.edited(FAR)
+    assert bare.hint() == HINT.removeprefix("<Tab>: ")
     assert bare.lua("return require('calomel').accept()") is True
     assert bare.cursor()[0] == LAST
 
 
 @pytest.mark.e2e
 def test_off_there_are_none(bare: Neovim) -> None:
-    bare.script(edit={"print(old)": "print(new)"})
+    bare.script(edit=RENAME)
     bare.setup(next_edit=False)
-    bare.open(TEXT)
+    bare.open(FAR)
     bare.type("cwnew<Esc>")
     bare.settle()
     assert bare.marks() == []

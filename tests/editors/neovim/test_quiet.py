@@ -1,13 +1,12 @@
+"""When nothing is offered, and how that is said: in one sentence, once."""
+
 from __future__ import annotations
+
+import socket
 
 import pytest
 from tests.editors.neovim.neovim import Neovim
-
-FILL = {"x = ": "value_of(x)"}
-
-
-def asked(neovim: Neovim) -> int:
-    return len(neovim.asked())
+from tests.lsp.program import REAL
 
 
 def blocked(neovim: Neovim) -> str:
@@ -17,28 +16,23 @@ def blocked(neovim: Neovim) -> str:
 def test_the_status_says_why_there_is_nothing(neovim: Neovim) -> None:
     neovim.open("\n")
     assert "This buffer: silent. nothing was asked yet." in neovim.status()
-    neovim.script(edit={}, fill=None)
     neovim.type("ix = ")
     neovim.settle()
-    neovim.until(lambda: "(no_change)" in neovim.status() or "(empty)" in neovim.status())
-
-
-def test_the_status_says_that_something_is_shown(neovim: Neovim) -> None:
-    neovim.script(fill=FILL)
-    neovim.open("\n")
-    neovim.type("ix = ")
-    neovim.until_ghost("value_of(x)")
-    assert "This buffer: a suggestion is shown." in neovim.status()
+    neovim.until(lambda: "(no_change)" in neovim.status() or "(empty)" in neovim.status(), "the reason")
 
 
 def test_nothing_while_a_macro_is_recorded_or_executed(neovim: Neovim) -> None:
-    neovim.script(fill=FILL)
-    neovim.open("\n")
-    before = asked(neovim)
+    neovim.edited("old = 1\nprint(old)\n")
+    neovim.type("qa")
+    neovim.until(lambda: neovim.marks() == [], "what was shown goes")
+    neovim.type("q")
+    neovim.script(fill={"x = ": "value_of(x)"})
+    neovim.open("\n", "b.py")
+    before = len(neovim.asked())
     neovim.type("qqix = ")
     assert blocked(neovim) == "macro"
     neovim.settle()
-    assert (asked(neovim), neovim.marks()) == (before, [])
+    assert (len(neovim.asked()), neovim.marks()) == (before, [])
     assert "a macro is being recorded" in neovim.status()
     neovim.type("<Tab>1<Esc>q")
     neovim.command("setlocal noexpandtab")
@@ -47,24 +41,13 @@ def test_nothing_while_a_macro_is_recorded_or_executed(neovim: Neovim) -> None:
     assert neovim.text() == "x = \t1\nx = \t1"
 
 
-def test_a_suggestion_goes_when_a_recording_begins(neovim: Neovim) -> None:
-    neovim.script(edit={"print(old)": "print(new)"})
-    neovim.open("old = 1\nprint(old)\n")
-    neovim.type("cwnew<Esc>")
-    neovim.until(neovim.marks)
-    neovim.type("qq")
-    neovim.until(lambda: neovim.marks() == [])
-    neovim.type("q")
+MENU = "completeopt=menuone,noselect"
 
 
 def test_nothing_beside_a_popup_menu(neovim: Neovim) -> None:
-    neovim.script(fill={"va": "riable"})
-    neovim.open("value vast vat\n")
-    neovim.command("setlocal completeopt=menuone,noselect")
-    neovim.type("ova")
-    neovim.until_ghost("riable")
+    neovim.offered("riable", "value vast vat\n", "ova", MENU, fill={"va": "riable"})
     neovim.type("<C-n>")
-    neovim.until(lambda: neovim.marks() == [])
+    neovim.until(lambda: neovim.marks() == [], "it goes")
     assert blocked(neovim) == "popup_menu"
     neovim.type("<C-e>")
     neovim.until_ghost("riable")
@@ -74,13 +57,9 @@ def test_nothing_beside_a_popup_menu(neovim: Neovim) -> None:
 @pytest.mark.e2e
 def test_ghost_text_beside_a_menu_if_the_user_wants_it(bare: Neovim) -> None:
     bare.setup(with_menu=True)
-    bare.script(fill={"va": "riable"})
-    bare.open("value vast vat\n")
-    bare.command("setlocal completeopt=menuone,noselect")
-    bare.type("ova<C-n>")
-    bare.until_ghost("riable")
+    bare.offered("riable", "value vast vat\n", "ova<C-n>", MENU, fill={"va": "riable"})
     bare.type("<C-n>")
-    bare.until(lambda: bare.marks() == [])
+    bare.until(lambda: bare.marks() == [], "it goes")
 
 
 def test_nothing_within_a_snippet(neovim: Neovim) -> None:
@@ -98,54 +77,74 @@ def test_nothing_within_a_snippet(neovim: Neovim) -> None:
 def test_nothing_in_a_buffer_that_can_not_be_changed(neovim: Neovim) -> None:
     neovim.open("x = 1\n")
     neovim.command("setlocal nomodifiable")
-    before = asked(neovim)
+    before = len(neovim.asked())
     neovim.lua("require('calomel').suggest()")
     neovim.settle()
-    assert asked(neovim) == before
+    assert len(neovim.asked()) == before
     assert "this buffer can not be changed" in neovim.status()
 
 
-def test_a_suggestion_goes_when_the_user_goes_to_another_window(neovim: Neovim) -> None:
-    neovim.script(fill=FILL)
-    neovim.open("\n")
-    neovim.command("split")
-    neovim.type("ix = ")
-    neovim.until_ghost("value_of(x)")
-    neovim.type("<C-\\><C-o><C-w>w")
-    assert neovim.marks() == []
-    neovim.settle()
-    assert neovim.marks() == []
-
-
-def test_a_suggestion_stays_in_its_buffer(neovim: Neovim) -> None:
-    neovim.script(edit={"print(old)": "print(new)"})
-    neovim.open("old = 1\nprint(old)\n", name="first.py")
-    neovim.type("cwnew<Esc>")
-    neovim.until(neovim.marks)
-    neovim.script()
-    neovim.command("setlocal hidden")
-    neovim.command("set hidden")
-    neovim.open("old = 1\nprint(old)\n", name="second.py")
-    neovim.settle()
-    assert neovim.marks() == []
-    neovim.command("buffer first.py")
-    assert neovim.marks() == []
-
-
-def test_nothing_in_a_file_that_a_rule_keeps_from_models(neovim: Neovim) -> None:
-    neovim.script(fill="secret")
-    neovim.open("A=1\n", name=".env", filetype="sh")
-    before = asked(neovim)
-    neovim.type("oB=")
-    neovim.settle()
-    assert (asked(neovim), neovim.marks()) == (before, [])
-    neovim.until(lambda: "(ignored_path)" in neovim.status())
-
-
 def test_several_changes_of_one_key_do_not_confuse_it(neovim: Neovim) -> None:
-    neovim.script(fill=None)
     neovim.open("a\na\na\n")
     neovim.type("<C-v>GIx <Esc>")
     neovim.until_text("x a\nx a\nx a")
     neovim.settle()
-    assert neovim.server_text() == "x a\nx a\nx a\n"
+    neovim.holds("x a\nx a\nx a")
+
+
+@pytest.mark.e2e
+def test_a_server_that_is_stopped_is_named_once(bare: Neovim) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    bare.setup(command=REAL, server={"server": {"url": url}})
+    bare.open("\n", served=False)
+    bare.until(bare.messages, "a message")
+    bare.type("ix = <CR>y = ")
+    bare.settle()
+    assert bare.lua("return require('calomel').statusline()") in {"Calomel: error", "Calomel: loading"}
+    assert bare.text() == "x = \ny = "
+    assert bare.messages() == [f"Calomel: no server answers at {url}; `calomel doctor` says more."]
+
+
+def test_a_file_that_is_ignored_and_a_language_that_is_off_are_named_once(bare: Neovim) -> None:
+    bare.setup(server={"suggest": {"debounce_seconds": 0.0, "languages": {"python": False}}})
+    bare.script(fill="secret")
+    (bare.folder / "secrets").mkdir()
+    for name, filetype, reason in (
+        (".env", "sh", "ignored_path"),
+        ("secrets/.env", "sh", "ignored_path"),
+        ("a.py", "python", "off_language"),
+        ("b.py", "python", "off_language"),
+    ):
+        bare.open("A=1\n", name=name, filetype=filetype)
+        bare.type("oB=")
+        bare.until(lambda reason=reason: f"({reason})" in bare.status(), "the reason")  # type: ignore[misc]
+        bare.type("<Esc>")
+        assert bare.marks() == []
+    assert bare.messages() == [
+        "Calomel: This file is excluded by an ignore rule, so no model sees it. (secret_file:.env)",
+        "Calomel: Suggestions are turned off for this language.",
+    ]
+    assert bare.asked() == []
+
+
+def test_a_machine_that_is_too_slow_is_named_once(bare: Neovim) -> None:
+    bare.script(error="timeout")
+    bare.setup()
+    bare.open("\n")
+    bare.type("i")
+    for _ in range(8):
+        bare.type("x = ")
+        bare.settle()
+    assert bare.messages() == ["Calomel: answers come too late on this machine; `calomel doctor` says what helps."]
+
+
+def test_a_model_that_fails_is_a_silence_with_its_reason(neovim: Neovim) -> None:
+    neovim.script(error="overloaded")
+    neovim.open("\n")
+    neovim.type("ix = ")
+    neovim.settle()
+    assert neovim.marks() == []
+    neovim.until(lambda: "(overloaded)" in neovim.status(), "the reason")
+    assert neovim.messages() == []

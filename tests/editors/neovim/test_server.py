@@ -1,7 +1,15 @@
+"""The server that the plugin starts; and Neovim's own ways to a server: its ghost text, and no plugin at all."""
+
 from __future__ import annotations
+
+import json
+import re
 
 import pytest
 from tests.editors.neovim.neovim import Neovim
+from tests.editors.programs import REPOSITORY
+from tests.editors.shared import FAR, RENAME
+from tests.lsp.program import SCRIPTED
 
 FILL = {"x = ": "value_of(x)"}
 _CLIENTS = "return #require('calomel.server').clients()"
@@ -13,39 +21,39 @@ def pids(neovim: Neovim) -> list[int]:
 
 
 def test_a_server_that_dies_takes_its_ghost_text_along_and_restart_brings_it_back(bare: Neovim) -> None:
-    bare.script(fill=FILL)
     bare.setup()
-    bare.open("\n")
-    bare.type("ix = ")
-    bare.until_ghost("value_of(x)")
+    bare.offered()
     (pid,) = pids(bare)
     bare.lua("vim.defer_fn = function() end")  # it would be started again by itself
     bare.lua("vim.uv.kill(..., 9)", pid)
-    bare.until(lambda: bare.lua(_CLIENTS) == 0)
-    bare.until(lambda: bare.marks() == [])
+    bare.until(lambda: bare.lua(_CLIENTS) == 0, "the server is gone")
+    bare.until(lambda: bare.marks() == [], "its ghost text is gone")
     assert bare.lua("return require('calomel').statusline()") == "Calomel: ended"
     assert bare.status().startswith("The server ended (signal 9); it is started again within 1 s.")
     bare.command("setlocal noexpandtab")
     bare.type("1<Tab>")
     bare.until_text("x = 1\t")
     bare.command("Calomel restart")
-    bare.until(bare.is_served)
+    bare.until(bare.is_served, "the server serves the buffer")
     assert "Calomel: restarted" in bare.messages()
     bare.type("<CR>x = ")
     bare.until_ghost("value_of(x)")
     bare.type("<Tab>")
-    bare.until_text("x = 1\t\nx = value_of(x)")
-    assert bare.server_text() == bare.text() + "\n"
+    bare.holds("x = 1\t\nx = value_of(x)")
 
 
-def test_a_server_that_dies_is_started_again_by_itself(bare: Neovim) -> None:
-    bare.script(fill=FILL)
+@pytest.mark.parametrize("command", [None, "Calomel restart"], ids=["it dies", "a restart"])
+def test_a_server_is_replaced_by_another(bare: Neovim, command: str | None) -> None:
     bare.setup()
+    bare.script(fill=FILL)
     bare.open("\n")
     (before,) = pids(bare)
-    bare.lua("vim.uv.kill(..., 9)", before)
-    bare.until(lambda: pids(bare) not in ([], [before]))
-    bare.until(bare.is_served)
+    if command is None:
+        bare.lua("vim.uv.kill(..., 9)", before)
+    else:
+        bare.command(command)
+    bare.until(lambda: (now := pids(bare)) and before not in now, "another server")
+    bare.until(bare.is_served, "it serves the buffer")
     assert bare.lua("return require('calomel.server').trouble") is None
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
@@ -56,29 +64,15 @@ def test_a_server_that_ends_again_and_again_is_given_up_with_a_sentence(bare: Ne
     # Time is not waited for: each start is asked for at once.
     bare.lua("local later = vim.defer_fn; vim.defer_fn = function(f) return later(f, 0) end")
     bare.open("\n", served=False)
-    bare.until(lambda: any("6 times in a row (status 3)" in message for message in bare.messages()))
-    assert bare.status().startswith("The server ended 6 times in a row (status 3).")
+    sentence = "6 times in a row (status 3)"
+    bare.until(lambda: any(sentence in message for message in bare.messages()), sentence)
+    assert bare.status().startswith(f"The server ended {sentence}.")
 
 
 def test_a_buffer_without_a_file_type_is_told_so(bare: Neovim) -> None:
     bare.setup()
     bare.open("\n", name="notes", filetype="", served=False)
     assert bare.status().startswith("No server is running: this buffer has no file type")
-
-
-@pytest.mark.e2e
-def test_restart_replaces_a_server_that_runs(bare: Neovim) -> None:
-    bare.script(fill=FILL)
-    bare.setup()
-    bare.open("\n")
-    (before,) = pids(bare)
-    bare.command("Calomel restart")
-    bare.until(lambda: "Calomel: restarted" in bare.messages())
-    bare.until(bare.is_served)
-    (after,) = pids(bare)
-    assert after != before
-    bare.type("ix = ")
-    bare.until_ghost("value_of(x)")
 
 
 @pytest.mark.e2e
@@ -101,16 +95,119 @@ def test_it_is_silent_while_the_model_loads_and_speaks_when_it_is_there(bare: Ne
     bare.script(fill=FILL, loading_seconds=0.5)
     bare.setup()
     bare.open("\n", served=False)
-    bare.until(lambda: bare.lua("return require('calomel').statusline()") == "Calomel: loading")
+    bare.until(lambda: bare.lua("return require('calomel').statusline()") == "Calomel: loading", "it loads")
     bare.type("ix = ")
     bare.until_ghost("value_of(x)")
 
 
-def test_a_model_that_fails_is_a_silence_with_its_reason(neovim: Neovim) -> None:
-    neovim.script(error="overloaded")
-    neovim.open("\n")
-    neovim.type("ix = ")
-    neovim.settle()
-    assert neovim.marks() == []
-    neovim.until(lambda: "(overloaded)" in neovim.status())
-    assert neovim.messages() == []
+_SHOWN = """
+local found = {}
+local ns = vim.api.nvim_get_namespaces()["nvim.lsp.inline_completion"]
+for _, mark in ipairs(ns and vim.api.nvim_buf_get_extmarks(0, ns, 0, -1, { details = true }) or {}) do
+    for _, chunk in ipairs(mark[4].virt_text or {}) do
+        found[#found + 1] = chunk[1]
+    end
+end
+return table.concat(found)
+"""
+
+
+def until_neovim_shows(neovim: Neovim, text: str) -> None:
+    """Ghost text by Neovim's own inline completion, which came with 0.12."""
+    neovim.until(lambda: text in neovim.lua(_SHOWN), f"Neovim's own ghost text {text!r}")
+
+
+@pytest.fixture
+def newer(bare: Neovim) -> Neovim:
+    if not bare.lua("return vim.lsp.inline_completion ~= nil"):
+        pytest.skip("this Neovim has no inline completion of its own")
+    return bare
+
+
+def test_neovim_shows_ghost_text_itself_and_our_key_takes_it_or_falls_through(newer: Neovim) -> None:
+    newer.script(fill=FILL)
+    newer.setup(ghost_text="builtin")
+    newer.open("\n")
+    newer.command("setlocal noexpandtab")
+    newer.type("ix = ")
+    until_neovim_shows(newer, "value_of(x)")
+    assert newer.marks() == []
+    with newer.learns("accepted"):
+        newer.type("<Tab>")
+        newer.holds("x = value_of(x)")
+    newer.type("<Tab>z")
+    assert newer.text() == "x = value_of(x)\tz"
+
+
+@pytest.mark.e2e
+def test_next_edits_are_ours_all_the_same(newer: Neovim) -> None:
+    newer.setup(ghost_text="builtin")
+    newer.edited("x = 1\nprint(x)\n", "ry", **{"print(x)": "print(y)"})
+    newer.type("<Tab>")
+    assert newer.text() == "y = 1\nprint(y)"
+
+
+@pytest.mark.e2e
+def test_without_it_the_plugin_shows_ghost_text_itself(bare: Neovim) -> None:
+    bare.lua("vim.lsp.inline_completion = false")
+    bare.setup(ghost_text="builtin")
+    bare.offered()
+
+
+@pytest.mark.e2e
+def test_neovims_own_does_not_show_a_second_one_beside_ours(bare: Neovim) -> None:
+    bare.lua("if vim.lsp.inline_completion then vim.lsp.inline_completion.enable() end")
+    bare.setup()
+    bare.offered()
+    assert bare.lua(_SHOWN) == ""
+    assert bare.lua("return #vim.lsp.get_clients({ method = 'textDocument/inlineCompletion' })") == 0
+
+
+@pytest.fixture
+def plain(newer: Neovim) -> Neovim:
+    """Neovim without the plugin, set up as the page on clients of Copilot's protocol says."""
+    page = (REPOSITORY / "docs" / "copilot-clients.md").read_text(encoding="utf-8")
+    shown = re.search(r"```lua\n(vim\.lsp\.config\(\"copilot_calomel.*?)```", page, re.DOTALL)
+    assert shown is not None
+    newer.lua(shown[1].replace('"calomel", "lsp"', ", ".join(map(json.dumps, SCRIPTED))))
+    return newer
+
+
+def opened(plain: Neovim, text: str) -> None:
+    plain.open(text, served=False)
+    ready = "local client = vim.lsp.get_clients({ bufnr = 0 })[1]; return client ~= nil and client.initialized"
+    plain.until(lambda: plain.lua(ready), "the server serves the buffer")
+
+
+@pytest.mark.e2e
+def test_without_the_plugin_ghost_text_is_shown_and_its_key_takes_it(plain: Neovim) -> None:
+    plain.script(fill=FILL)
+    opened(plain, "\n")
+    plain.type("ix = ")
+    until_neovim_shows(plain, "value_of(x)")
+    plain.type("<Tab>")
+    plain.until_text("x = value_of(x)")
+    plain.until(lambda: plain.records()[-1:] and plain.records()[-1]["outcome"] == "accepted", "the outcome is kept")
+
+
+@pytest.mark.e2e
+def test_without_the_plugin_the_key_indents_where_a_line_begins(plain: Neovim) -> None:
+    plain.script(fill={"def f(x):\n": "    return x"})
+    opened(plain, "def f(x):\n")
+    plain.command("setlocal noexpandtab")
+    plain.type("o")
+    until_neovim_shows(plain, "return x")
+    plain.type("<Tab>")
+    assert plain.text() == "def f(x):\n\t"
+
+
+@pytest.mark.e2e
+def test_without_the_plugin_the_menu_of_code_actions_has_the_next_edit(plain: Neovim) -> None:
+    plain.script(edit=RENAME)
+    opened(plain, FAR)
+    # What the menu would show, and the user's choice of its first.
+    plain.lua("vim.ui.select = function(items, _, done) done(items[1], 1) end")
+    plain.type("cwnew<Esc>")
+    plain.type("gra")
+    plain.until_text(FAR[:-1].replace("old", "new"))
+    plain.until(lambda: plain.records()[-1:] and plain.records()[-1]["outcome"] == "accepted", "the outcome is kept")

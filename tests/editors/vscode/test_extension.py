@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.editors.vscode.program import EXTENSION, REPOSITORY, find_npm
+from tests.editors.programs import EXTENSION, REPOSITORY, find_npm, wanted
 
 PAGE = REPOSITORY / "docs" / "vscode.md"
 # The first two throw where a provider that merely has them is registered, the third where it is passed at all; the rest
@@ -87,12 +86,6 @@ def test_what_installs_the_program_is_the_same_everywhere() -> None:
     assert found[1] in PAGE.read_text(encoding="utf-8")
 
 
-def test_the_guide_reads_as_it_is_shown() -> None:
-    """Steps are plain text with links; code is shown by what stands beside them."""
-    for step in manifest()["contributes"]["walkthroughs"][0]["steps"]:
-        assert "`" not in step["description"]
-
-
 def test_settings_have_names_that_read_as_words_and_a_picker_where_there_is_a_choice() -> None:
     properties: dict[str, dict[str, Any]] = {}
     for part in manifest()["contributes"]["configuration"]:
@@ -103,8 +96,9 @@ def test_settings_have_names_that_read_as_words_and_a_picker_where_there_is_a_ch
     assert properties["calomel.suggest.aggressiveness"]["enum"] == ["quiet", "balanced", "eager"]
 
 
-def test_the_guides_pictures_are_there() -> None:
+def test_the_guides_steps_are_plain_text_and_their_pictures_are_there() -> None:
     for step in manifest()["contributes"]["walkthroughs"][0]["steps"]:
+        assert "`" not in step["description"]
         media = step["media"]
         assert (EXTENSION / str(media.get("image") or media.get("markdown"))).stat().st_size > 0
 
@@ -112,11 +106,6 @@ def test_the_guides_pictures_are_there() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["lint", "test"])
 def test_its_own_checks_pass(script: str) -> None:
-    if reason := find_npm():
-        pytest.skip(reason)
-    npm = shutil.which("npm")
-    assert npm is not None
-    done = subprocess.run(
-        [npm, "run", "--silent", script], cwd=EXTENSION, capture_output=True, text=True, check=False, timeout=300
-    )
+    command = [wanted(find_npm()), "run", "--silent", script]
+    done = subprocess.run(command, cwd=EXTENSION, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]

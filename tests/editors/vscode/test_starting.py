@@ -1,12 +1,16 @@
+"""A VS Code of one's own for what is wrong at the start: it is said in one sentence, once."""
+
 from __future__ import annotations
 
 import os
 import signal
+import socket
 from collections.abc import Callable
 
 import pytest
-from tests.editors.vscode.workbench import START_SECONDS, Workbench
-from tests.lsp.program import SCRIPTED
+from tests.editors.vscode.workbench import Workbench
+from tests.lsp.program import REAL, SCRIPTED
+from tests.other_program import NO_HTTP, REFUSED, listening
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -17,7 +21,6 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     start: Callable[..., Workbench],
 ) -> None:
     workbench = start(command=None)
-    workbench.seconds = START_SECONDS
     workbench.until(workbench.toasts, "a message")
     (message,) = workbench.toasts()
     assert message.startswith(ABSENT)
@@ -27,12 +30,11 @@ def test_without_the_program_one_message_says_how_to_get_it_and_a_virtual_enviro
     workbench.program = workbench.files / ".venv" / "bin" / "calomel"
     workbench.install(SCRIPTED)
     workbench.command("Calomel: Restart")
-    workbench.until(lambda: workbench.status()[0] == "Calomel", "the server is ready")
+    workbench.until_status("Calomel")
 
 
 def test_a_program_that_is_wrong_or_ends_is_said_once(start: Callable[..., Workbench]) -> None:
     workbench = start(settings={"calomel.path": "/nowhere/calomel"})
-    workbench.seconds = START_SECONDS
     workbench.until(workbench.toasts, "a message")
     assert "The setting calomel.path names /nowhere/calomel, which is no program." in workbench.toasts()[0]
     workbench.install(["/bin/false"])
@@ -45,7 +47,6 @@ def test_a_program_that_is_wrong_or_ends_is_said_once(start: Callable[..., Workb
 
 def test_a_model_that_does_not_load_is_said_once(start: Callable[..., Workbench]) -> None:
     workbench = start(script={"broken": True})
-    workbench.seconds = START_SECONDS
     workbench.until(workbench.toasts, "a message")
     assert workbench.toasts() == ["Calomel: The weights are damaged."]
     assert "The weights are damaged." in workbench.status()[1]
@@ -53,14 +54,37 @@ def test_a_model_that_does_not_load_is_said_once(start: Callable[..., Workbench]
 
 def test_a_server_that_dies_is_started_again(start: Callable[..., Workbench]) -> None:
     workbench = start(script={"fill": {"x": "warm"}})
-    workbench.seconds = START_SECONDS
     workbench.warm_up()
     (pid,) = workbench.server_pids()
     os.kill(pid, signal.SIGKILL)
     workbench.until(lambda: workbench.server_pids() not in ([], [pid]), "another server")
-    workbench.until(lambda: workbench.status()[0] == "Calomel", "the server is ready")
+    workbench.until_status("Calomel")
     assert workbench.toasts() == []
-    workbench.script(fill={"x = ": "value_of(x)"})
+    workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
+
+
+def told(workbench: Workbench, sentence: str) -> None:
+    """The user is told, once, also when he types on."""
+    workbench.until(lambda: f"Calomel: {sentence}" in workbench.toasts(), sentence)
+    assert sentence in workbench.status()[1]
     workbench.open("\n")
-    workbench.type("x = ")
-    workbench.until_ghost("value_of(x)")
+    workbench.type("x = y")
+    workbench.until_saved("x = y\n")
+    assert workbench.toasts().count(f"Calomel: {sentence}") == 1
+    workbench.clear_toasts()
+
+
+def test_a_server_a_port_a_token_and_a_model_that_are_wrong_are_named(start: Callable[..., Workbench]) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    workbench = start(command=REAL, settings={"calomel.server.url": url})
+    told(workbench, f"no server answers at {url}")
+    with listening(NO_HTTP) as other:
+        workbench.set({"calomel.server.url": other})
+        told(workbench, f"what listens at {other} is another program than Calomel")
+    with listening(REFUSED) as other:
+        workbench.set({"calomel.server.url": other})
+        told(workbench, "the server does not accept the token: check server.token or server.token_file")
+    workbench.set({"calomel.server.url": None, "calomel.server.model": "/nowhere"})
+    told(workbench, "there is no model in /nowhere: its config.json is missing")

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.editors.vscode.program import Programs
+from tests.editors.programs import Programs
+from tests.editors.shared import RENAME, Scripted
 from tests.lsp.program import REAL, SCRIPTED, environment
 
 # Machines that do something else at the same time take their time.
@@ -49,7 +50,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-class Workbench:
+class Workbench(Scripted):
     """One VS Code and, once it is started, one language server with a model that follows a script."""
 
     def __init__(
@@ -61,7 +62,6 @@ class Workbench:
         command: Sequence[str] | None = SCRIPTED,
         settings: dict[str, Any] | None = None,
         script: dict[str, Any] | None = None,
-        trusted: bool = True,
     ) -> None:
         self.folder = folder
         self.files = folder / "project"
@@ -82,10 +82,7 @@ class Workbench:
         if command is not None:
             self.install(command)
         self.set(({"calomel.path": str(self.program)} if command is not None else {}) | (settings or {}))
-        if not trusted:
-            self.set({"security.workspace.trust.enabled": True, "security.workspace.trust.startupPrompt": "never"})
         self._log = (folder / "workbench.log").open("wb")
-        self._trusted = trusted
         subprocess.run(
             [*self._base(), "--install-extension", str(vsix)],
             env=self._environment,
@@ -103,9 +100,7 @@ class Workbench:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        quiet = ["--auth=none", "--disable-telemetry", "--disable-update-check"]
-        if self._trusted:
-            quiet.append("--disable-workspace-trust")
+        quiet = ["--auth=none", "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"]
         self.process = subprocess.Popen(
             [*self._base(), *quiet, f"--bind-addr=127.0.0.1:{self.port}"],
             env=self._environment,
@@ -206,7 +201,7 @@ class Workbench:
         return (
             f"{self.folder}/failed.png\nlines {self.lines()} place {self.place()!r} ghost {self.ghost()!r} "
             f"shown {self.shown()} struck {self.struck()} status {self.status()} toasts {self.toasts()} "
-            f"asked {asked[-4:]} outcomes {self.outcomes()[-4:]}"
+            f"asked {asked[-4:]} outcomes {self.records()[-4:]}"
         )
 
     # The program, its model and its settings.
@@ -229,23 +224,6 @@ class Workbench:
             told = {name: value for name, value in settings.items() if part == "Machine" or "calomel." not in name}
             new = {name: value for name, value in {**known, **told}.items() if value is not None}
             path.write_text(json.dumps(new, indent=2), encoding="utf-8")
-
-    def script(self, **script: Any) -> None:
-        """Tell the model what to answer from now on."""
-        path = self.folder / "script.json"
-        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
-        path.with_suffix(".new").replace(path)
-
-    def asked(self) -> list[dict[str, Any]]:
-        """What the model was asked."""
-        path = self.folder / "asked.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def outcomes(self) -> list[str]:
-        """What became of suggestions, in order."""
-        path = self.folder / "xdg_state_home" / "calomel" / "outcomes.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [str(json.loads(line).get("outcome")) for line in lines if '"outcome"' in line]
 
     def server_pids(self) -> list[int]:
         """The running language servers of this workbench: those that know its script."""
@@ -280,7 +258,7 @@ class Workbench:
 
     def warm_up(self) -> None:
         """Type until ghost text appears: a workbench that has just started does not ask at each key yet."""
-        self.until(lambda: self.status()[0] == "Calomel", "the server is ready")
+        self.until_status("Calomel")
         self.script(fill={"x": "warm"})
         self.open("\n", "warm.py")
         deadline = time.monotonic() + START_SECONDS
@@ -321,6 +299,23 @@ class Workbench:
         self.press("Enter")
         self.until(lambda: self.see("quickInput") is None, "the line was taken")
         self.until(lambda: self.place() == (line, column), f"the cursor is at {line}:{column}")
+
+    def offered(self, text: str, place: tuple[int, int], keys: str, ghost: str, **script: Any) -> None:
+        """Type in a new file with this text, until ghost text is there: behind what is typed, or as scripted."""
+        self.script(**({"fill": {keys: ghost}} | script))
+        self.open(text)
+        if place != (1, 1):
+            self.go(*place)
+        self.type(keys)
+        self.until_ghost(ghost)
+
+    def edited(self, text: str, **edit: str) -> None:
+        """Change the first word of a new file to `new`, until a next edit is shown."""
+        self.script(edit=edit or RENAME)
+        self.open(text)
+        self.press("Control+Shift+ArrowRight")
+        self.type("new")
+        self.until(self.decorations, "a next edit is shown")
 
     # Eyes.
 
@@ -376,9 +371,27 @@ class Workbench:
         """The item in the status bar, and what it says when it is hovered."""
         return [str(each).strip() for each in self.see("status")]
 
+    def until_status(self, text: str) -> None:
+        """Wait for the item in the status bar to say something."""
+        self.until(lambda: self.status()[0] == text, f"the status {text!r}")
+
+    def until_silent_because(self, reason: str) -> None:
+        """Wait for the status bar to say why nothing is shown."""
+        self.until(lambda: reason in self.status()[1], f"the status says {reason!r}")
+        assert (self.ghost(), self.decorations()) == ("", [])
+
     def toasts(self) -> list[str]:
         """Messages."""
         return list(self.see("toasts"))
+
+    def clear_toasts(self) -> None:
+        """Click the messages away."""
+        self.command("Notifications: Clear All Notifications")
+        self.until(lambda: not self.toasts(), "they are gone")
+
+    def until_tab(self, title: str) -> None:
+        """Wait for a page."""
+        self.until(lambda: any(title in tab for tab in self.see("tabs")), f"the page {title!r}")
 
     def screenshot(self, path: Path, clip: dict[str, int] | None = None) -> None:
         """A picture of the window."""

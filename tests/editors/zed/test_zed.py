@@ -5,20 +5,17 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.editors.zed.answers import UnreadableAnswerError, applied
-from tests.editors.zed.blocks import LONGEST, boundaries
-from tests.editors.zed.events import Event
-from tests.editors.zed.excerpts import EDITABLE_TOKENS, tokens
-from tests.editors.zed.prompts import MOST_TOKENS, STOP, Asked, ask
 from tests.editors.zed.sources import files
+from tests.editors.zed.zed import STOP, Asked, Event, applied, ask
 
 from calomel.prompts.edit_prompt import ForeignPromptError
 from calomel.prompts.zeta import is_zeta, parse_zeta, zeta_answer
+from calomel.suggest.outcome_history import read_outcomes
+from calomel.suggest.outcome_log import outcome_log_path
 from calomel.suggest.stateless import EditRoom, RegionAnswer
 
 # Words of the format: Zed does not ask where it sees them, other clients may.
@@ -66,24 +63,6 @@ def _variant(chance: random.Random, region: str) -> str:
         place = chance.randint(0, len(region))
         return region[:place] + new.strip() + region[place + chance.randrange(3) :]
     return "".join([*lines[:at], new, *lines[min(to, at + chance.randrange(4)) :]])
-
-
-def test_zeds_own_rules_hold_for_its_prompts() -> None:
-    asked = list(moments(random.Random(1)))
-
-    assert len(asked) > 30
-    for each in asked:
-        assert tokens(each.prompt) <= MOST_TOKENS
-        lines = each.region.splitlines(keepends=True)
-        assert len(lines) < 2 or sum(map(tokens, lines)) <= EDITABLE_TOKENS
-        blocks = [each.region[start:end].splitlines() for start, end in pairwise(each.markers)]
-        assert all(len(block) <= LONGEST + 5 for block in blocks)
-    assert {len(each.markers) for each in asked} >= {2, 3, 4}
-
-
-def test_a_block_does_not_begin_with_what_closes_another() -> None:
-    body = "".join(f"    line {number}\n" for number in range(15))
-    assert boundaries("def f():\n" + body + "}\n\nnext\n" + body)[1] == len("def f():\n" + body + "}\n\n")
 
 
 def test_the_door_reads_what_the_editor_shows() -> None:
@@ -199,41 +178,45 @@ def _read(asked: Asked) -> str:
     return "as it is" if (read.edit.region, read.markers) == (asked.region, asked.markers) else "misread"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("word", WORDS)
-def test_a_file_with_words_of_the_format_is_edited_as_decided_or_not_at_all(
-    client: TestClient, decided: list[RegionAnswer], filler: Any, word: str
-) -> None:
-    chance = random.Random(word)
-    told = Counter[str]()
-    for path, clean in files(1, seed=6):
-        for _ in range(3):
-            place = chance.randint(0, len(clean))
-            text = clean[:place] + word + clean[place:]
-            cursor = min(len(text), max(0, place + chance.randint(-400, 400)))
-            asked = ask(path, text, cursor, [Event(path, clean, text)])
-            if asked is None:
-                continue
-            filler.deltas = [chance.choice(("total", word))]
-            told[_outcome(client, decided, asked)] += 1
-    assert set(told) <= {"refused", "silent", "changed"}, told
-    assert told["refused"] + told["silent"] + told["changed"] > 10
+# Zed never says what was accepted; its next prompt shows it.
+PATH = "work/shape.py"
+OLD = "def area(w, height):\n    return w * height\n\n\nprint(area(1, 2))\n"
+NEW = OLD.replace("area(w,", "area(width,")
 
 
-def _outcome(client: TestClient, decided: list[RegionAnswer], asked: Asked) -> str:
-    decided.clear()
-    answer = client.post("/v1/completions", json=question(asked))
-    if answer.status_code == 400:
-        return "refused"
-    if not decided:
-        return "taken for another prompt"
-    text = answer.json()["choices"][0]["text"]
-    shown = asked.excerpt
-    wanted = asked.file[: shown.region_start] + decided[-1].text + asked.file[shown.region_end :]
-    try:
-        made = applied(asked, text)
-    except UnreadableAnswerError as error:
-        return f"unreadable: {error}"
-    if made == asked.file:
-        return "silent"
-    return "changed" if made == wanted else "another edit than decided"
+def post(client: TestClient, text: str, *events: Event) -> Any:
+    asked = ask(PATH, text, text.index("return w") + 8, events)
+    assert asked is not None
+    body = client.post("/v1/completions", json=question(asked)).json()
+    return body["id"], applied(asked, body["choices"][0]["text"])
+
+
+def written() -> list[tuple[str, str]]:
+    path = outcome_log_path()
+    return [(each.id, each.outcome) for each in read_outcomes(path).records] if path.exists() else []
+
+
+@pytest.mark.parametrize("typed", ["", "i"])
+def test_an_accepted_prediction_is_logged_once_when_the_next_prompt_shows_it(client: TestClient, typed: str) -> None:
+    rename = Event(PATH, OLD, NEW)
+    given, made = post(client, NEW, rename)
+    assert "return width * height" in made
+    assert written() == []
+
+    before = NEW.replace("return w ", f"return w{typed} ")
+    events = [rename, *([Event(PATH, NEW, before)] if typed else []), Event(PATH, before, made, predicted=True)]
+    for _ in range(2):
+        post(client, made, *events)
+
+    assert written() == [(given, "shown"), (given, "accepted")]
+
+
+def test_a_prediction_that_the_user_did_not_take_stays_unknown(client: TestClient) -> None:
+    rename = Event(PATH, OLD, NEW)
+    post(client, NEW, rename)
+    other = NEW.replace("return w *", "return 2 *")
+    asked = ask(PATH, other, other.index("return 2"), [rename, Event(PATH, NEW, other)])
+    assert asked is not None
+    client.post("/v1/completions", json={"prompt": asked.prompt, "stop": list(STOP)})
+
+    assert written() == []

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.editors.setup import here, is_ready
+from tests.editors.shared import Scripted, here
 from tests.editors.terminal import SECONDS, Terminal
 from tests.lsp.program import SCRIPTED, environment
 
@@ -18,7 +17,7 @@ _CONFIG = "[editor]\nidle-timeout = 50\ncompletion-timeout = 5\n"
 ESCAPE = "\x1b"
 
 
-class Helix:
+class Helix(Scripted):
     """One Helix with one file, and one language server with a model that follows a script."""
 
     def __init__(
@@ -48,7 +47,7 @@ class Helix:
         """Wait until it shows the file and has its server, as a person does."""
         try:
             self.until_shown(self.file.name)
-            self.until(lambda: is_ready(self.folder), "the server is ready")
+            self.until(self.is_ready, "the server is ready")
         except BaseException:
             # Nobody else would end what was started.
             self.__exit__()
@@ -80,9 +79,3 @@ class Helix:
         self.press(":w\r")
         self.until_shown("written,")
         return self.file.read_text(encoding="utf-8")
-
-    def script(self, **script: Any) -> None:
-        """Tell the model what to answer from now on."""
-        path = self.folder / "script.json"
-        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
-        path.with_suffix(".new").replace(path)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tests.editors.setup import here
+from tests.editors.shared import RENAME, Scripted, here
 from tests.editors.terminal import SECONDS, Terminal
 from tests.lsp.program import SCRIPTED, environment
 
@@ -25,7 +25,7 @@ def snippet(folder: Path, client: str, command: Sequence[str] = SCRIPTED) -> str
     return found
 
 
-class Emacs:
+class Emacs(Scripted):
     """One Emacs and, once a file is open, one language server with a model that follows a script.
 
     Args:
@@ -99,17 +99,6 @@ class Emacs:
         """What Emacs told the user."""
         return str(self.lisp('(with-current-buffer "*Messages*" (buffer-string))'))
 
-    def script(self, **script: Any) -> None:
-        """Tell the model what to answer from now on."""
-        path = self.folder / "script.json"
-        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
-        path.with_suffix(".new").replace(path)
-
-    def asked(self) -> list[dict[str, Any]]:
-        """What the model was asked."""
-        path = self.folder / "asked.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
     def open(self, text: str, name: str = "a.py") -> Path:
         """Edit a file with this text, at its beginning."""
         path = self.folder / name
@@ -126,6 +115,12 @@ class Emacs:
     def type(self, text: str) -> None:
         """Type a text."""
         self.press(" ".join({" ": "SPC", "\n": "RET"}.get(character, character) for character in text))
+
+    def renamed(self, text: str) -> None:
+        """Change the first word of the file to `new`, with a model that goes on with that."""
+        self.script(edit=RENAME)
+        self.press("M-d n e w")
+        self.until_text(text.replace("old = 1", "new = 1"))
 
     def text(self) -> str:
         """The buffer's text."""

@@ -1,0 +1,103 @@
+"""What the drivers of all editors share: a model that follows a script, and what became of what it suggested."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from calomel.cli.editor_plans import Here
+from calomel.suggest.runtime_file import read
+
+# A function to be typed, with what the scripted model offers behind `re`.
+HEAD = "def add(a, b):\n    \n"
+REST = "turn a + b\n\n\ndef sub(a, b):\n    return a - b"
+# A name to be changed in the first line, whose other use is far below, and how the scripted model goes on.
+FAR = "old = 1\n" + "\n" * 8 + "print(old)\n"
+RENAME = {"print(old)": "print(new)"}
+# The shipped model is small and often silent, so there are several places; one that it fills is enough.
+PLACES = (
+    ("import os\nimport sys\n\n\ndef main():\n    print(sys.ar", "\n\n\nif __name__ == '__main__':\n    main()\n"),
+    ("def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    ret", "\n\n\ndef mul(a, b):\n    return a * b\n"),
+    ("class Point:\n    def __init__(self, x, y):\n        self.x = x\n        self.", "\n"),
+    ("for i in range(10):\n    pri", "\n"),
+    ("import jso", "\n\ndata = json.loads(text)\n"),
+    ("try:\n    run()\nexc", "\n    pass\n"),
+)
+
+
+def here(folder: Path, command: Sequence[str]) -> Here:
+    """What `editor setup` finds on a machine whose user's folder is `folder`, and whose `calomel lsp` is `command`."""
+    program = folder / "bin" / "calomel"
+    program.parent.mkdir(exist_ok=True)
+    # Whatever else an editor says to it is not understood.
+    words = f'[ "$1" = lsp ] && shift || exit 64\nexec {shlex.join(command)} "$@"\n'
+    program.write_text(f"#!/bin/sh\n{words}", encoding="utf-8")
+    program.chmod(0o755)
+    return Here(folder, folder / "xdg_config_home", False, str(program), None, None, None)
+
+
+@contextlib.contextmanager
+def no_server_stays(folder: Path) -> Iterator[None]:
+    """A model's server that was started for the test is not for later."""
+    try:
+        yield
+    finally:
+        end_model_servers(folder / "runtime")
+
+
+def end_model_servers(runtime: Path) -> None:
+    """End every server that left a file in a runtime folder."""
+    for path in runtime.rglob("*.json"):
+        record = read(path)
+        if record is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(record.pid, signal.SIGTERM)
+
+
+class Scripted:
+    """An editor whose language server keeps its files below `folder`, and has a model that follows a script."""
+
+    folder: Path
+
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        """Wait until something is true, and return it."""
+        raise NotImplementedError
+
+    def script(self, **script: Any) -> None:
+        """Tell the model what to answer from now on."""
+        path = self.folder / "script.json"
+        path.with_suffix(".new").write_text(json.dumps({"fill": None} | script), encoding="utf-8")
+        path.with_suffix(".new").replace(path)
+
+    def asked(self) -> list[dict[str, Any]]:
+        """What the model was asked."""
+        path = self.folder / "asked.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def records(self) -> list[dict[str, Any]]:
+        """What became of suggestions, as the language server keeps it, oldest first."""
+        path = self.folder / "xdg_state_home" / "calomel" / "outcomes.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [json.loads(line) for line in lines if '"outcome"' in line]
+
+    def count(self, outcome: str) -> int:
+        """How many suggestions had this outcome."""
+        return [each["outcome"] for each in self.records()].count(outcome)
+
+    @contextlib.contextmanager
+    def learns(self, outcome: str) -> Iterator[None]:
+        """What is done within has this outcome, once, and the server knows of it."""
+        before = self.count(outcome)
+        yield
+        self.until(lambda: self.count(outcome) == before + 1, f"the server knows of one more {outcome}")
+
+    def is_ready(self) -> bool:
+        """Whether the language server said in its log that the model is there."""
+        path = self.folder / "xdg_state_home" / "calomel" / "lsp.log"
+        return path.exists() and " is ready." in path.read_text(encoding="utf-8")

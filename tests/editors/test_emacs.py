@@ -1,0 +1,195 @@
+"""Emacs with its own client, with lsp-mode, and with lsp-mode's client for Copilot's server, as printed lines say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.editors.emacs import Emacs, snippet
+from tests.editors.programs import REPOSITORY, find_emacs, wanted
+from tests.editors.shared import FAR, HEAD, PLACES, REST, here, no_server_stays
+from tests.lsp.program import REAL, SCRIPTED
+
+pytestmark = pytest.mark.e2e
+
+EGLOT = "(add-hook 'prog-mode-hook #'eglot-ensure)\n(setq eglot-autoreconnect nil)\n"
+# No other server is asked for, none is fetched, and nobody is asked what the project's root is.
+LSP_MODE = """
+(load "lsp-mode-autoloads" t t)
+(setq lsp-enable-snippet nil
+      lsp-auto-guess-root t
+      lsp-guess-root-without-session t
+      lsp-enable-suggest-server-download nil
+      lsp-restart 'ignore
+      lsp-warn-no-matched-clients nil
+      lsp-inline-completion-idle-delay 0.05)
+(add-hook 'prog-mode-hook #'lsp)
+"""
+GHOST = """
+(and (overlayp lsp-inline-completion--overlay)
+     (concat (overlay-get lsp-inline-completion--overlay 'display)
+             (overlay-get lsp-inline-completion--overlay 'after-string)))
+"""
+SERVED = {
+    "eglot": "(and (eglot-managed-p) t)",
+    "lsp-mode": "(and (seq-some (lambda (it) (eq 'initialized (lsp--workspace-status it))) (lsp-workspaces)) t)",
+}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Emacs]]:
+    """An Emacs with `eglot`, `lsp-mode` or `lsp-copilot`."""
+
+    def init(client: str) -> str:
+        if client == "eglot":
+            return snippet(tmp_path, client) + EGLOT
+        if client == "lsp-mode":
+            return snippet(tmp_path, client) + LSP_MODE
+        page = (REPOSITORY / "docs" / "copilot-clients.md").read_text(encoding="utf-8")
+        shown = re.search(r"```elisp\n(;; lsp-copilot.*?)```", page, re.DOTALL)
+        assert shown is not None
+        program = json.dumps(here(tmp_path, SCRIPTED).program)
+        lines = shown[1].replace('"calomel"', program)
+        return f"{LSP_MODE}{lines}\n(setq lsp-copilot-auth-check-delay 0.1)\n"
+
+    with ExitStack() as stack:
+        yield lambda client: stack.enter_context(
+            Emacs(wanted(find_emacs(lsp_mode=client != "eglot")), tmp_path, init(client))
+        )
+
+
+def opened(emacs: Emacs, text: str, name: str = "a.py", client: str = "lsp-mode") -> None:
+    emacs.open(text, name)
+    emacs.until(lambda: emacs.lisp(SERVED[client]), "the server serves the buffer")
+
+
+def until_ghost(emacs: Emacs, text: str) -> None:
+    emacs.until(lambda: text in (emacs.lisp(GHOST) or ""), f"ghost text {text!r}")
+
+
+@pytest.mark.parametrize("rest", ["turn a + b", REST], ids=["a_line", "lines"])
+def test_eglot_completes_the_word_begun_and_the_server_learns_it(start: Callable[[str], Emacs], rest: str) -> None:
+    emacs = start("eglot")
+    emacs.script(fill={"def add(a, b):\n    re": rest})
+    opened(emacs, HEAD, client="eglot")
+    emacs.press("C-n C-e")
+    emacs.type("re")
+    emacs.until_text(HEAD[:-1] + "re\n")
+    with emacs.learns("accepted"):
+        emacs.press("C-M-i")
+        emacs.until_text(HEAD[:-1] + "re" + rest + "\n")
+        assert emacs.cursor() == len(HEAD[:-1] + "re" + rest)
+
+
+def test_eglot_completes_behind_a_blank_in_every_language(start: Callable[[str], Emacs]) -> None:
+    emacs = start("eglot")
+    emacs.script(fill={"alpha ": "beta"})
+    languages = {"a.c": "c", "a.py": "python", "a.js": "javascript"}
+    for name in languages:
+        opened(emacs, "alpha", name, "eglot")
+        emacs.press("C-e SPC")
+        emacs.until_text("alpha ")
+        with emacs.learns("accepted"):
+            emacs.press("C-M-i")
+            emacs.until_text("alpha beta")
+    assert {each["language"] for each in emacs.records()} == set(languages.values())
+
+
+def test_a_next_edit_is_the_code_action_of_eglot(start: Callable[[str], Emacs]) -> None:
+    emacs = start("eglot")
+    opened(emacs, FAR, client="eglot")
+    emacs.renamed(FAR)
+    emacs.press("M-x eglot-code-actions RET")
+    emacs.until(lambda: emacs.lisp("(and (active-minibuffer-window) t)"), "Emacs asks which action")
+    asked = emacs.lisp("(with-current-buffer (window-buffer (active-minibuffer-window)) minibuffer-default)")
+    assert asked == "Apply predicted edit"
+    with emacs.learns("accepted"):
+        emacs.press("RET")
+        emacs.until_text(FAR.replace("old", "new"))
+
+
+@pytest.mark.parametrize("key", ["C-<return>", "C-g"])
+def test_lsp_mode_shows_ghost_text_that_its_keys_take_or_dismiss(start: Callable[[str], Emacs], key: str) -> None:
+    emacs = start("lsp-mode")
+    emacs.script(fill={"def add(a, b):\n    re": REST})
+    opened(emacs, HEAD)
+    emacs.press("C-n C-e")
+    emacs.type("re")
+    until_ghost(emacs, REST)
+    assert emacs.text() == HEAD[:-1] + "re\n"
+    if key == "C-g":
+        emacs.press(key)
+        emacs.until(lambda: emacs.lisp(GHOST) is None, "no ghost text")
+        assert emacs.text() == HEAD[:-1] + "re\n"
+        return
+    with emacs.learns("accepted"):
+        emacs.press(key)
+        emacs.until_text(HEAD[:-1] + "re" + REST + "\n")
+    assert {each["language"] for each in emacs.records()} == {"python"}
+
+
+@pytest.mark.parametrize("client", ["lsp-mode", "lsp-copilot"])
+def test_a_next_edit_is_a_code_action_that_the_mode_line_tells_of(start: Callable[[str], Emacs], client: str) -> None:
+    emacs = start(client)
+    opened(emacs, FAR)
+    emacs.renamed(FAR)
+    if client == "lsp-mode":
+        count = '(string-to-number (or lsp-modeline--code-actions-string ""))'
+        emacs.until(lambda: emacs.lisp(count) == 1, "the mode line says it")
+    with emacs.learns("accepted"):
+        emacs.press("M-x lsp-execute-code-action RET")
+        emacs.until_text(FAR.replace("old", "new"))
+
+
+def test_lsp_copilot_counts_as_signed_in_and_shows_ghost_text_that_its_key_takes(
+    start: Callable[[str], Emacs],
+) -> None:
+    emacs = start("lsp-copilot")
+    emacs.script(fill={"'😀', (": "value_of(x))"})
+    opened(emacs, "'😀'")
+    emacs.press("M-x lsp-copilot-check-status RET")
+    emacs.until(lambda: "Authenticated as calomel" in emacs.messages(), "an account that counts")
+    # Places are counted in units of UTF-16, of which the character before has two.
+    emacs.press("C-e")
+    emacs.type(", (")
+    until_ghost(emacs, "value_of(x))")
+    with emacs.learns("accepted"):
+        emacs.press("C-<return>")
+        emacs.until_text("'😀', (value_of(x))")
+    assert "Could not" not in emacs.messages()
+    assert "Proceed now" not in emacs.messages()
+
+
+@pytest.mark.slow
+def test_the_shipped_model_is_asked_its_ghost_text_taken_and_the_buffer_holds_it(tmp_path: Path) -> None:
+    program = wanted(find_emacs(lsp_mode=True))
+    init = snippet(tmp_path, "lsp-mode", REAL) + LSP_MODE
+    with no_server_stays(tmp_path), Emacs(program, tmp_path, init) as emacs:
+        # Loading the weights on a busy machine.
+        emacs.seconds = 120.0
+        opened(emacs, "")
+        emacs.until(emacs.is_ready, "the model is ready")
+        with emacs.learns("accepted"):
+            assert any(takes(emacs, before, behind) for before, behind in PLACES), emacs.messages()
+
+
+def takes(emacs: Emacs, before: str, behind: str) -> bool:
+    """Ask at the end of `before`, and take what is suggested; False if that is nothing."""
+    insert = f"(insert {json.dumps(before)}) (save-excursion (insert {json.dumps(behind)}))"
+    forget = '(with-current-buffer "*Messages*" (let ((inhibit-read-only t)) (erase-buffer)))'
+    emacs.lisp(f"(progn (erase-buffer) {insert} {forget} nil)")
+    emacs.press("M-x lsp-inline-completion-display RET")
+    emacs.until(lambda: emacs.lisp(GHOST) or "No Suggestions" in emacs.messages(), "an answer")
+    if not emacs.lisp(GHOST):
+        return False
+    emacs.press("C-<return>")
+    emacs.until(lambda: emacs.text() != before + behind, "the text is taken")
+    text = emacs.text()
+    assert text.startswith(before)
+    assert text.endswith(behind)
+    assert len(text) > len(before + behind)
+    return True

@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.editors.shared import FAR, HEAD, RENAME
+from tests.editors.vscode.workbench import Workbench
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+# A name that was changed in the first line; the other use of it is far below.
+RENAMED = FAR.replace("old = 1", "new = 1")
+DONE = RENAMED.replace("print(old)", "print(new)")
+LAST = 10
+
+
+def until_gone(workbench: Workbench) -> None:
+    workbench.until(lambda: not workbench.decorations(), "nothing is shown any more")
+
+
+def until_hint(workbench: Workbench, *hints: str) -> None:
+    workbench.until(lambda: workbench.shown("hint") == list(hints), f"the hints {hints}")
+
+
+def until_place(workbench: Workbench, line: int, column: int) -> None:
+    workbench.until(lambda: workbench.place() == (line, column), f"the cursor is at {line}:{column}")
+
+
+def test_it_appears_while_typing_and_tab_takes_it(workbench: Workbench) -> None:
+    workbench.offered(HEAD, (2, 5), "re", "turn a + b")
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        workbench.until_saved("def add(a, b):\n    return a + b\n")
+
+
+def test_several_lines_stand_below_each_other(workbench: Workbench) -> None:
+    workbench.offered("\nx = 1\n", (1, 1), "def ", "add(a, b):\n    return a + b")
+    workbench.press("Tab")
+    workbench.until_saved("def add(a, b):\n    return a + b\nx = 1\n")
+
+
+def test_escape_rejects_it_and_it_does_not_come_back(workbench: Workbench) -> None:
+    workbench.offered(HEAD, (2, 5), "re", "turn a + b")
+    with workbench.learns("rejected"):
+        workbench.press("Escape")
+        workbench.until_ghost("")
+    workbench.type("x")
+    workbench.press("Backspace")
+    workbench.until_silent_because("rejected before")
+
+
+def test_words_and_lines_are_taken_one_by_one(workbench: Workbench) -> None:
+    workbench.offered(HEAD, (2, 5), "re", "turn add(a,\n               b)")
+    with workbench.learns("partly_accepted"):
+        workbench.press("Control+ArrowRight")
+        workbench.until_ghost(" add(a,\n               b)")
+    with workbench.learns("partly_accepted"):
+        workbench.press("Control+l")
+        workbench.until(lambda: workbench.saved().startswith("def add(a, b):\n    return add(a,\n"), "a line was taken")
+        workbench.until(lambda: workbench.ghost().strip() == "b)", "the rest is shown")
+
+
+def test_one_edit_at_the_cursor_is_ghost_text(workbench: Workbench) -> None:
+    edit = {"x = 33": "x = 33\nthird = 3"}
+    workbench.offered("new = 1\nx = 3\n", (2, 6), "3", "third = 3", fill=None, edit=edit)
+    assert workbench.decorations() == []
+    workbench.press("Tab")
+    workbench.until_saved("new = 1\nx = 33\nthird = 3\n")
+
+
+def test_ghost_text_where_a_line_begins_leaves_tab_to_indent(workbench: Workbench) -> None:
+    workbench.script(fill={"def f(x):\n": "    return x", "def f(x):\n    ": "return x"})
+    workbench.open("def f(x):\n")
+    workbench.press("End", "Enter")
+    workbench.until_ghost("    return x")
+    workbench.press("Tab")
+    workbench.until_ghost("return x")
+    workbench.press("Tab")
+    workbench.until_saved("def f(x):\n        \n")
+    workbench.press("Backspace")
+    workbench.until_ghost("return x")
+    workbench.press("Alt+l")
+    workbench.until_saved("def f(x):\n    return x\n")
+
+
+def test_the_first_key_goes_there_and_the_second_takes_it(workbench: Workbench) -> None:
+    workbench.edited(FAR)
+    until_hint(workbench, f"Tab: edit on line {LAST} ↓")
+    assert (workbench.struck(), workbench.shown("insertion")) == (["old"], ["new"])
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+        until_place(workbench, LAST, 7)
+        assert workbench.saved() == RENAMED
+        until_hint(workbench, "Tab")
+        workbench.press("Tab")
+        workbench.until_saved(DONE)
+        until_gone(workbench)
+    assert workbench.place() == (LAST, 10)
+    workbench.press("Control+z")
+    workbench.until(lambda: "print(old)" in "".join(workbench.lines() or []), "one step takes it back")
+    assert (workbench.lines() or [""])[0] == "new = 1"
+
+
+def test_escape_rejects_an_edit_and_it_does_not_come_back(workbench: Workbench) -> None:
+    workbench.edited(FAR)
+    with workbench.learns("rejected"):
+        workbench.press("Escape")
+        until_gone(workbench)
+    workbench.type(" ")
+    workbench.until_silent_because("rejected before")
+
+
+def test_keys_are_their_own_again_when_nothing_is_shown(workbench: Workbench) -> None:
+    workbench.edited(FAR)
+    workbench.press("Tab", "Tab")
+    workbench.until_saved(DONE)
+    workbench.script()
+    until_gone(workbench)
+    workbench.press("End", "Tab")
+    workbench.until_saved(DONE.replace("print(new)", "print(new)  "))
+
+
+@pytest.mark.parametrize(
+    ("after", "struck", "kind", "text"),
+    [
+        ("print(new, old)", [], "insertion", "new, "),
+        ("repr('{new}', 1)", ["print(old)"], "box", "repr('{new}', 1)"),
+        ("min()\nmax()\nsum()", ["print(old)"], "box", "min()\nmax()\nsum()"),
+        ("print(old)\nprint(old, old)", [], "box", "print(old, old)"),
+    ],
+    ids=["within_a_line", "other_line", "other_lines", "added_line"],
+)
+def test_every_kind_of_change_is_shown_and_taken_as_shown(
+    workbench: Workbench, after: str, struck: list[str], kind: str, text: str
+) -> None:
+    before = "old = 1\nprint(old)\ny = 3\n"
+    workbench.edited(before, **{"print(old)": after})
+    workbench.until(lambda: workbench.shown(kind) == [text], f"the {kind}")
+    assert workbench.shown("foot") == (["Tab to accept, Esc to dismiss"] if kind == "box" else [])
+    assert workbench.struck() == struck
+    workbench.press("Tab")
+    workbench.until_saved(before.replace("old = 1", "new = 1").replace("print(old)", after))
+
+
+def test_beyond_what_can_be_seen_the_hint_stands_at_the_edge_too(workbench: Workbench) -> None:
+    workbench.edited("old = 1\n" + "\n" * 60 + "print(old)\n")
+    until_hint(workbench, *["Tab: edit on line 62 ↓"] * 2)
+    top, edge = (each["top"] for each in workbench.decorations())
+    assert edge - top > 200
+    workbench.press("Tab")
+    until_place(workbench, 62, 7)
+    workbench.until(lambda: workbench.shown() == ["new", "Tab"], "it is seen as it is")
+    workbench.press("Tab")
+    workbench.until(lambda: workbench.saved().endswith("print(new)\n"), "it is taken")
+
+
+def test_taken_piece_by_piece(workbench: Workbench) -> None:
+    workbench.edited("old = 1\nprint(old)\ny = 3\n", **{"print(old)": "min(y)\nmax(y)\nprint(old)"})
+    asked = len(workbench.asked())
+    with workbench.learns("accepted"):
+        workbench.press("Control+l")
+        workbench.until_saved("new = 1\nmin(y)\nprint(old)\ny = 3\n")
+        workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest is shown")
+        workbench.until(lambda: len(workbench.asked()) > asked, "the editor asks anew")
+        workbench.until(lambda: workbench.shown("box") == ["max(y)"], "the rest stays")
+        workbench.press("Control+l")
+        workbench.until_saved("new = 1\nmin(y)\nmax(y)\nprint(old)\ny = 3\n")
+
+
+def test_it_moves_along_with_lines_typed_above_it(workbench: Workbench) -> None:
+    workbench.edited("old = 1\n\nprint(old)\n")
+    workbench.script(seconds=20, edit={})
+    workbench.press("Home")
+    workbench.type("#")
+    workbench.press("Enter")
+    moved = ["#", "new = 1", "", "print(oldnew)", ""]
+    workbench.until(lambda: workbench.lines() == moved or workbench.struck() == ["old"], "the line is there")
+    assert workbench.struck() == ["old"]
+
+
+def test_it_goes_when_the_user_goes_to_another_file(workbench: Workbench) -> None:
+    workbench.edited("old = 1\nprint(old)\n")
+    workbench.script()
+    workbench.open("x\n", "other.py")
+    assert workbench.decorations() == []
+
+
+def test_a_menu_keeps_its_keys(workbench: Workbench) -> None:
+    workbench.edited("old = 1\nprint(old)\n")
+    workbench.press("Control+Space")
+    workbench.until(lambda: workbench.see("menuIsOpen"), "the menu is open")
+    workbench.press("Escape")
+    workbench.until(lambda: not workbench.see("menuIsOpen"), "the menu is closed")
+    assert workbench.shown("insertion") == ["new"]
+    workbench.press("Tab")
+    workbench.until_saved("new = 1\nprint(new)\n")
+
+
+def typing(workbench: Workbench, text: str = "def f(x):") -> None:
+    """An edit far away is shown, and another line is typed."""
+    workbench.edited(FAR)
+    workbench.press("End", "Enter")
+    workbench.type(text)
+    workbench.until(lambda: workbench.struck() == ["old"], "it waits")
+
+
+def test_tab_indents_a_new_line_while_an_edit_waits_elsewhere(workbench: Workbench) -> None:
+    typing(workbench)
+    until_hint(workbench)
+    workbench.press("Enter", "Tab")
+    workbench.type("return x")
+    workbench.until_saved(RENAMED.replace("new = 1\n", "new = 1\ndef f(x):\n    return x\n"))
+    workbench.until(lambda: workbench.struck() == ["old"], "it still waits")
+    workbench.press("ArrowUp")
+    until_hint(workbench, f"Tab: edit on line {LAST + 2} ↓")
+    workbench.press("Tab")
+    until_place(workbench, LAST + 2, 7)
+
+
+def test_a_key_of_its_own_goes_there_from_wherever_one_types(workbench: Workbench) -> None:
+    typing(workbench)
+    workbench.press("Enter")
+    workbench.until(lambda: workbench.struck() == ["old"], "it waits")
+    workbench.press("Alt+l")
+    until_place(workbench, LAST + 2, 7)
+    workbench.press("Alt+l")
+    workbench.until_saved(DONE.replace("new = 1\n", "new = 1\ndef f(x):\n\n"))
+
+
+def test_ghost_text_is_shown_on_the_line_that_is_typed_while_an_edit_waits_elsewhere(workbench: Workbench) -> None:
+    workbench.edited(FAR)
+    workbench.script(fill={"def f": "(x):"}, edit=RENAME)
+    workbench.press("End", "Enter")
+    workbench.type("def f")
+    workbench.until_ghost("(x):")
+    until_hint(workbench)
+    workbench.press("Tab")
+    workbench.until(lambda: "def f(x):" in workbench.saved(), "Tab takes it")
+
+
+def test_the_status_says_that_it_is_off_in_this_file_and_why(workbench: Workbench) -> None:
+    workbench.script(fill="secret")
+    workbench.open("A=1\n", ".env")
+    before = len(workbench.asked())
+    workbench.press("End", "Enter")
+    workbench.type("B=")
+    workbench.until_status("Calomel: off here")
+    workbench.until_silent_because("excluded by an ignore rule")
+    workbench.until(lambda: "Calomel: This file is excluded by an ignore rule" in workbench.see("bar"), "the sentence")
+    assert (len(workbench.asked()), workbench.toasts()) == (before, [])
+
+
+def choose(workbench: Workbench, title: str, row: str) -> None:
+    """Run a command that asks, and choose a row."""
+    workbench.command(title)
+    workbench.until(lambda: any(row in each for each in workbench.see("quickRows")), f"the choice {row!r}")
+    workbench.ask("insert", text=row)
+    workbench.until(lambda: row in workbench.see("focusedRow"), f"{row!r} is chosen")
+    workbench.press("Enter")
+    workbench.until(lambda: workbench.see("quickInput") is None, "it was taken")
+
+
+@contextmanager
+def silence(workbench: Workbench) -> Iterator[None]:
+    """Between the first words and the last, nothing is asked."""
+    workbench.script(fill={"x = ": "value_of(x)"})
+    workbench.open("\n")
+    yield
+    workbench.until_status("Calomel")
+    workbench.press("Backspace")
+    workbench.type(" ")
+    workbench.until_ghost("value_of(x)")
+    workbench.press("Escape")
+
+
+def type_in_vain(workbench: Workbench) -> None:
+    workbench.until_status("Calomel: off")
+    before = len(workbench.asked())
+    workbench.type("x = ")
+    workbench.until_saved("x = \n")
+    assert (len(workbench.asked()), workbench.ghost()) == (before, "")
+
+
+def test_turned_off_there_is_nothing_until_it_is_on_again(workbench: Workbench) -> None:
+    with silence(workbench):
+        workbench.command("Calomel: Turn Suggestions On or Off")
+        type_in_vain(workbench)
+        workbench.command("Calomel: Turn Suggestions On or Off")
+
+
+def test_snoozed_it_is_quiet_until_it_is_woken(workbench: Workbench) -> None:
+    with silence(workbench):
+        choose(workbench, "Calomel: Snooze", "10 minutes")
+        type_in_vain(workbench)
+        assert "snoozed" in workbench.status()[1]
+        choose(workbench, "Calomel: Snooze", "Wake up")
+
+
+def test_a_setting_reaches_the_server(workbench: Workbench) -> None:
+    workbench.set({"calomel.suggest.languages": {"python": False}})
+    try:
+        workbench.open("\n")
+
+        def off() -> bool:
+            workbench.type("x")
+            return workbench.status()[0] == "Calomel: off here"
+
+        workbench.until(off, "off here")
+        assert "turned off for this language" in workbench.status()[1]
+    finally:
+        workbench.set({"calomel.suggest.languages": None})
+
+
+def test_a_machine_that_is_too_slow_is_named(workbench: Workbench) -> None:
+    workbench.script(error="timeout")
+    workbench.open("\n")
+    sentence = "Calomel: answers come too late on this machine; `calomel doctor` says what helps."
+
+    def typed() -> bool:
+        workbench.type("x ")
+        return sentence in workbench.toasts()
+
+    workbench.until(typed, "the sentence")
+    workbench.until_status("Calomel: slow")
+    assert workbench.toasts() == [sentence]
+    workbench.clear_toasts()
+
+
+def test_what_is_wrong_with_a_suggestion_is_kept_with_its_outcome(workbench: Workbench) -> None:
+    tell = "Calomel: Tell What Is Wrong With This Suggestion"
+    workbench.edited(FAR)
+    with workbench.learns("rejected"):
+        choose(workbench, tell, "Not what I wanted")
+    until_gone(workbench)
+    assert "unwanted" in json.dumps(workbench.records()[-1])
+    workbench.type(" ")
+    workbench.until_silent_because("rejected before")
+    workbench.command(tell)
+    sentence = "Calomel: Nothing is shown of which you could tell."
+    workbench.until(lambda: sentence in workbench.toasts(), "the sentence")
+    workbench.clear_toasts()
+
+
+def test_pages_and_menus_open(workbench: Workbench) -> None:
+    workbench.command("Calomel: Open the Guide")
+    workbench.until(lambda: "Install the program" in workbench.see("guide"), "the guide")
+    guide = workbench.see("guide")
+    assert "~/.local/share/calomel/venv/bin/pip install ./calomel" in guide
+    assert all(step in guide for step in ("Type", "Change something", "When it is silent"))
+
+    workbench.offered("\n", (1, 1), "x = ", "value_of(x)")
+    with workbench.learns("accepted"):
+        workbench.press("Tab")
+    workbench.command("Calomel: Show What the Model Sees Here")
+    workbench.until_tab("What the model sees")
+    workbench.command("Calomel: Show What Became of Suggestions")
+    workbench.until_tab("What became of suggestions")
+    workbench.until(lambda: any("accepted" in text for text in workbench.see("texts")), "its numbers")
+    workbench.command("Calomel: Menu")
+    workbench.until(lambda: any("Snooze" in row for row in workbench.see("quickRows")), "the menu")
+    assert len(workbench.see("quickRows")) > 6
