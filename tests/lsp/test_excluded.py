@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.lsp.editor import Editor, at
+from tests.lsp.editor import Editor, at, span
 
 WORD = "quarterly_customer"
 LINE = f"{WORD} = load_customer(name, folder, 4711)\n"
@@ -24,8 +24,7 @@ def edit(editor: Editor, file: Path, language: str = "python") -> None:
     file.touch()
     editor.open("\n" * 30, uri=file.as_uri(), language=language)
     editor.notify("textDocument/didFocus", {"textDocument": {"uri": file.as_uri()}})
-    line = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
-    editor.change(2, {"range": line, "text": LINE}, uri=file.as_uri())
+    editor.change(2, {"range": span(0, 0, 0), "text": LINE}, uri=file.as_uri())
 
 
 async def told(editor: Editor, file: Path) -> str:
@@ -76,8 +75,7 @@ async def test_an_answer_that_is_kept_goes_with_what_it_was_made_of(editor: Edit
     place = (there / "a.py").as_uri()
     editor.open("name = 1\nother = \n", uri=place)
     editor.notify("textDocument/didFocus", {"textDocument": {"uri": place}})
-    end = at(1, 8)
-    editor.change(2, {"range": {"start": end, "end": end}, "text": "n"}, uri=place)
+    editor.change(2, {"range": span(1, 8, 8), "text": "n"}, uri=place)
     editor.script.fill = "ame + 1"
     first, again = [await editor.inline(1, 9, kind=2, uri=place) for _ in range(2)]
     assert first is not None

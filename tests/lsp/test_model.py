@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 
 import pytest
-from tests.lsp.editor import Editor, inline_params
+from tests.lsp.editor import Editor, inline_params, span
+
+from calomel.lsp.services import Connect, ModelLink
+from calomel.suggest.completer import CompleteAnswer, Completer, CompleteRequest, CompleterError, ModelInfo
 
 EXTENSIONS = {"calomel": {"extensions": True}}
 PROGRESS = {"window": {"workDoneProgress": True}}
@@ -76,7 +80,7 @@ async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_o
     editor.script.error = None
     editor.script.loading.set()
     assert (await editor.answer(number))["result"] is not None
-    assert [each for each in editor.messages if each.get("method") == "calomel/silence"] == []
+    assert not editor.shown("calomel/silence")
 
 
 @pytest.mark.parametrize(
@@ -89,11 +93,10 @@ async def test_a_question_under_which_the_server_ended_is_answered_by_the_next_o
 async def test_a_server_that_does_not_come_back_is_a_silence_that_says_why(
     editor: Editor, broken: str, reason: str, sentence: str
 ) -> None:
-    await editor.initialize(options=EXTENSIONS)
-    editor.open("x = \n")
+    await editor.begin("x = \n")
     assert await editor.inline(0, 4) is not None
     editor.script.error, editor.script.broken = "unreachable", broken
-    editor.change(2, {"range": {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 4}}, "text": " "})
+    editor.change(2, {"range": span(0, 4, 4), "text": " "})
     assert await editor.inline(0, 5) is None
     silence = await editor.notice("calomel/silence")
     assert (silence["reason"], silence["message"]) == (reason, sentence)
@@ -120,3 +123,54 @@ async def test_another_server_in_the_settings_is_connected_to(editor: Editor) ->
     await editor.until(lambda message: message.get("params", {}).get("state") == "loading")
     await editor.until(lambda message: message.get("params", {}).get("state") == "ready")
     assert editor.script.closed == 1
+
+
+@dataclass
+class Named:
+    """A server that takes its time to be left."""
+
+    name: str
+    leave: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    async def complete(self, request: CompleteRequest) -> CompleteAnswer:
+        raise NotImplementedError
+
+    async def info(self) -> ModelInfo:
+        return ModelInfo(self.name, "0", ("fill",), 4096, 2048, None, "1")
+
+    async def aclose(self) -> None:
+        await self.leave.wait()
+        self.closed = True
+
+
+def to(server: Completer) -> Connect:
+    async def connect() -> Completer:
+        return server
+
+    return connect
+
+
+def nowhere(message: str) -> Connect:
+    async def connect() -> Completer:
+        raise CompleterError("unreachable", message)
+
+    return connect
+
+
+async def test_of_settings_that_change_twice_the_last_ones_count() -> None:
+    first, second = Named("first"), Named("second")
+    second.leave.set()
+    link = ModelLink(to(first), lambda *_: None, lambda: 0.0, lambda _: None)
+    await link.start()
+    moves = [asyncio.create_task(link.reconnect(each)) for each in (to(second), nowhere("no third"))]
+    for _ in range(5):  # both have begun, while the first server is still being left
+        await asyncio.sleep(0)
+    first.leave.set()
+    await asyncio.gather(*moves)
+
+    with pytest.raises(CompleterError, match="no third"):
+        await link.info()
+    assert (link.state, link.message) == ("error", "no third")
+    assert first.closed
+    await link.aclose()

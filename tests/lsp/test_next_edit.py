@@ -23,7 +23,7 @@ async def actions(editor: Editor, **context: Any) -> Any:
 async def edited(editor: Editor, capabilities: Any = None) -> None:
     """The user renamed the first `old`; the model would rename the second."""
     editor.script.edit = {"print(old)": "print(new)"}
-    await editor.begin(TEXT, capabilities)
+    await editor.begin(TEXT, capabilities, extensions=capabilities is None)
     editor.change(2, {"range": span(0, 0, 3), "text": "new"})
 
 

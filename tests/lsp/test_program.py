@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lsp.editor import ADD, URI, inline_params
 from tests.lsp.program import REAL, Program
 
 pytestmark = pytest.mark.e2e
 
-URI = "file:///workspace/a.py"
-PLACE = {"textDocument": {"uri": URI}, "position": {"line": 1, "character": 4}, "context": {"triggerKind": 1}}
-DOCUMENT = {"uri": URI, "languageId": "python", "version": 1, "text": "def add(a, b):\n    \n"}
+PLACE = inline_params(1, 4)
+DOCUMENT = {"uri": URI, "languageId": "python", "version": 1, "text": ADD}
 
 
 def test_a_session_from_initialize_to_exit(tmp_path: Path) -> None:
@@ -88,19 +88,15 @@ def test_it_does_not_begin_for_an_editor_that_is_gone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
-    with Program(tmp_path) as program:
-        program.initialize()
-        program.ask("getVersion")
-        program.process.send_signal(number)
-        assert program.end() == 1
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_before_the_greeting_ends_it_as_well(tmp_path: Path, number: signal.Signals) -> None:
-    with Program(tmp_path, REAL) as program:
-        program.send({"jsonrpc": "2.0", "id": 1, "method": "getVersion"})
-        assert "initialize" in program.read()["error"]["message"]
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals, *, begun: bool) -> None:
+    with Program(tmp_path, None if begun else REAL) as program:
+        if begun:
+            program.initialize()
+            program.ask("getVersion")
+        else:
+            program.send({"jsonrpc": "2.0", "id": 1, "method": "getVersion"})
+            assert "initialize" in program.read()["error"]["message"]
         program.process.send_signal(number)
         assert program.end() == 1
 
@@ -141,20 +137,8 @@ def write(data):
 server.Server().run(server.Transport(lambda size: chunks.pop(), write))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    heavy = {
-        "torch",
-        "numpy",
-        "tokenizers",
-        "tree_sitter",
-        "msgspec",
-        "pygls",
-        "lsprotocol",
-        "cattrs",
-        "attrs",
-        "httpx",
-        "asyncio",
-    }
-    assert not [name for name in (*heavy, "typer", "pydantic", "watchdog") if f'"{name}"' in done.stdout]
+    heavy = "torch numpy tokenizers tree_sitter msgspec pygls lsprotocol cattrs attrs httpx asyncio typer pydantic"
+    assert not [name for name in (*heavy.split(), "watchdog") if f'"{name}"' in done.stdout]
 
 
 @pytest.mark.slow

@@ -4,7 +4,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.lsp.editor import SECONDS, Editor
+
+OFF: dict[str, Any] = {"suggest": {"enabled": False}}
 
 
 async def warning(editor: Editor) -> str:
@@ -28,14 +31,14 @@ async def until_off(editor: Editor, wanted: str | None) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_initialization_options_are_settings(editor: Editor) -> None:
-    await editor.initialize(options={"calomel": {"suggest": {"enabled": False}}})
+@pytest.mark.parametrize(
+    "options", [{"calomel": OFF}, {**OFF, "editorInfo": {"name": "x"}}, {"calomel": OFF, "suggest": {}}]
+)
+async def test_initialization_options_are_settings(editor: Editor, options: dict[str, Any]) -> None:
+    await editor.initialize(options=options)
     assert await off(editor) == "off_globally"
-
-
-async def test_sections_may_stand_in_the_options_themselves(editor: Editor) -> None:
-    await editor.initialize(options={"suggest": {"enabled": False}, "editorInfo": {"name": "x"}})
-    assert await off(editor) == "off_globally"
+    # A client that cannot be asked is not.
+    assert not editor.shown("workspace/configuration")
 
 
 async def test_a_wrong_setting_is_shown_once_by_its_name_and_replaced_by_its_default(editor: Editor) -> None:
@@ -45,13 +48,11 @@ async def test_a_wrong_setting_is_shown_once_by_its_name_and_replaced_by_its_def
     assert "many" not in message
     assert await off(editor) == "off_globally"
     assert [message] == (await editor.command("calomel.reloadSettings"))["problems"]
-    assert [message for message in editor.messages if message.get("method") == "window/showMessage"] == []
+    assert not editor.shown()
 
 
 async def test_the_editors_configuration_is_pulled(editor: Editor) -> None:
-    editor.answers["workspace/configuration"] = lambda params: [
-        {"suggest": {"enabled": False}} for _ in params["items"]
-    ]
+    editor.answers["workspace/configuration"] = lambda params: [OFF for _ in params["items"]]
     await editor.initialize({"workspace": {"configuration": True}})
     asked = await editor.notice("workspace/configuration")
     assert [item["section"] for item in asked["items"]] == ["calomel"]
@@ -61,16 +62,9 @@ async def test_the_editors_configuration_is_pulled(editor: Editor) -> None:
     await until_off(editor, None)
 
 
-async def test_a_client_that_cannot_be_asked_is_not(editor: Editor) -> None:
-    await editor.initialize()
-    assert await editor.alive()
-    assert [message for message in editor.messages if message.get("method") == "workspace/configuration"] == []
-
-
 async def test_pushed_configuration_is_taken(editor: Editor) -> None:
     await editor.initialize()
-    settings = {"calomel": {"suggest": {"enabled": False}}}
-    editor.notify("workspace/didChangeConfiguration", {"settings": settings})
+    editor.notify("workspace/didChangeConfiguration", {"settings": {"calomel": OFF}})
     await until_off(editor, "off_globally")
     editor.notify("workspace/didChangeConfiguration", {"settings": {"other": {"x": 1}}})
     assert await off(editor) == "off_globally"
@@ -103,25 +97,21 @@ async def test_a_settings_file_of_the_workspace_counts_and_can_be_wrong(editor: 
     assert await off(editor) == "off_globally"
 
 
-async def test_the_client_may_tell_of_changed_files(editor: Editor, tmp_path: Path) -> None:
+async def test_the_client_may_tell_of_changed_files_or_have_them_read_again(editor: Editor, tmp_path: Path) -> None:
+    file = tmp_path / "calomel.toml"
     await editor.initialize(workspaceFolders=folders(tmp_path))
     assert await off(editor) is None
-    file = tmp_path / "calomel.toml"
+    file.write_text("not toml at all [")
+    (problem,) = (await editor.command("calomel.reloadSettings"))["problems"]
+    assert "calomel.toml" in problem
     file.write_text("[suggest]\nenabled = false\n")
     changes: list[Any] = [{"uri": file.as_uri(), "type": 1}]
     editor.notify("workspace/didChangeWatchedFiles", {"changes": changes})
     assert await off(editor) == "off_globally"
 
 
-async def test_settings_can_be_reloaded_by_hand(editor: Editor, tmp_path: Path) -> None:
-    await editor.initialize(workspaceFolders=folders(tmp_path))
-    (tmp_path / "calomel.toml").write_text("not toml at all [")
-    (problem,) = (await editor.command("calomel.reloadSettings"))["problems"]
-    assert "calomel.toml" in problem
-
-
 async def test_what_is_taken_back_does_not_stay_from_the_beginning(editor: Editor) -> None:
-    given: list[dict[str, Any]] = [{"suggest": {"enabled": False}}]
+    given: list[dict[str, Any]] = [OFF]
     editor.answers["workspace/configuration"] = lambda _: given
     options = {"calomel": {"configuration_replaces": True, **given[0]}}
     await editor.initialize({"workspace": {"configuration": True}}, options=options)

@@ -81,10 +81,8 @@ async def test_strange_uris_break_nothing(editor: Editor, uri: str) -> None:
 
 
 async def test_folders_come_and_go(editor: Editor, tmp_path: Any) -> None:
-    await editor.initialize(
-        options={"calomel": {"debug": True}}, workspaceFolders=[{"uri": tmp_path.as_uri(), "name": "one"}]
-    )
     added, removed = [{"uri": "file:///other", "name": "other"}], [{"uri": tmp_path.as_uri(), "name": "one"}]
+    await editor.initialize(workspaceFolders=removed)
     editor.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": added, "removed": removed}})
     editor.script.fill = ".count()"
     editor.open("a = b\n", uri="file:///other/x/y.py")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lsp.editor import SECONDS, Editor, at
+from tests.other_program import NO_HTTP, REFUSED, listening
 from tests.suggest.test_dead_threads import end_badly
 
 from calomel.suggest.launch import connect
@@ -21,23 +20,8 @@ from calomel.suggest.remote import Endpoint, HttpCompleter
 LANGUAGES = {"languages": {"python": False}}
 ENDING = "; `calomel doctor` says more."
 TOKEN = "the server does not accept the token: check server.token or server.token_file"
-REFUSED = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}"
 OTHER = b"HTTP/1.1 404 Not Found\r\ncontent-length: 5\r\n\r\nhello"
-NO_HTTP = b"SSH-2.0-OpenSSH_9.2\r\n"
 NONE_OF_CALOMEL = "this server is none of Calomel, or of a version without this route"
-
-
-@asynccontextmanager
-async def listening(answer: bytes) -> AsyncIterator[str]:
-    """Another program that has the port; it says the same to everybody."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(65_536)
-        writer.write(answer)
-        writer.close()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def nobody() -> str:
@@ -62,8 +46,7 @@ async def told(
         editor.change(number + 2, {"range": {"start": at(0, 4), "end": at(0, 4)}, "text": " "}, uri=where)
         await settled(editor)
     kind = "calomel/status" if extensions else "window/showMessage"
-    states = [each["params"] for each in editor.messages if each.get("method") == kind]
-    return [each["message"] for each in states if each.get("state", "error") == "error"]
+    return [each["message"] for each in editor.shown(kind) if each.get("state", "error") == "error"]
 
 
 async def settled(editor: Editor) -> None:
@@ -73,23 +56,24 @@ async def settled(editor: Editor) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_server_that_is_stopped_is_named(editor: Editor) -> None:
+@pytest.mark.parametrize("trouble", ["stopped", "no_model", "no_address"])
+async def test_a_server_that_is_stopped_or_set_up_wrongly_is_named(
+    editor: Editor, tmp_path: Path, trouble: str
+) -> None:
     editor.script.connect = connect
-    url = nobody()
-    assert await told(editor, server={"url": url}) == [f"Calomel: no server answers at {url}{ENDING}"]
-
-
-async def test_a_model_that_is_missing_is_named(editor: Editor, tmp_path: Path) -> None:
-    editor.script.connect = connect
-    model = tmp_path / "nothing"
-    sentence = f"there is no model in {model}: its config.json is missing"
-    assert await told(editor, server={"model": str(model)}) == [f"Calomel: {sentence}{ENDING}"]
+    url, model = nobody(), tmp_path / "nothing"
+    server, sentence = {
+        "stopped": ({"url": url}, f"no server answers at {url}"),
+        "no_model": ({"model": str(model)}, f"there is no model in {model}: its config.json is missing"),
+        "no_address": ({"url": "localhost:8017"}, "server.url is no address such as http://127.0.0.1:8017"),
+    }[trouble]
+    assert await told(editor, server=server) == [f"Calomel: {sentence}{ENDING}"]
 
 
 @pytest.mark.parametrize("answer", [OTHER, NO_HTTP], ids=["http", "no_http"])
 async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: bytes) -> None:
     editor.script.connect = connect
-    async with listening(answer) as url:
+    with listening(answer) as url:
         said = await told(editor, server={"url": url})
         other = f"what listens at {url} is another program than Calomel"
     assert said == [f"Calomel: {NONE_OF_CALOMEL if answer is OTHER else other}{ENDING}"]
@@ -97,14 +81,8 @@ async def test_a_port_that_another_program_has_is_named(editor: Editor, answer: 
 
 async def test_a_wrong_token_is_named(editor: Editor) -> None:
     editor.script.connect = connect
-    async with listening(REFUSED) as url:
+    with listening(REFUSED) as url:
         assert await told(editor, server={"url": url, "token": "wrong"}) == [f"Calomel: {TOKEN}{ENDING}"]
-
-
-async def test_an_address_that_is_none_is_named(editor: Editor) -> None:
-    editor.script.connect = connect
-    sentence = "server.url is no address such as http://127.0.0.1:8017"
-    assert await told(editor, server={"url": "localhost:8017"}) == [f"Calomel: {sentence}{ENDING}"]
 
 
 async def test_a_part_of_the_server_that_ended_is_named(editor: Editor) -> None:
@@ -114,7 +92,7 @@ async def test_a_part_of_the_server_that_ended_is_named(editor: Editor) -> None:
         status = await editor.command("calomel.status")
     assert [(dead["name"], dead["error"]) for dead in status["dead_threads"]] == [("calomel-index", "ValueError")]
     assert "Degraded: the thread calomel-index ended with ValueError" in status["message"]
-    [shown] = [each["params"] for each in editor.messages if each.get("method") == "window/showMessage"]
+    (shown,) = editor.shown()
     assert shown["message"].startswith("Calomel: Degraded: the thread calomel-index")
 
 
@@ -157,4 +135,4 @@ async def test_a_client_with_a_place_for_it_is_told_there(editor: Editor) -> Non
     url = nobody()
     said = await told(editor, extensions=True, server={"url": url})
     assert set(said) == {f"no server answers at {url}"}
-    assert [each for each in editor.messages if each.get("method") == "window/showMessage"] == []
+    assert not editor.shown()
