@@ -181,14 +181,6 @@ async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -
     assert CONVERTER.structure(json.loads(json.dumps(plain, allow_nan=False)), Row) == row
 
 
-async def test_samples_say_what_the_gate_saw_and_what_was_right(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(new="sum")))
-    assert {(sample.maker == "canvas", sample.accepted) for sample in row.samples} == {(True, False), (False, True)}
-    first = row.samples[0]
-    assert (first.kind, first.language, first.group) == ("edit", "python", "shop")
-    assert {"log_prob", "keep_log_prob", "tokens", "support", "distance", "characters_inserted"} < first.signals.keys()
-
-
 async def test_a_model_that_breaks_ends_the_run(story: Story) -> None:
     class Broken(Scripted):
         async def complete(self, request: CompleteRequest) -> CompleteAnswer:
@@ -292,22 +284,6 @@ def test_an_offer_that_may_be_wrong_and_harms_nothing(offer: Offered) -> None:
     assert harms(offer) == ()
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "old", "new", "expected"),
-    [
-        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return n", "return count", (NAMES,)),
-        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return n", "return len(a[:n])", ()),
-        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return n", "return count", (NAMES,)),
-        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return n", "const twice = 2 * n;\n  return twice", ()),
-        ("a.rs", "fn f(n: u8) -> u8 {\n    n\n}\n", "    n\n", "    count\n", (NAMES,)),
-        ("a.rs", "fn f(n: u8) -> u8 {\n    n\n}\n", "    n\n", "    let twice = n * 2;\n    twice\n", ()),
-        ("a.c", "int f(int n) {\n  return n;\n}\n", "return n", "int twice = 2 * n;\n  return twice", ()),
-    ],
-)
-def test_names_in_other_languages(path: str, text: str, old: str, new: str, expected: tuple[str, ...]) -> None:
-    assert harms(an_offer(old, new, before=text, path=path)) == expected
-
-
 def test_the_figures_count_offers_and_what_is_wrong_with_them() -> None:
     told = [(), (SYNTAX,), (SYNTAX, UNDO), ()]
     assert harm_figures(told) == {
@@ -320,3 +296,17 @@ def test_the_figures_count_offers_and_what_is_wrong_with_them() -> None:
 @pytest.fixture
 def story(stories: tuple[Story, ...]) -> Story:
     return stories[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "new", "expected"),
+    [
+        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return count", (NAMES,)),
+        ("a.go", "package a\n\nfunc f(n int) int {\n\treturn n\n}\n", "return len(a[:n])", ()),
+        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "return count", (NAMES,)),
+        ("a.ts", "function f(n: number) {\n  return n;\n}\n", "const twice = 2 * n;\n  return twice", ()),
+        ("a.rs", "fn f(n: u8) -> u8 {\n    return n\n}\n", "let twice = n * 2;\n    twice", ()),
+    ],
+)
+def test_names_in_other_languages(path: str, text: str, new: str, expected: tuple[str, ...]) -> None:
+    assert harms(an_offer("return n", new, before=text, path=path)) == expected

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import pytest
 import zstandard
@@ -23,13 +22,9 @@ from calomel.bench.holes import (
     make_holes,
 )
 from calomel.bench.infill import InfillOptions, collect, matches, measure_infill, run_infill
-from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender, OpenModel
-from calomel.engine import Engine, Result
-from calomel.prompts.tokenizer import Tokenizer
+from calomel.bench.model import BASELINE, LEFT_TO_RIGHT, Attempt, Contender
 from calomel.report.heldout import BenchDataError, HeldoutFile, Hole, read_heldout
 from calomel.report.running import Journal, Progress
-from calomel.suggest.completer import Fill, FillRequest
-from calomel.suggest.filler import Filler
 
 _PIECE = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -52,87 +47,6 @@ Files = tuple[HeldoutFile, ...]
 def holes(files: Files, kind: str | None = None, seed: int = 1, per_kind: int = 40) -> list[Hole]:
     made = make_holes(files, count, per_kind=per_kind, seed=seed)
     return [hole for hole in made if kind in {None, hole.row}]
-
-
-def answered(answer: str, suffix: str = "") -> Hole:
-    return Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer)
-
-
-@dataclass
-class FakeFiller:
-    text: str
-    end_log_prob: float | None
-    requests: list[FillRequest] = field(default_factory=list)
-
-    def fill(self, request: FillRequest) -> Fill:
-        self.requests.append(request)
-        tokens = count(self.text)
-        result = Result(
-            ids=(1,) * tokens,
-            log_probs=(0.0,) * tokens,
-            entropies=(0.0,) * tokens,
-            end_log_prob=self.end_log_prob,
-            finish_reason="stop",
-            steps=2,
-            forwards=3,
-            cached_tokens=16,
-            computed_tokens=4,
-            canvas_length=32,
-            length_scores=(),
-            prefill_seconds=0.5,
-            denoise_seconds=0.25,
-        )
-        return Fill(self.text, "stop", 1.0, 20, tokens, 16, 2, 3, 0.75, result)
-
-
-def model(filler: FakeFiller, clock: Callable[[], float]) -> OpenModel:
-    return OpenModel(Path(), "hash", cast("Engine", None), cast("Tokenizer", None), cast("Filler", filler), clock)
-
-
-def test_an_attempt_counts_its_tokens_and_the_end_token(clock: Callable[[], float]) -> None:
-    filler = FakeFiller("a + b", -0.1)
-    attempt = model(filler, clock).attempt(answered("a + b"), Contender("fixed:2@4", "fixed:2", 4))
-    assert attempt == Attempt("a + b", 6, 3, 1000.0, prefill_milliseconds=500.0, prompt_tokens=20, cached_tokens=16)
-    assert model(FakeFiller("a + b", None), clock).attempt(answered("a"), Contender("default")).kept_tokens == 5
-    assert not filler.requests[0].recall
-    assert (filler.requests[0].policy, filler.requests[0].max_steps, filler.requests[0].max_tokens) == (
-        "fixed:2",
-        4,
-        64,
-    )
-
-
-@pytest.mark.parametrize(
-    ("answer", "suffix", "text", "equal"),
-    [
-        ("a + b", "\nnext", "a + b", True),
-        ("a + b", "\nnext", "a + b  ", True),
-        ("a + b", "\nnext", "a +  b", False),
-        ("a ", "+ b\n", "a", False),
-        ("a \nb", "\n", "a\nb", True),
-        ("a", "\n", "a\n", False),
-    ],
-)
-def test_exact_match_ignores_spaces_at_ends_of_lines_only(answer: str, suffix: str, text: str, *, equal: bool) -> None:
-    assert matches(answered(answer, suffix), text) is equal
-
-
-@pytest.mark.parametrize(
-    ("text", "contender"),
-    [
-        ("default", Contender("default")),
-        ("threshold:0.9", Contender("threshold:0.9", "threshold:0.9")),
-        ("threshold:0.9@8", Contender("threshold:0.9@8", "threshold:0.9", 8)),
-        ("default@2", Contender("default@2", None, 2)),
-        *((text, None) for text in ("fixed:2@", "fixed:2@x", "fixed:2@0")),
-    ],
-)
-def test_a_contender_is_a_policy_and_its_steps(text: str, contender: Contender | None) -> None:
-    if contender is None:
-        with pytest.raises(ValueError, match="number of steps"):
-            Contender.parse(text)
-    else:
-        assert Contender.parse(text) == contender
 
 
 @dataclass
@@ -164,14 +78,6 @@ def test_an_early_end_leaves_whole_pairs(tmp_path: Path, progress: Progress, clo
     assert [(outcome.hole.key, outcome.contender) for outcome in outcomes] == [
         (f"h{number}", name) for number in range(4) for name in ("default", LEFT_TO_RIGHT)
     ]
-
-
-def test_without_a_causal_mode_left_to_right_is_left_out(options: InfillOptions, progress: Progress) -> None:
-    scripted = Right()
-    flat = measure_infill(options, scripted, count, progress, weights="w", baseline=False).flat
-    assert {name for _, name in scripted.asked} == {"default"}
-    assert (flat["rest_of_line.exact_match"], flat["rest_of_line.exact_match_left_to_right"]) == (1.0, None)
-    assert flat["vs_left_to_right"] is None
 
 
 def test_the_quality_bench_measures_a_checkpoint(checkpoint: Path, heldout: Path) -> None:
@@ -272,3 +178,25 @@ def test_every_row_is_told_for_the_policy_and_left_to_right_and_kept(
         assert len(again.asked) == asked
         assert flat["rest_of_line.exact_match"] == 1.0
         assert flat.get("resumed_records", 0) == (0 if asked else 40)
+
+
+@pytest.mark.parametrize(
+    ("answer", "suffix", "text", "equal"),
+    [
+        ("a + b", "\nnext", "a + b  ", True),
+        ("a + b", "\nnext", "a +  b", False),
+        ("a ", "+ b\n", "a", False),
+        ("a \nb", "\n", "a\nb", True),
+        ("a", "\n", "a\n", False),
+    ],
+)
+def test_exact_match_ignores_spaces_at_ends_of_lines_only(answer: str, suffix: str, text: str, *, equal: bool) -> None:
+    assert matches(Hole("h", REST_OF_LINE, "python", "a.py", "x = ", suffix, answer), text) is equal
+
+
+def test_a_contender_is_a_policy_and_its_steps() -> None:
+    assert Contender.parse("default@2") == Contender("default@2", None, 2)
+    assert Contender.parse("threshold:0.9@8") == Contender("threshold:0.9@8", "threshold:0.9", 8)
+    for text in ("fixed:2@", "fixed:2@x", "fixed:2@0"):
+        with pytest.raises(ValueError, match="number of steps"):
+            Contender.parse(text)

@@ -21,7 +21,6 @@ from calomel.bench.peer_engines import (
     Offer,
     Peer,
     PeerUnavailableError,
-    RoomyLayer,
     TransformersPeer,
     fastest,
     open_peers,
@@ -32,14 +31,11 @@ from calomel.bench.peers import (
     Case,
     Moment,
     Ours,
-    PeersOptions,
     Theirs,
     flat_keys,
     measure,
     moments_going_down,
     ratio_table,
-    run_peers,
-    table,
 )
 from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Request, Transformer
 from calomel.engine.checkpoint import save_checkpoint
@@ -163,16 +159,6 @@ def test_a_file_that_is_no_model_is_refused_by_name(tmp_path: Path) -> None:
         TransformersPeer(tmp_path, dtype="float32", threads=1)
 
 
-def rows(first: int, count: int) -> torch.Tensor:
-    return torch.arange(first, first + count, dtype=torch.float32)[None, None, :, None]
-
-
-def seen(layer: RoomyLayer, first: int, count: int) -> list[int]:
-    keys, values = layer.update(rows(first, count), -rows(first, count))
-    assert torch.equal(keys, -values)
-    return [int(row) for row in keys.flatten()]
-
-
 LONGER = '''def total_of_{number}(values: list[int]) -> int:
     """The sum of values, {number} times."""
     result = 0
@@ -268,15 +254,6 @@ def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -
     assert (flat["prompt_tokens_ours"], flat["read_tokens_peer"]) == (100.0, 7.0)
 
 
-def test_nothing_right_leaves_the_time_for_a_character_open() -> None:
-    cases = play([(moment("ab", "xy"), {"ours": ("q", 1.0), "peer": ("xy", 1.0)})])
-    flat = flat_keys(cases, ["ours", "peer"])
-    assert flat["ms_per_character_ours"] is None
-    assert flat["vs_peer"] is None
-    assert "| ours | 1000.0 |" in table(flat, ["ours", "peer"]).to_markdown()
-    assert "| peer | - | - | 1.00 [1.00, 1.00] |" in ratio_table(flat, ["ours", "peer"]).to_markdown()
-
-
 def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
     cases = play(
         [
@@ -339,52 +316,10 @@ def test_transformers_answers_every_hole_as_ours_does_left_to_right(tiny: Path, 
             assert other.read < other.prompt / 2
 
 
-@pytest.mark.slow
-def test_the_report_has_every_contenders_figures(tiny: Path, heldout: Path, tmp_path: Path) -> None:
-    pytest.importorskip("transformers")
-    pytest.importorskip("llama_cpp")
-    report = run_peers(
-        PeersOptions(
-            model=tiny,
-            context=900,
-            holes=6,
-            quick=True,
-            threads=(1,),
-            heldout=heldout,
-        )
-    )
-    report.write(json_path=tmp_path / "peers.json", results=None)
-    flat = json.loads((tmp_path / "peers.json").read_text(encoding="utf-8"))
-    for name in ("ours", "transformers", "llamacpp"):
-        assert {f"ms_per_character_{name}", f"exact_match_{name}", f"p50_ms_{name}"} <= set(flat)
-    # From the cursor on, all are given the same.
-    for name in ("transformers", "llamacpp"):
-        assert flat[f"prompt_tokens_{name}"] == flat["prompt_tokens_ours_model_alone"]
-    assert {"vs_transformers", "vs_llamacpp", "vs_llamacpp_as_right_as_transformers"} <= set(flat)
-    assert report.bench == "bench peers quick"
-
-
 @pytest.fixture
 def engine(checkpoint: Path) -> Iterator[Engine]:
     with Engine(BlockCausal(load_checkpoint(checkpoint), cache_tokens=2048)) as engine:
         yield engine
-
-
-def test_a_cache_shows_what_a_query_may_see_can_be_cut_back_and_grows() -> None:
-    layer = RoomyLayer(None)
-    assert seen(layer, 0, 3) == [0, 1, 2]
-    assert seen(layer, 3, 1) == [0, 1, 2, 3]
-    assert layer.get_seq_length() == 4
-    assert seen(layer, 4, 9000) == list(range(9004))
-    layer = RoomyLayer(3)
-    assert seen(layer, 0, 5) == [0, 1, 2, 3, 4]
-    assert layer.get_mask_sizes(2) == (4, 3)
-    assert seen(layer, 5, 2) == [3, 4, 5, 6]
-    for window in (None, 3):
-        layer = RoomyLayer(window)
-        seen(layer, 0, 8)
-        layer.crop(-6)
-        assert seen(layer, 20, 1) == [0, 1, 20]
 
 
 def text(number: int) -> str:

@@ -13,15 +13,12 @@ from calomel.report.result import (
     Provenance,
     Report,
     Table,
-    describe_run,
-    put_interval,
     weights_hash,
 )
 from calomel.report.running import Journal, LoadWatch, Progress, busy_seconds
 from calomel.report.stats import (
     Interval,
     percentile,
-    percentile_interval,
     ratio_of_ratios,
     ratio_of_sums,
     wilson,
@@ -76,30 +73,6 @@ def test_the_page_shows_command_commit_machine_and_tables() -> None:
     ]
 
 
-def test_an_interval_becomes_four_keys() -> None:
-    flat: dict[str, float | int | str | bool | None] = {}
-    put_interval(flat, "a", Interval(0.5, 0.25, 0.75, 4))
-    put_interval(flat, "b", None)
-    assert flat == {
-        "a": 0.5,
-        "a_low": 0.25,
-        "a_high": 0.75,
-        "a_n": 4,
-        "b": None,
-        "b_low": None,
-        "b_high": None,
-        "b_n": 0,
-    }
-
-
-def test_the_machine_is_named_after_its_processor(tmp_path: Path) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast One\n")
-    made = describe_run(cpuinfo=cpuinfo)
-    assert made.cpu == "Fast One"
-    assert made.machine.startswith(f"Fast One, {made.cores} cores, ")
-
-
 def test_weights_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"one")
     (tmp_path / "config.json").write_text("{}")
@@ -130,11 +103,6 @@ def test_busy_seconds_leave_out_idle_and_waiting(tmp_path: Path) -> None:
 @dataclass(frozen=True)
 class Record:
     text: str
-
-
-def test_nothing_observed_gives_no_interval() -> None:
-    found = (wilson(0, 0), percentile([], 50), percentile_interval([], 50))
-    assert found == (None, None, None)
 
 
 def test_a_ratio_of_ratios_resamples_both_alike() -> None:

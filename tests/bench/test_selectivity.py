@@ -35,7 +35,6 @@ def right(count: int = 40) -> list[Sample]:
 
 PERFECT = Calibrator({"fill": KindCalibrator({"support": 20.0}, -20.0)})
 USELESS = Calibrator({"fill": KindCalibrator({}, 0.0)})
-WRONG = Calibrator({"fill": KindCalibrator({"support": -20.0}, 20.0)})
 
 
 def value(interval: Interval | None) -> float:
@@ -53,16 +52,6 @@ def test_a_perfect_calibrator_ranks_and_tells_the_truth() -> None:
     assert (found["ece"], found["brier"]) == pytest.approx((0.0, 0.0), abs=1e-6)
     # Of the surest half nothing is wrong; then ever more of what is shown.
     assert found["aurc"] == pytest.approx(sum(1 - 20 / max(20, k) for k in range(1, 41)) / 40)
-
-
-def test_a_useless_calibrator_ranks_nothing_and_a_wrong_one_the_wrong_way() -> None:
-    found = ranked(USELESS)
-    assert (found["auroc"], found["brier"], found["aurc"]) == (0.5, 0.25, 0.5)
-    # It says even odds, and even odds are right.
-    assert found["ece"] == pytest.approx(0.0)
-    wrong = ranked(WRONG)
-    assert wrong["auroc"] == 0.0
-    assert wrong["ece"] == pytest.approx(1.0)
 
 
 def test_a_kind_and_a_rival_are_ranked_apart() -> None:
@@ -126,14 +115,6 @@ def test_each_filter_has_its_price() -> None:
     # What they drop is not ranked, and is lost whatever the threshold is.
     assert figures.ranking()["ece"] is not None
     assert value(figures.threshold(0.0).lost) == 0.5
-
-
-def test_nothing_at_all_has_no_figures() -> None:
-    figures = SelectivityFigures([], PERFECT)
-    assert (figures.questions, figures.accepted, figures.filters()) == (0, 0, [])
-    assert set(figures.ranking().values()) == {None}
-    found = figures.threshold(0.5)
-    assert (found.shown, found.fewer, found.lost, found.acceptance) == (0, None, None, None)
 
 
 def written(path: Path, samples: list[Sample]) -> Path:

@@ -56,14 +56,6 @@ def long_files(files: Files) -> Files:
     return tuple(replace(file, text=file.text * 4) for file in files)
 
 
-def test_contexts_beyond_the_models_positions_are_left_out_and_said_so(
-    options: SpeedOptions, subject: Subject, long_files: Files, progress: Progress
-) -> None:
-    report = measure_speed(options, replace(subject, positions=100), long_files, progress)
-    assert report.flat["left_out"] == "128 context"
-    assert "128.32.warm_p50_ms" not in report.flat
-
-
 def first_holes(cell: Cell, files: Files, number: int = 5) -> list[Hole]:
     made: Iterator[Hole] = cell_holes(cell, files, count, seed=1)
     return list(islice(made, number))

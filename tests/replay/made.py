@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from calomel.replay.events import Edit
 from calomel.replay.opportunity import LogResult, Opportunity, Outcome, Shown
 
+_TEXTS = {"before": "x = ", "after": "x = 1", "expected": "x = 1", "source": "calomel", "outcome": "accepted"}
+_FIGURES = {"accepted_characters": 0, "saved_characters": 0, "kept": None, "visible_seconds": 1.0}
+_SHOWN = Shown(**{"edits": (), "confidence": 0.5, "signals": {}, **_TEXTS, **_FIGURES})  # type: ignore[arg-type]
+_ASKED = Opportunity("log", 0, 0.0, "src/main.py", "python", "fill", None, None, shown=False)
 
-def shown(
-    outcome: Outcome = "accepted",
-    confidence: float | None = 0.5,
-    *,
-    saved: int = 0,
-    kept: bool | None = None,
-    before: str = "x = ",
-    after: str = "x = 1",
-    expected: str | None = "x = 1",
-    signals: dict[str, float] | None = None,
-    source: str = "calomel",
-) -> Shown:
-    return Shown(
-        edits=(Edit(4, 4, after.removeprefix(before)),),
-        before=before,
-        after=after,
-        expected=expected,
-        confidence=confidence,
-        signals=signals or {},
-        source=source,
-        outcome=outcome,
-        accepted_characters=saved,
-        saved_characters=saved,
-        kept=kept,
-        visible_seconds=1.0,
-    )
+
+def shown(outcome: Outcome = "accepted", confidence: float | None = 0.5, *, saved: int = 0, **changes: Any) -> Shown:
+    """A suggestion of `x = 1`; `saved` characters of it were accepted."""
+    made = replace(_SHOWN, outcome=outcome, confidence=confidence, saved_characters=saved, **changes)
+    return replace(made, accepted_characters=saved, edits=(Edit(4, 4, made.after.removeprefix(made.before)),))
 
 
 def opportunity(
-    entry: int,
-    candidate: Shown | None = None,
-    *,
-    silence: str | None = None,
-    time: float | None = None,
-    latency_ms: float = 0.0,
-    computed: int = 0,
-    cached: int = 0,
-    log: str = "log",
+    entry: int, candidate: Shown | None = None, *, computed: int = 0, cached: int = 0, **changes: Any
 ) -> Opportunity:
-    return Opportunity(
-        log=log,
-        entry=entry,
-        time=float(entry) if time is None else time,
-        path="src/main.py",
-        language_id="python",
-        kind="fill",
-        silence=silence,
-        candidate=candidate,
-        shown=candidate is not None and silence is None,
-        latency_ms=latency_ms,
-        computed_tokens=computed,
-        cached_tokens=cached,
-    )
+    """One at the second `entry`."""
+    values = {"time": float(entry), "computed_tokens": computed, "cached_tokens": cached, **changes}
+    visible = candidate is not None and values.get("silence") is None
+    return replace(_ASKED, entry=entry, candidate=candidate, shown=visible, **values)
 
 
 def result(
@@ -69,12 +37,5 @@ def result(
     typed: int = 100,
     log: str = "log",
 ) -> LogResult:
-    return LogResult(
-        log=log,
-        kind="recording",
-        seconds=minutes * 60,
-        typed_characters=typed,
-        opportunities=opportunities,
-        recorded=recorded or [],
-        active_minutes=minutes,
-    )
+    """Of a log in which somebody typed for so many minutes."""
+    return LogResult(log, "recording", minutes * 60, typed, opportunities, recorded or [], active_minutes=minutes)

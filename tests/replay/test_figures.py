@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from tests.replay.made import opportunity, result, shown
 
-from calomel.replay.figures import makers
 from calomel.replay.opportunity import LogResult, Opportunity
 from calomel.replay.summary import ComparisonError, compare, counts_line, document, listings, summarize
 from calomel.replay.text_metrics import (
@@ -28,21 +27,6 @@ from calomel.selectivity.sample import aurc, auroc, brier, ece, reliability
 
 def of(*values: float) -> Floats:
     return np.asarray(values, dtype=np.float64)
-
-
-def test_each_maker_is_counted_where_it_proposed_and_where_it_was_chosen() -> None:
-    rename = replace(shown("accepted"), maker="rename")
-    canvas = replace(shown("rejected"), maker="canvas")
-    items = [
-        replace(opportunity(1, rename), makers=("canvas", "rename")),
-        replace(opportunity(2, canvas, silence="low_confidence"), makers=("canvas",)),
-        replace(opportunity(3, None, silence="no_change"), makers=("rename",)),
-        opportunity(4, shown("accepted")),
-    ]
-    assert makers(items) == {
-        "canvas": {"proposed": 2, "chosen": 1, "shown": 0, "accepted": 0, "partly": 0},
-        "rename": {"proposed": 2, "chosen": 1, "shown": 1, "accepted": 1, "partly": 0},
-    }
 
 
 def measured() -> LogResult:

@@ -1,71 +1,30 @@
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.replay.recordings import texts
+from tests.training.sources import Commits
 
 from calomel.replay.events import Changed, LogError, Opened, ReplayLog, Selected, apply_edits
 from calomel.replay.git import LeftOut, read_git
 from calomel.replay.hunks import hunks_between, strokes
 
-WHO = {"GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a@b"}
-FIXED = {"GIT_AUTHOR_DATE": "2020-01-01T00:00:00Z", "GIT_COMMITTER_DATE": "2020-01-01T00:00:00Z",
-         "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}  # fmt: skip
-
-
-class History:
-    """A repository in the making."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.git("init", "-q", "-b", "main")
-
-    def git(self, *arguments: str, **environment: str) -> str:
-        command = ["git", "-C", str(self.folder), *arguments]
-        done = subprocess.run(
-            command, check=True, capture_output=True, text=True, env=os.environ | WHO | FIXED | environment
-        )
-        return done.stdout
-
-    def commit(self, subject: str = "Change", files: dict[str, str | bytes | None] | None = None, **who: str) -> None:
-        for name, text in (files or {}).items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if text is None:
-                path.unlink()
-            else:
-                path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", subject, **who)
-
-    def last(self) -> ReplayLog | LeftOut:
-        return next(iter(read_git(self.folder, 1)))
-
-    def log(self) -> ReplayLog:
-        found = self.last()
-        assert isinstance(found, ReplayLog), found
-        return found
-
-    def reason(self) -> str:
-        found = self.last()
-        assert isinstance(found, LeftOut), found
-        return found.reason
-
 
 @pytest.fixture
-def history(tmp_path: Path) -> History:
-    return History(tmp_path)
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Commits:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_DATE", "2020-01-01T00:00:00Z")
+    return Commits(tmp_path / "repository")
 
 
-def test_a_commit_is_typed_and_ends_in_its_texts(history: History) -> None:
+def test_a_commit_is_typed_and_ends_in_its_texts(history: Commits) -> None:
     history.commit("First", {"a.py": "x = 1\n", "b.py": "y = é\n"})
     history.commit("Second", {"a.py": "x = 1\n\n\ndef f():\n    return x\n", "b.py": "y = 2\n"})
-    log = history.log()
+    log = log_of(history)
     assert (log.kind, log.checks.end_content_right, log.problems) == ("git", True, [])
     assert texts(log.events) == {"a.py": "x = 1\n\n\ndef f():\n    return x\n", "b.py": "y = 2\n"}
     assert log.metadata["subject"] == "Second"
@@ -86,49 +45,49 @@ def test_a_commit_is_typed_and_ends_in_its_texts(history: History) -> None:
         ("a_pb2.py", "generated:*_pb2.py"),
     ],
 )
-def test_files_that_nobody_types_are_left_out(history: History, name: str, reason: str) -> None:
-    history.commit(files={name: "1\n", "a.py": "x\n"})
-    history.commit(files={name: "2\n", "a.py": "y\n"})
-    log = history.log()
+def test_files_that_nobody_types_are_left_out(history: Commits, name: str, reason: str) -> None:
+    history.commit("Change", {name: "1\n", "a.py": "x\n"})
+    history.commit("Change", {name: "2\n", "a.py": "y\n"})
+    log = log_of(history)
     assert list(texts(log.events)) == ["a.py"]
     assert [problem.message for problem in log.problems] == [f"{name} is left out: {reason}."]
 
 
-def test_a_commit_of_such_files_alone_says_why(history: History) -> None:
-    history.commit(files={"a.py": "f( 'x',1 )\n", "b.txt": b"\0\1", "c.txt": "c", "go.sum": "1"})
-    history.commit(files={"a.py": 'f("x", 1,)\n', "b.txt": b"\0\2", "c.txt": None, "go.sum": "2"})
-    reason = history.reason()
+def test_a_commit_of_such_files_alone_says_why(history: Commits) -> None:
+    history.commit("Change", {"a.py": "f( 'x',1 )\n", "b.txt": b"\0\1", "c.txt": "c", "go.sum": "1"})
+    history.commit("Change", {"a.py": 'f("x", 1,)\n', "b.txt": b"\0\2", "c.txt": None, "go.sum": "2"})
+    reason = reason_of(history)
     assert reason == "nothing that somebody typed (a lock file, it was deleted, its form alone changed, no text)"
 
 
-def test_merges_reverts_and_programs_are_left_out(history: History) -> None:
-    history.commit(files={"a.py": "a\n"})
+def test_merges_reverts_and_programs_are_left_out(history: Commits) -> None:
+    history.commit("Change", {"a.py": "a\n"})
     history.git("checkout", "-q", "-b", "side")
-    history.commit(files={"b.py": "b\n"})
+    history.commit("Change", {"b.py": "b\n"})
     history.git("checkout", "-q", "main")
-    history.commit(files={"c.py": "c\n"})
+    history.commit("Change", {"c.py": "c\n"})
     history.git("merge", "-q", "--no-ff", "-m", "Merge", "side")
-    assert history.reason() == "a merge"
+    assert reason_of(history) == "a merge"
     history.commit('Revert "x"', {"a.py": "b\n"})
-    assert history.reason() == "a revert"
-    history.commit(files={"a.py": "c\n"}, GIT_AUTHOR_NAME="dependabot[bot]")
-    assert history.reason() == "written by a program (dependabot[bot])"
-    history.commit()
-    assert history.reason() == "nothing that somebody typed (no change)"
+    assert reason_of(history) == "a revert"
+    history.commit("Change", {"a.py": "c\n"}, author="dependabot[bot]")
+    assert reason_of(history) == "written by a program (dependabot[bot])"
+    history.commit("Change", {})
+    assert reason_of(history) == "nothing that somebody typed (no change)"
 
 
-def test_huge_commits_are_left_out(history: History) -> None:
-    history.commit(files={"a.py": "".join(f"x{number} = {number}\n" for number in range(401))})
-    assert history.reason() == "huge: 401 lines"
-    history.commit(files={f"{number}.py": "x\n" for number in range(21)})
-    assert history.reason() == "huge: 21 files"
+def test_huge_commits_are_left_out(history: Commits) -> None:
+    history.commit("Change", {"a.py": "".join(f"x{number} = {number}\n" for number in range(401))})
+    assert reason_of(history) == "huge: 401 lines"
+    history.commit("Change", {f"{number}.py": "x\n" for number in range(21)})
+    assert reason_of(history) == "huge: 21 files"
 
 
-def test_a_renamed_file_is_not_typed_anew(history: History) -> None:
+def test_a_renamed_file_is_not_typed_anew(history: Commits) -> None:
     body = "".join(f"line_{number} = {number}\n" for number in range(40))
-    history.commit(files={"a.py": body})
-    history.commit(files={"a.py": None, "b.py": body.replace("line_7 =", "seven =")})
-    log = history.log()
+    history.commit("Change", {"a.py": body})
+    history.commit("Change", {"a.py": None, "b.py": body.replace("line_7 =", "seven =")})
+    log = log_of(history)
     opened = [event for event in log.events if isinstance(event, Opened)]
     assert [(event.document, event.text) for event in opened] == [("b.py", body)]
     assert log.checks.end_content_right
@@ -162,7 +121,7 @@ def test_typing_all_hunks_gives_the_other_text(old: list[str], new: list[str], t
     assert text == after
 
 
-def test_commits_come_oldest_first_the_same_each_time_and_go_to_each_hunk_tests_last(history: History) -> None:
+def test_commits_come_oldest_first_the_same_each_time_and_go_to_each_hunk_tests_last(history: Commits) -> None:
     for number in range(4):
         history.commit(
             f"Commit {number}", {"a_test.py": f"{number}\n", "b.py": f"x = {number}\n#\n#\n#\ny = {number}\n"}
@@ -173,3 +132,15 @@ def test_commits_come_oldest_first_the_same_each_time_and_go_to_each_hunk_tests_
     opened = [event.document for event in logs[0].events if isinstance(event, Opened)]
     assert opened == ["b.py", "a_test.py"]
     assert [event.offset for event in logs[0].events if isinstance(event, Selected)] == [4, 16, 0]
+
+
+def log_of(history: Commits) -> ReplayLog:
+    found = next(iter(read_git(history.folder, 1)))
+    assert isinstance(found, ReplayLog), found
+    return found
+
+
+def reason_of(history: Commits) -> str:
+    found = next(iter(read_git(history.folder, 1)))
+    assert isinstance(found, LeftOut), found
+    return found.reason

@@ -20,20 +20,6 @@ def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         read_logs(tmp_path / "any.jsonl.zst")
 
 
-def test_a_story_is_typed_to_its_end(tmp_path: Path) -> None:
-    renamed, added = read_logs(write_stories(tmp_path / "s.jsonl.zst", rename(), line()))
-    assert states(renamed)[0] == BILL
-    assert states(renamed)[-1] == BILL.replace("total", "amount")
-    assert states(added)[-1] == BILL.replace("    return", "    print(total)\n    return")
-    assert renamed.checks.end_content_right is True
-    assert not renamed.problems
-    opened, focused, *_ = renamed.events
-    assert isinstance(opened, Opened)
-    assert isinstance(focused, Focused)
-    assert opened.language_id == "python"
-    assert opened.document == "shop/bill.py"
-
-
 def test_each_change_is_made_in_the_order_of_the_story(tmp_path: Path) -> None:
     (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
     entries = [event.entry for event in log.events if isinstance(event, Changed)]
@@ -117,15 +103,6 @@ def test_some_of_what_is_typed_is_taken_back() -> None:
         assert removed > 0
         assert added - removed == len(FILE) - len(states(log)[0])
         assert log.checks.end_content_right is True
-
-
-def test_of_a_long_file_a_part_is_written_in_its_surroundings() -> None:
-    long = "".join(BLOCK.format(number) for number in range(400))
-    log = written(long)
-    end = states(log)[-1]
-    assert 8_000 < len(end) <= 12_000
-    assert end in long
-    assert long[long.index(end) - 1] == "\n" or long.startswith(end)
 
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", "x = 1\n" * 200, FILE.replace("\n", "\r\n"), BLOCK.format(1)])

@@ -59,17 +59,6 @@ def test_an_edit_may_cut_a_character_in_half(recorder: Recorder) -> None:
     assert texts(read_recording("r", recorder.entries).events)["b.py"] == "a😁b"
 
 
-def test_a_text_that_is_not_the_one_named_is_counted_and_not_trusted(recorder: Recorder) -> None:
-    recorder.change(0, 2, [0, 0, "x"])
-    entry = recorder.add("storeContent", id=0, contentId="nonsense", v=2)
-    recorder.change(0, 3, [0, 0, "y"])
-    log = read_recording("r", recorder.entries)
-    assert (log.checks.content_ids_right, log.checks.content_ids_wrong) == (1, 1)
-    assert [problem.entry for problem in log.problems] == [entry]
-    assert "later ones of src/a.ts" in log.problems[0].message
-    assert texts(log.events)["src/a.ts"] == "xlet a = 1\n"
-
-
 def test_a_text_that_was_kept_comes_back(recorder: Recorder) -> None:
     recorder.change(0, 2, [0, 0, "x"])
     recorder.add("closed", id=0)
@@ -258,26 +247,6 @@ def test_what_is_no_log_is_said_in_a_sentence(text: str, tmp_path: Path) -> None
         read_log(path)
 
 
-def test_a_real_session_with_a_wrong_offset_names_it(tmp_path: Path) -> None:
-    values = json.loads(shared("recordings/vscode-session-a.recording.w.json").read_text())
-    entry = next(at for at, each in enumerate(values["log"]) if at > 5000 and each["kind"] == "changed")
-    values["log"][entry]["edit"][0][1] = 10_000_000
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(values))
-    whole = read_log(shared("recordings/vscode-session-a.recording.w.json"))
-    log = read_log(path)
-    assert [problem.entry for problem in log.problems] == [entry]
-    assert "later ones of" in log.problems[0].message
-    assert [event for event in log.events if event.entry < entry] == [
-        event for event in whole.events if event.entry < entry
-    ]
-    # The other documents go on.
-    wrong = next(event.document for event in whole.events if event.entry == entry)
-    assert [event for event in log.events if event.entry > entry] == [
-        event for event in whole.events if event.entry > entry and event.document != wrong
-    ]
-
-
 @pytest.fixture
 def short() -> Recorder:
     made = Recorder()
@@ -292,15 +261,6 @@ def test_a_suggestion_that_comes_again_while_typing_along_is_one(short: Recorder
     short.change(0, 3, [3, 3, "x"])
     found = distinct_offers(read_recording("r", short.entries).events)
     assert [(each.before, each.after, each.accepted) for each in found] == [("ab\n", "abcde\n", False)]
-
-
-def test_a_suggestion_that_was_typed_against_is_another_when_it_comes_later(short: Recorder) -> None:
-    short.offer(0, 1, "[1,3 -> 1,3]", "cde")
-    short.offer(0, 1, "[1,3 -> 1,3]", "xyz")
-    short.change(0, 2, [2, 2, "!"])
-    short.offer(0, 2, "[1,1 -> 1,4]", "abcde")
-    found = distinct_offers(read_recording("r", short.entries).events)
-    assert [each.after for each in found] == ["abcde\n", "abxyz\n", "abcde\n"]
 
 
 def test_what_was_taken_is_known_whole_or_in_part(short: Recorder) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from calomel.selectivity.calibrator import KindCalibrator
@@ -41,20 +42,9 @@ def drawn(
     found = []
     for number in range(count):
         signals = {"mean_log_prob": -3 * chance.random(), "distance": chance.randrange(20), "end_log_prob": -0.1}
-        made = sample(
-            number,
-            question=f"log:{number}:{kind}",
-            kind=kind,
-            maker=chance.choice(("canvas", "seeded")),
-            group=group(number),
-            signals=signals,
-            saved_characters=5,
-        )
+        maker = chance.choice(("canvas", "seeded"))
+        question = {"question": f"log:{number}:{kind}", "kind": kind, "maker": maker, "group": group(number)}
+        made = sample(number, **question, signals=signals, saved_characters=5)
         taken = chance.random() < truth.probability(made)
-        found.append(sample(number, **{**_values(made), "outcome": "accepted" if taken else "rejected"}))
+        found.append(replace(made, outcome="accepted" if taken else "rejected"))
     return found
-
-
-def _values(made: Sample) -> dict[str, Any]:
-    names = ("question", "kind", "maker", "language", "group", "time", "signals", "saved_characters")
-    return {name: getattr(made, name) for name in names}

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -129,25 +130,26 @@ def test_the_table_shows_both_sides_of_every_filter() -> None:
 
 MARKS = [
     *SPECIAL_TOKENS,
-    "<|endoftext|>",
-    "<|fim_prefix|>",
-    "<|file_sep|>",
-    "<|im_start|>",
-    "<|code_to_edit|>",
-    "<|/code_to_edit|>",
-    "<|user_cursor_is_here|>",
-    "<|editable_region_start|>",
-    "<fim_middle>",
-    "<fim-suffix>",
-    "<PRE>",
-    "<EOT>",
-    "[SUFFIX]",
-    "[/INST]",
-    "<｜fim▁hole｜>",  # noqa: RUF001 (as DeepSeek writes it)
-    "<start_of_turn>",
-    "<NO_CHANGE>",
-    "</think>",
-    "[MASK]",
+    *[
+        "<|endoftext|>",
+        "<|fim_prefix|>",
+        "<|file_sep|>",
+        "<|im_start|>",
+        "<|code_to_edit|>",
+        "<|/code_to_edit|>",
+        "<fim_middle>",
+    ],
+    *[
+        "<|user_cursor_is_here|>",
+        "<|editable_region_start|>",
+        "<fim-suffix>",
+        "<PRE>",
+        "<EOT>",
+        "[SUFFIX]",
+        "[/INST]",
+        "[MASK]",
+    ],
+    *["<｜fim▁hole｜>", "<start_of_turn>", "<NO_CHANGE>", "</think>"],  # noqa: RUF001 (as DeepSeek writes it)
 ]
 
 
@@ -155,27 +157,6 @@ MARKS = [
 def test_a_mark_of_a_prompt_is_dropped(mark: str) -> None:
     assert "prompt_marker" in fired(proposal(f"x = ├1 {mark}┤↵"))
     assert "prompt_marker" in fired(proposal(f"⌈├x→{mark}y┤↵⌉"))
-
-
-@pytest.mark.parametrize(
-    ("kind", "counted", "dropped"),
-    [
-        ("fill", None, False),
-        ("fill", (0, 1), True),
-        ("fill", (1, 1), False),
-        # Among many errors a parser guesses about text at the cursor.
-        ("fill", (9, 12), False),
-        ("edit", None, False),
-        ("edit", (0, 1), True),
-        ("edit", (9, 9), False),
-        ("edit", (9, 12), True),
-    ],
-)
-def test_syntax_errors_are_counted_before_and_behind(
-    kind: str, counted: tuple[int, int] | None, *, dropped: bool
-) -> None:
-    guess = Proposal("fill" if kind == "fill" else "edit", "x\n", ((1, 1, " y"),), 1, errors=lambda _: counted)
-    assert ("unparsable" in fired(guess)) is dropped
 
 
 PLAIN = ["a", "foo", "return x", "x = ", "0, ", " ", "    ", "\n", "\r\n", "\r", "\\", "<|end|>", "*" * 8]
@@ -259,3 +240,22 @@ def test_nothing_is_unknown_without_the_names_of_the_language_and_no_edit_is_no_
     unknown = Proposal("edit", "a = 1\nprint(a)\n", ((12, 13, "minimum"),), 0, "python")
     assert list(fired(unknown, ["unknown_name"])) == []
     assert next(fired(Proposal("edit", "x", (), 0))) == "no_change"
+
+
+@pytest.mark.parametrize(
+    ("kind", "dropped", "passed"),
+    [
+        # Among many errors a parser guesses about text at the cursor.
+        ("fill", [(0, 1)], [None, (1, 1), (9, 12)]),
+        ("edit", [(0, 1), (9, 12)], [None, (9, 9)]),
+    ],
+)
+def test_syntax_errors_are_counted_before_and_behind(kind: Any, dropped: list[Any], passed: list[Any]) -> None:
+    counted = None
+
+    def errors(_: str) -> Any:
+        return counted
+
+    for counted in (*dropped, *passed):
+        guess = Proposal(kind, "x\n", ((1, 1, " y"),), 1, errors=errors)
+        assert ("unparsable" in fired(guess)) is (counted in dropped)

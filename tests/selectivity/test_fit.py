@@ -75,17 +75,6 @@ def test_no_sample_is_judged_by_a_fit_that_saw_its_group() -> None:
     assert fit(whole, penalties=ONE).after.auroc < 0.6
 
 
-def test_the_penalty_is_chosen_by_what_it_is_worth_elsewhere() -> None:
-    chance = random.Random(2)
-    noise = [
-        sample(number, chance.choice(("accepted", "rejected")), signals={"place": f"p{chance.randrange(30)}"})
-        for number in range(100)
-    ]
-    made = fit(noise, penalties=(0.001, 300.0))
-    assert made.calibrator.report["penalty"] == 300.0
-    assert max(map(abs, made.calibrator.weights.values())) < 0.05
-
-
 def test_few_outcomes_stay_near_the_fit_they_start_from() -> None:
     others = drawn(200, seed=99)
     near, fresh = [], []
@@ -95,14 +84,6 @@ def test_few_outcomes_stay_near_the_fit_they_start_from() -> None:
         fresh.append(distance(fit(few, penalties=ONE).calibrator, TRUTH, others))
     assert max(near) < 0.1
     assert sum(near) < 0.9 * sum(fresh)
-
-
-def test_a_start_that_says_too_much_is_corrected() -> None:
-    boastful = KindCalibrator({name: 2 * weight for name, weight in TRUTH.weights.items()}, 2 * TRUTH.bias + 2)
-    made = fit(drawn(300), boastful, penalties=(30.0,))
-    others = drawn(200, seed=7)
-    assert distance(made.calibrator, TRUTH, others) < 0.1 < distance(boastful, TRUTH, others)
-    assert made.after.ece < made.before.ece
 
 
 @pytest.mark.parametrize(
@@ -233,14 +214,6 @@ def test_thresholds_lose_no_more_than_their_names_promise() -> None:
     assert sum(shown) / len(shown) > 0.5
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_quiet_shows_no_more_than_balanced_and_balanced_no_more_than_eager(seed: int) -> None:
-    samples = drawn(60, seed=seed)
-    likely = [TRUTH.probability(each) ** (1 + seed) for each in samples]
-    found = named_thresholds(samples, likely)
-    assert 1 >= found["quiet"] >= found["balanced"] >= found["eager"] >= 0
-
-
 # Quantiles of the beta distribution, as tables of Clopper and Pearson's bounds have them.
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence", "bound"),
@@ -265,16 +238,6 @@ def test_an_upper_bound_mirrors_the_lower_one() -> None:
     assert upper_bound(10, 10, 0.9) == upper_bound(0, 0, 0.9) == 1.0
     for successes in range(11):
         assert lower_bound(successes, 10) <= successes / 10 <= upper_bound(successes, 10)
-
-
-def test_the_smallest_threshold_that_keeps_the_promise_is_found() -> None:
-    probabilities = [0.95] * 30 + [0.8] * 30
-    accepted = [True] * 30 + [False] * 30
-    found = smallest_threshold(probabilities, accepted, 0.7)
-    assert found is not None
-    assert (found.threshold, found.shown, found.accepted) == (0.81, 30, 30)
-    shuffled = sorted(zip(probabilities, accepted, strict=True), key=hash)
-    assert smallest_threshold([each for each, _ in shuffled], [each for _, each in shuffled], 0.7) == found
 
 
 @pytest.mark.parametrize("honest", [True, False])

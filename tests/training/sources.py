@@ -8,6 +8,7 @@ import json
 import subprocess
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from calomel.training.corpus.packages import FetchError
@@ -82,14 +83,17 @@ class Commits:
         command = ["git", *identity, *arguments]
         return subprocess.run(command, cwd=self.folder, check=True, capture_output=True, text=True).stdout.strip()
 
-    def commit(self, subject: str, files: dict[str, str]) -> str:
-        """Add files, and return the commit."""
+    def commit(self, subject: str, files: Mapping[str, str | bytes | None], author: str = "A") -> str:
+        """Write files, delete those that are None, and return the commit."""
         for name, text in files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode())
+            if text is None:
+                path.unlink()
+            else:
+                path.write_bytes(text if isinstance(text, bytes) else text.encode())
         self.git("add", "-A")
-        self.git("commit", "-q", "-m", subject)
+        self.git("commit", "-q", "--allow-empty", f"--author={author} <a@b>", "-m", subject)
         return self.git("rev-parse", "HEAD")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -79,17 +78,6 @@ def test_copies_and_near_copies_are_kept_once(registry: Registry, forge: Forge, 
     assert summary.dropped["exact duplicate"] + summary.dropped["near duplicate"] == 3
 
 
-def test_tests_and_declarations_have_their_share_of_a_source(registry: Registry, config: MakeConfig) -> None:
-    modules = {f"m{i}.py": python_source(f"m{i}") for i in range(10)}
-    registry.wheel("tested", modules | {f"tests/t{i}.py": python_source(f"t{i}") for i in range(10)})
-    made = config(test_share=0.2)
-    summary = build_corpus(made)
-    kept = paths(made)
-    assert modules.keys() <= kept
-    assert len(kept) == 14
-    assert summary.dropped["over test share"] == 6
-
-
 def test_the_same_config_gives_the_same_bytes_and_another_seed_another_order(
     registry: Registry, config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -113,19 +101,6 @@ def test_a_second_build_downloads_nothing_and_a_changed_archive_is_refused(
     cached = made.cache / "pypi" / "pinned-1.whl"
     cached.write_bytes(cached.read_bytes() + b"tampered")
     assert "cached" in build_corpus(made).failed["pypi/pinned@1"]
-
-
-def test_absent_measuring_data_is_a_warning_in_the_summary(
-    registry: Registry, config: MakeConfig, tmp_path: Path
-) -> None:
-    registry.wheel("any", {"a.py": python_source("a")})
-    told: list[str] = []
-    made = config(data=tmp_path / "absent")
-    build_corpus(made, report=told.append)
-    written = json.loads((made.out / "summary.json").read_text())
-    assert written["decontaminated"] is False
-    assert "NOT DECONTAMINATED" in written["warnings"][0]
-    assert told[0].startswith("WARNING")
 
 
 def test_build_output_is_dropped_where_the_sources_are_shipped(registry: Registry, config: MakeConfig) -> None:
@@ -293,10 +268,3 @@ def test_a_bad_entry_of_a_list_is_an_error(tmp_path: Path, entry: str, message: 
     path.write_text(entry.format("0" * 40) + "\n")
     with pytest.raises(PackageListError, match=message):
         (load_packages if "[[package]]" in entry else load_repositories)(path)
-
-
-def test_a_repository_is_listed_once(forge: Forge) -> None:
-    forge.entry("o/tool", "0" * 40)
-    forge.entry("O/Tool", "1" * 40)
-    with pytest.raises(PackageListError, match="listed twice"):
-        load_repositories(forge.list)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.training.sources import Commits
 
-from calomel.training.edits.histories import MAX_FILES, MAX_STORIES, Teller, stories_between
+from calomel.training.edits.histories import MAX_FILES, Teller, stories_between
 from calomel.training.edits.source import Source
 from calomel.training.edits.story import Story
 
@@ -25,14 +25,6 @@ def told(before: str, after: str, language: str = "python") -> tuple[list[Story]
 
 def edited(story: Story) -> list[str]:
     return [state[change.start : change.end] for change, state in zip(story.changes, story.states(), strict=False)]
-
-
-def test_a_new_parameter_comes_before_the_calls_that_pass_it() -> None:
-    before = HEAD + "run(1)\n" + FILLER + "def run(a):\n    return a\n\n\nrun(2)\n"
-    after = HEAD + "run(1, depth=2)\n" + FILLER + "def run(a, depth=0):\n    return a\n\n\nrun(2, depth=3)\n"
-    (story,), _ = told(before, after)
-    assert [change.text for change in story.changes] == [", depth=0", ", depth=2", ", depth=3"]
-    assert story.states()[-1] == after
 
 
 def test_unrelated_hunks_are_stories_of_their_own_or_done_before() -> None:
@@ -63,40 +55,10 @@ def test_what_is_no_edit_to_foresee_is_left_out(old: str, new: str, why: str) ->
     assert dropped[why] == 1
 
 
-def test_a_rewritten_file_has_no_story() -> None:
-    after = "".join(f"def fresh_{n}():\n    return other({n})\n\n\n" for n in range(12))
-    stories, dropped = told(FILLER, after)
-    assert stories == []
-    assert dropped["commit: rewritten file"] == 1
-
-
-def test_a_file_with_many_intents_gives_a_few() -> None:
-    names = [f"name_of_{n}" for n in range(MAX_STORIES + 3)]
-    before = "".join(f"{name} = open_{n}()\nuse({name})\nprint('{n}')\n\n" for n, name in enumerate(names)) + 2 * FILLER
-    stories, dropped = told(before, before.replace("name_of_", "title_of_"))
-    assert len(stories) == MAX_STORIES
-    assert dropped["commit: over cap of file"] == 3
-
-
 def test_other_alphabets_do_not_shift_the_changes() -> None:
     before = "# größe: ü\n" + HEAD + 'größe = "ä"\nshow(größe)\nshow(größe)\n' + FILLER
     (story,), _ = told(before, before.replace("größe = ", "länge = ").replace("(größe)", "(länge)"))
     assert edited(story) == ["größe"] * 3
-
-
-def test_a_field_of_go_comes_before_its_uses() -> None:
-    before = (
-        "package a\n\nfunc f(o Options) int {\n\treturn o.Size\n}\n\nfunc unrelated() int {\n\treturn 1\n}\n\n"
-        "type Options struct {\n\tSize int\n}\n\nfunc g() Options {\n\treturn Options{Size: 1}\n}\n"
-    )
-    after = (
-        before.replace("return o.Size", "return o.Size + o.Depth")
-        .replace("Size int", "Size int\n\tDepth int")
-        .replace("{Size: 1}", "{Size: 1, Depth: 2}")
-    )
-    (story,), _ = told(before, after, "go")
-    assert "Depth int" in story.changes[0].text
-    assert story.states()[-1] == after
 
 
 OTHERS = "".join(f"def filler_{n}():\n    return other_{n}\n\n\n" for n in range(8))
@@ -183,13 +145,6 @@ def test_older_versions_are_checked_by_what_is_kept_of_them(repository: Commits)
     assert [story.text.count("last_name") for story in stories] == [3, 0]
     assert all("measured_line" not in state for story in stories for state in story.states())
     assert dropped["commit: contaminated"] == 1
-
-
-def test_what_nobody_can_foresee_is_done_before_the_story() -> None:
-    long = "def fresh():\n" + "".join(f"    print('{n}')\n" for n in range(12)) + "\n\n"
-    (story,), _ = told(CODE, renamed(CODE).replace("def filler_4", long + "def filler_4"))
-    assert story.text == CODE.replace("def filler_4", long + "def filler_4")
-    assert len(story.changes) == 3
 
 
 def test_keywords_and_words_of_comments_tie_nothing_together() -> None:

@@ -23,7 +23,7 @@ from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import BatchStream, open_stream
 from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.documents import Document, DocumentSampler
+from calomel.training.documents import Document
 from calomel.training.edits.story import Change, Story, write_stories
 from calomel.training.optimizer import orthogonalise, rate_factor
 from calomel.training.run import train
@@ -91,26 +91,6 @@ def test_a_canvas_of_random_tokens_cannot_be_guessed(config: TrainConfig, tmp_pa
     assert log[-1]["canvas"] > 0.2 * math.log(len(letters))
 
 
-def test_a_run_waits_while_the_pause_file_exists(
-    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pause = tmp_path / "pause"
-    pause.touch()
-    naps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        naps.append(seconds)
-        if len(naps) == 3:
-            pause.unlink()
-
-    monkeypatch.setattr("calomel.training.run.time.sleep", sleep)
-
-    counters = train(replace(config, rows=2_000), tmp_path / "run", pause_file=pause)
-
-    assert len(naps) == 3
-    assert counters.seconds < 60
-
-
 def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
     factors = [rate_factor(step, step / 100, warmup_steps=10, decay_share=0.5) for step in range(101)]
 
@@ -139,15 +119,6 @@ def test_the_shipped_configuration_is_valid() -> None:
 def test_a_missing_corpus_says_how_to_make_it(config: TrainConfig, tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="calomel corpus"):
         train(replace(config, corpus=tmp_path / "none.jsonl.zst"), tmp_path)
-
-
-def test_languages_are_drawn_by_their_shares(documents: list[Document]) -> None:
-    sampler = DocumentSampler(iter(documents), {"python": 1.0, "go": 3.0})
-    rng = random.Random(0)
-
-    drawn = [sampler.draw(rng).language for _ in range(2000)]
-
-    assert drawn.count("go") / 2000 == pytest.approx(0.75, abs=0.04)
 
 
 def test_worker_processes_make_the_same_batches_in_the_same_order(config: TrainConfig) -> None:
@@ -237,20 +208,6 @@ def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_noth
     assert third.config.memory.entries == 256
 
 
-def test_a_run_that_waits_can_be_ended_and_goes_on(
-    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pause = tmp_path / "pause"
-    pause.touch()
-    monkeypatch.setattr("calomel.training.run.time.sleep", lambda _: os.kill(os.getpid(), signal.SIGTERM))
-
-    stopped = train(replace(config, rows=6_000), tmp_path / "run", pause_file=pause)
-
-    assert stopped.step == 1
-    assert train(replace(config, rows=stopped.rows), tmp_path / "run", resume=True).step == 1
-    assert train(replace(config, rows=6_000), tmp_path / "run", resume=True).step > 1
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -263,3 +220,27 @@ def test_what_is_wrong_with_a_configuration_is_named(tmp_path: Path, more: str, 
     (tmp_path / "run.toml").write_text(f'corpus = "a"\nheld_out = "b"\n{more}', encoding="utf-8")
     with pytest.raises(TrainingConfigError, match=message):
         TrainConfig.from_file(tmp_path / "run.toml")
+
+
+def test_a_run_waits_while_the_pause_file_exists_and_can_be_ended(
+    config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = tmp_path / "pause"
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 3:
+            pause.unlink()
+        if len(naps) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("calomel.training.run.time.sleep", sleep)
+    pause.touch()
+    assert train(replace(config, rows=2_000), tmp_path / "run", pause_file=pause).seconds < 60
+    assert len(naps) == 3
+    pause.touch()
+    stopped = train(replace(config, rows=6_000), tmp_path / "other", pause_file=pause)
+    assert stopped.step == 1
+    assert train(replace(config, rows=stopped.rows), tmp_path / "other", resume=True).step == 1
+    assert train(replace(config, rows=6_000), tmp_path / "other", resume=True).step > 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from calomel.prompts.parts import line_start
-from calomel.training.edits.scene import Scene, Step, aimless_edit, is_silent, pending, stream
+from calomel.training.edits.scene import Scene, Step, is_silent, pending, stream
 from calomel.training.edits.scenes import (
     continued,
     half_done,
@@ -153,26 +153,6 @@ def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
         assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
         typed = scene.text[: cursor.offset].rpartition("\n")[2]
         assert "    print(total(rows[1:], len(rows)))".startswith(typed)
-
-
-def test_brackets_that_an_editor_closed_stand_behind_the_cursor() -> None:
-    closed = [scene for scene in many(half_done, one_line(), 200) if len(scene.changes) > 1]
-    assert closed
-    for scene in closed:
-        offset = scene.focuses[0].offset
-        assert scene.text[offset] in ")]"
-        assert applied(scene.text, scene.changes[::-1]) == one_line().states()[-1]
-
-
-def test_edits_that_nothing_follows_from_are_of_many_kinds() -> None:
-    edits = [aimless_edit(TEXT_of_scenes, "python", random.Random(seed)) for seed in range(300)]
-    changed = {(TEXT_of_scenes[edit.start : edit.end], edit.text) for edit in edits if edit is not None}
-    assert ("20", "40") in changed  # a number
-    assert any(old and not new and "(" in old for old, new in changed)  # deleted code
-    assert any(not old and new.startswith(" ") and "\n" not in new for old, new in changed)  # half a word
-    assert any(old.strip() == new and old != new for old, new in changed)  # another layout
-    assert any(not old and new.lstrip().startswith("# ") for old, new in changed)  # a comment
-    assert any(old.startswith("# ") and not new for old, new in changed)  # none any more
 
 
 def test_a_good_part_of_all_places_is_silent() -> None:

@@ -128,15 +128,6 @@ def test_every_change_applies_inside_of_its_text_and_the_result_parses(language:
         assert max(change.start for change in story.changes) - min(change.start for change in story.changes) < 2 * REACH
 
 
-def test_changes_out_of_their_order_land_where_they_were_meant() -> None:
-    text = "one two three"
-    edits = [Change(8, 13, "3"), Change(0, 3, "first"), Change(4, 7, ""), Change(13, 13, "!")]
-    result = text
-    for change in sequential(edits):
-        result = change.apply(result)
-    assert result == "first  3!"
-
-
 def test_changes_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="overlaps"):
         sequential([Change(0, 3, "a"), Change(2, 4, "b")])
