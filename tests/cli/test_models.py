@@ -157,7 +157,7 @@ def test_what_is_known_of_another_makers_model_is_told(run: Callable[..., Any], 
     assert "family     sdar" in told
     assert "answers    fill, edit" in told
     assert "published  JetLM/SDAR-8B-Chat, MIT" in told
-    assert "compared   tests/families/test_sdar.py" in told
+    assert "compared   tests/families/test_block_causal.py" in told
 
 
 def test_the_memory_that_a_model_takes_is_told_without_loading_it(run: Callable[..., Any], sdar: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -21,6 +22,8 @@ from calomel.suggest.wire import decode_answer, encode_request
 
 JSON = {"content-type": "application/json"}
 WRITERS = writers()
+# What random weights say would be cut off as a whole.
+FILL = {"prompt": "def add(a, b):\n    return ", "suffix": "\n\nadd(1, 2)\n", "max_tokens": 12, "min_tokens": 2}
 REGION = "    return width * height\n"
 EDIT = (
     "<|recently_viewed_code_snippets|>\n\n<|/recently_viewed_code_snippets|>\n\n"
@@ -44,21 +47,16 @@ def door(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         yield client
 
 
+def post(door: TestClient, route: str, **body: Any) -> Any:
+    return door.post(f"/v1/{route}/completions", json={"model": "m", **body})
+
+
 def test_every_family_but_our_own_has_a_published_layout_to_be_tried_with() -> None:
     assert sorted({family.name for family in FAMILIES} - set(WRITERS)) == ["calomel"]
 
 
 def test_a_hole_is_filled(door: TestClient) -> None:
-    body: dict[str, object] = {
-        "model": "m",
-        "prompt": "def add(a, b):\n    return ",
-        "suffix": "\n\nadd(1, 2)\n",
-        "max_tokens": 12,
-    }
-    # What random weights say would be cut off as a whole.
-    body["min_tokens"] = 2
-
-    first, again = (door.post("/v1/fim/completions", json={**body, "temperature": 0.0}) for _ in range(2))
+    first, again = (post(door, "fim", temperature=0.0, **FILL) for _ in range(2))
 
     assert first.status_code == 200, first.text
     answer = first.json()
@@ -69,15 +67,7 @@ def test_a_hole_is_filled(door: TestClient) -> None:
 
 
 def test_a_canvas_is_shown_while_it_is_denoised(door: TestClient) -> None:
-    body: dict[str, object] = {
-        "model": "m",
-        "prompt": "def add(a, b):\n    return ",
-        "suffix": "\n",
-        "max_tokens": 12,
-        "stream": True,
-    }
-
-    answer = door.post("/v1/fim/completions", json={**body, "diffusing": True})
+    answer = post(door, "fim", stream=True, diffusing=True, **FILL)
 
     assert answer.status_code == 200, answer.text
     *states, done = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
@@ -109,24 +99,22 @@ def test_a_region_is_rewritten_and_a_draft_stands_behind_it_unjudged(door: TestC
 
 @pytest.mark.slow
 def test_a_next_edit_is_asked_for_in_the_published_form(door: TestClient) -> None:
-    answer = door.post("/v1/edit/completions", json={"model": "m", "messages": [{"role": "user", "content": EDIT}]})
+    answer = post(door, "edit", messages=[{"role": "user", "content": EDIT}])
 
     assert answer.status_code == 200, answer.text
-    body = answer.json()
-    assert body["usage"]["prompt_tokens"] > 8
+    assert answer.json()["usage"]["prompt_tokens"] > 8
     # Of random weights nothing is offered: the region comes back as it was, or as something that passed every filter.
-    assert body["choices"][0]["message"]["content"].startswith("```\n")
+    assert answer.json()["choices"][0]["message"]["content"].startswith("```\n")
 
 
 def test_a_conversation_goes_on_where_the_checkpoint_brings_a_template(door: TestClient) -> None:
-    body = {"model": "m", "messages": [{"role": "user", "content": "Name a colour."}], "max_tokens": 8}
+    messages = [{"role": "user", "content": "Name a colour."}]
 
-    answer = door.post("/v1/chat/completions", json={**body, "temperature": 0.0})
+    answer = post(door, "chat", messages=messages, max_tokens=8, temperature=0.0)
 
     if answer.status_code == 200:
-        usage = answer.json()["usage"]
-        assert usage["prompt_tokens"] > 0
-        assert usage["completion_tokens"] <= 8
+        assert answer.json()["usage"]["prompt_tokens"] > 0
+        assert answer.json()["usage"]["completion_tokens"] <= 8
     else:
         assert answer.status_code == 404, answer.text
         assert "chat template" in answer.json()["error"]["message"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.families.reference.dense import whole_logits
 from tests.families.reference.llada2 import Llada2, decode
 from torch import Tensor
 
-from calomel.engine import CheckpointError, Engine, Request
+from calomel.engine import CheckpointError, Request, Transformer
 from calomel.families.block_causal import LLADA2, llada2_places
 from calomel.families.configuration import read_config
 from calomel.families.family import OpenOptions
@@ -26,6 +25,7 @@ from calomel.families.table import find
 
 Forward = Callable[[Sequence[int]], Tensor]
 END, MASK = TEXT_TOKENS + 1, TEXT_TOKENS + 2
+SMALL = OpenOptions(dtype="float32", cache_tokens=1024)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +35,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def loaded(folder: Path, dtype: torch.dtype) -> Transformer:
+    config = LLADA2.config(read_config(folder), folder)
+    return load_decoder(folder, config, llada2_places(config), dtype=dtype)  # type: ignore[arg-type]
+
+
 @pytest.fixture(scope="module")
 def forward(folder: Path) -> Forward:
     """Whole forwards of what was loaded: the logits that another test compares with the reference's."""
-    config = LLADA2.config(read_config(folder), folder)
-    model = load_decoder(folder, config, llada2_places(config), dtype=torch.float32)  # type: ignore[arg-type]
+    model = loaded(folder, torch.float32)
     return lambda ids: whole_logits(model, ids, 32)
 
 
@@ -49,10 +53,10 @@ def prompt(size: int) -> tuple[int, ...]:
 
 def test_its_folder_is_recognised_and_read(folder: Path) -> None:
     assert find(folder) is LLADA2
-    shape = LLADA2.config(read_config(folder), folder)
+    diffusion = LLADA2.config(read_config(folder), folder).diffusion
 
-    assert (shape.diffusion.mask_token_id, shape.diffusion.end_token_id) == (MASK, END)
-    assert (shape.diffusion.block, shape.diffusion.max_canvas, shape.diffusion.logit_shift) == (32, 32, False)
+    assert (diffusion.mask_token_id, diffusion.end_token_id) == (MASK, END)
+    assert (diffusion.block, diffusion.max_canvas, diffusion.logit_shift) == (32, 32, False)
 
 
 def test_logits_are_those_of_the_reference(forward: Forward) -> None:
@@ -69,25 +73,15 @@ def test_logits_are_those_of_the_reference(forward: Forward) -> None:
 def test_the_engine_takes_every_step_of_the_published_loop(
     folder: Path, forward: Forward, size: int, length: int, threshold: float, edit: float | None
 ) -> None:
-    context = prompt(size)
-    after = 4
-    expected = decode(forward, context, mask=MASK, end=END, length=length, threshold=threshold, edit=edit, after=after)
-    policy = f"threshold:{threshold}" if edit is None else f"joint:{threshold}/{edit}/{after}"
-    request = Request(
-        context=context,
-        max_new_tokens=length,
-        canvas_lengths=(32,),
-        policy=policy,
-        max_steps=64,
-        record_canvases=True,
-    )
+    how = {"mask": MASK, "end": END, "length": length, "threshold": threshold, "edit": edit, "after": 4}
+    expected = decode(forward, prompt(size), **how)  # type: ignore[arg-type]
+    policy = f"threshold:{threshold}" if edit is None else f"joint:{threshold}/{edit}/4"
 
-    with LLADA2.open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
-        handle = engine.submit(request)
+    with LLADA2.open(folder, SMALL) as engine:
+        handle = engine.submit(Request(prompt(size), length, (32,), policy=policy, max_steps=64, record_canvases=True))
         states = [list(state.ids) for state in handle.states()]
-        result = handle.result()
 
-    assert list(result.ids) == expected.answer
+    assert list(handle.result().ids) == expected.answer
     # What stands behind an answer's end is dropped as soon as nothing before it is open.
     for state, wanted in zip(states, expected.states, strict=False):
         assert state == wanted[: len(state)]
@@ -98,15 +92,12 @@ def test_the_engine_takes_every_step_of_the_published_loop(
 def test_the_joint_threshold_does_change_what_it_revealed(forward: Forward) -> None:
     joint = decode(forward, prompt(37), mask=MASK, end=END, length=20, threshold=0.0, edit=0.0, after=6)
 
-    changed = [
-        before != after
+    assert any(
+        before not in {MASK, after}
         for first, second in zip(joint.states, joint.states[1:], strict=False)
         if len(first) == len(second)
         for before, after in zip(first, second, strict=True)
-        if before != MASK
-    ]
-
-    assert any(changed)
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,9 +118,8 @@ def test_generation_is_that_of_its_version(folder: Path, tmp_path: Path, place: 
 
 def test_the_estimate_counts_every_expert(folder: Path) -> None:
     held = sum(tensor.numel() for tensor in published.tensors().values())
-    options = OpenOptions(dtype="float32", cache_tokens=1024)
 
-    by_header = plan_of(folder, options).estimate
+    by_header = plan_of(folder, SMALL).estimate
     by_config = LLADA2.estimate(read_config(folder), EstimateOptions(dtype="float32", cache_tokens=1024))
 
     assert by_header.weights == held * 4
@@ -155,22 +145,17 @@ def test_a_configuration_that_says_something_else_is_refused(
         LLADA2.config(raw, folder)
 
 
-def test_a_missing_expert_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_expert_is_named(tmp_path: Path) -> None:
+    published.write(tmp_path)
     held = published.tensors()
     del held["model.layers.2.mlp.experts.7.up_proj.weight"]
-    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    write_weights(tmp_path, held)
+    write_weights(tmp_path, held, shards=3)
 
     with pytest.raises(CheckpointError, match=r"missing model\.layers\.2\.mlp\.experts\.7\.up_proj\.weight"):
-        LLADA2.open(tmp_path, OpenOptions(dtype="float32", cache_tokens=1024))
+        LLADA2.open(tmp_path, SMALL)
 
 
 def test_a_router_decides_in_float32_whatever_the_weights_are(folder: Path) -> None:
-    config = LLADA2.config(json.loads((folder / "config.json").read_text()), folder)
-    model = load_decoder(folder, config, llada2_places(config), dtype=torch.bfloat16)  # type: ignore[arg-type]
+    model = loaded(folder, torch.bfloat16)
 
-    biases = [tensor.dtype for name, tensor in model.named_parameters() if name.endswith("expert_bias")]
-    assert set(biases) == {torch.float32}
-    with LLADA2.open(folder, OpenOptions(dtype="bfloat16", cache_tokens=1024)) as engine:
-        assert isinstance(engine, Engine)
+    assert {held.dtype for name, held in model.named_parameters() if name.endswith("expert_bias")} == {torch.float32}

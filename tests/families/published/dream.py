@@ -1,12 +1,15 @@
-"""A tiny random Dream in the files that its makers publish; DiffuCoder and DreamOn have the same network."""
+"""Tiny random checkpoints of the Dream family in the files that their makers publish: a Qwen2 with a mask token."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.families.published.layout import (
     CHATML,
+    DECODER,
     TEXT_TOKENS,
     random_state,
     write_config,
@@ -16,41 +19,14 @@ from tests.families.published.layout import (
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>", "<|mask|>")
-VOCABULARY = 288
-
-
-def config(controls: tuple[str, ...] = CONTROLS, **more: Any) -> dict[str, Any]:
-    """Its `config.json`, cut down."""
-    end, mask = (TEXT_TOKENS + controls.index(name) for name in ("<|endoftext|>", "<|mask|>"))
-    return {
-        "architectures": ["DreamModel"],
-        "attention_dropout": 0.0,
-        "auto_map": {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "modeling_dream.DreamModel"},
-        "bos_token_id": end,
-        "eos_token_id": end,
-        "hidden_act": "silu",
-        "hidden_size": 48,
-        "initializer_range": 0.02,
-        "intermediate_size": 64,
-        "mask_token_id": mask,
-        "max_position_embeddings": 131072,
-        "max_window_layers": 3,
-        "model_type": "Dream",
-        "num_attention_heads": 6,
-        "num_hidden_layers": 3,
-        "num_key_value_heads": 2,
-        "pad_token_id": end,
-        "rms_norm_eps": 1e-06,
-        "rope_scaling": None,
-        "rope_theta": 1000000.0,
-        "sliding_window": None,
-        "tie_word_embeddings": False,
-        "torch_dtype": "bfloat16",
-        "use_cache": False,
-        "use_sliding_window": False,
-        "vocab_size": VOCABULARY,
-        **more,
-    }
+OPEN_CONTROLS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<M>")
+_QWEN = {
+    **DECODER,
+    "max_position_embeddings": 131072,
+    "max_window_layers": 3,
+    "sliding_window": None,
+    "vocab_size": 288,
+}
 
 
 def backbone(raw: dict[str, Any]) -> Qwen2ForCausalLM:
@@ -66,19 +42,42 @@ def backbone(raw: dict[str, Any]) -> Qwen2ForCausalLM:
 def write(
     folder: Path,
     *,
-    seed: int = 0,
     controls: tuple[str, ...] = CONTROLS,
     generation: dict[str, Any] | None = None,
-    **more: Any,
+    name: str = "Dream-org/Dream-v0-Base-7B",
 ) -> Path:
-    """A folder with everything that is published."""
-    raw = config(controls, **more)
+    """A folder with everything that is published of a Dream."""
+    end, mask = (TEXT_TOKENS + controls.index(token) for token in ("<|endoftext|>", "<|mask|>"))
+    ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+    remote = {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "modeling_dream.DreamModel"}
+    own = {"architectures": ["DreamModel"], "auto_map": remote, "model_type": "Dream", "mask_token_id": mask}
+    raw = {**_QWEN, **ids, **own, "_name_or_path": name, "use_cache": False}
     write_config(folder, raw)
-    ids = {name: raw[name] for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     write_config(folder, {"_from_model_config": True, **ids, **(generation or {})}, "generation_config.json")
-    write_weights(folder, random_state(backbone(raw), seed))
+    write_weights(folder, random_state(backbone(raw)))
     write_tokenizer(folder, controls, files="vocab and merges", tokenizer_class="DreamTokenizer", chat_template=CHATML)
     return folder
 
 
-WRITERS = {"dream": write}
+def write_open_dcoder(folder: Path, *, controls: tuple[str, ...] = OPEN_CONTROLS) -> Path:
+    """A folder with everything that is published of Open-dCoder: an ordinary Qwen2."""
+    own = {"architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "tie_word_embeddings": True}
+    raw = {**_QWEN, **own, "max_position_embeddings": 32768, "eos_token_id": TEXT_TOKENS}
+    write_config(folder, raw)
+    write_weights(folder, random_state(backbone(raw)))
+    write_tokenizer(folder, controls, more={"mask_token": "<M>", "eos_token": "<|endoftext|>"})
+    return folder
+
+
+# The one with a padding token of its own, the other with one that asks for room.
+WRITERS: dict[str, Callable[..., Path]] = {
+    "dream": write,
+    "diffucoder": partial(write, controls=(*CONTROLS, "<|dlm_pad|>"), name="apple/DiffuCoder-7B-Base"),
+    "dreamon": partial(
+        write,
+        controls=(*CONTROLS, "<|expand|>"),
+        name="checkpoints/DreamOn-v0-7B",
+        generation={"alg": "entropy", "number_transfer_tokens": 1},
+    ),
+    "open-dcoder": write_open_dcoder,
+}

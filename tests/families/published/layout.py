@@ -18,6 +18,25 @@ _MERGES = ("Ġ Ġ", "ĠĠ ĠĠ", "r e", "t u", "re tu", "r n", "retu rn", "d e",
 _QWEN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+# The fields that most published configurations have, of a tiny decoder.
+DECODER: dict[str, Any] = {
+    "attention_dropout": 0.0,
+    "hidden_act": "silu",
+    "hidden_size": 48,
+    "initializer_range": 0.02,
+    "intermediate_size": 80,
+    "max_position_embeddings": 2048,
+    "num_attention_heads": 4,
+    "num_hidden_layers": 3,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-06,
+    "rope_scaling": None,
+    "rope_theta": 1000000.0,
+    "tie_word_embeddings": False,
+    "torch_dtype": "bfloat16",
+    "use_cache": True,
+    "use_sliding_window": False,
+}
 # The tokens of text that every tiny tokenizer has: the bytes and the merged pairs. Control tokens follow.
 TEXT_TOKENS = 256 + len(_MERGES)
 

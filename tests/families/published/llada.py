@@ -17,7 +17,6 @@ CONTROLS = (
     "<|eot_id|>",
     "<|mdm_mask|>",
 )
-VOCABULARY = 288
 TEMPLATE = (
     "{{ '<|startoftext|>' }}{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>"
     "{{ '\n\n' }}{{ message.content }}<|eot_id|>{% endfor %}"
@@ -36,44 +35,41 @@ _LAYER = {
 }
 
 
-def config(**more: Any) -> dict[str, Any]:
-    """Its `config.json`, cut down."""
-    return {
-        "activation_type": "silu",
-        "alibi": False,
-        "architectures": ["LLaDAModelLM"],
-        "attention_layer_norm": False,
-        "auto_map": {"AutoConfig": "configuration_llada.LLaDAConfig", "AutoModel": "modeling_llada.LLaDAModelLM"},
-        "bias_for_layer_norm": False,
-        "block_group_size": 1,
-        "block_type": "llama",
-        "d_model": 48,
-        "embedding_size": VOCABULARY,
-        "eos_token_id": TEXT_TOKENS + 1,
-        "include_bias": False,
-        "include_qkv_bias": False,
-        "input_emb_norm": False,
-        "layer_norm_type": "rms",
-        "mask_token_id": TEXT_TOKENS + 5,
-        "max_sequence_length": 4096,
-        "mlp_hidden_size": 64,
-        "mlp_ratio": 4,
-        "model_type": "llada",
-        "multi_query_attention": None,
-        "n_heads": 6,
-        "n_kv_heads": 6,
-        "n_layers": 3,
-        "pad_token_id": TEXT_TOKENS + 1,
-        "rms_norm_eps": 1e-05,
-        "rope": True,
-        "rope_full_precision": True,
-        "rope_theta": 500000.0,
-        "scale_logits": False,
-        "use_cache": False,
-        "vocab_size": VOCABULARY,
-        "weight_tying": False,
-        **more,
-    }
+ENDS = {"eos_token_id": TEXT_TOKENS + 1, "pad_token_id": TEXT_TOKENS + 1}
+CONFIG: dict[str, Any] = {
+    "activation_type": "silu",
+    "alibi": False,
+    "architectures": ["LLaDAModelLM"],
+    "attention_layer_norm": False,
+    "auto_map": {"AutoConfig": "configuration_llada.LLaDAConfig", "AutoModel": "modeling_llada.LLaDAModelLM"},
+    "bias_for_layer_norm": False,
+    "block_group_size": 1,
+    "block_type": "llama",
+    "d_model": 48,
+    "embedding_size": 288,
+    "include_bias": False,
+    "include_qkv_bias": False,
+    "input_emb_norm": False,
+    "layer_norm_type": "rms",
+    "mask_token_id": TEXT_TOKENS + 5,
+    "max_sequence_length": 4096,
+    "mlp_hidden_size": 64,
+    "mlp_ratio": 4,
+    "model_type": "llada",
+    "multi_query_attention": None,
+    "n_heads": 6,
+    "n_kv_heads": 6,
+    "n_layers": 3,
+    **ENDS,
+    "rms_norm_eps": 1e-05,
+    "rope": True,
+    "rope_full_precision": True,
+    "rope_theta": 500000.0,
+    "scale_logits": False,
+    "use_cache": False,
+    "vocab_size": 288,
+    "weight_tying": False,
+}
 
 
 def backbone(raw: dict[str, Any]) -> LlamaForCausalLM:
@@ -106,20 +102,13 @@ def published_names(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return found
 
 
-def write(folder: Path, *, seed: int = 0, **more: Any) -> Path:
+def write(folder: Path) -> Path:
     """A folder with everything that is published."""
-    raw = config(**more)
-    write_config(folder, raw)
-    ids = {"bos_token_id": TEXT_TOKENS, "eos_token_id": raw["eos_token_id"], "pad_token_id": raw["pad_token_id"]}
-    write_config(folder, {"_from_model_config": True, **ids}, "generation_config.json")
-    write_weights(folder, published_names(random_state(backbone(raw), seed)))
-    write_tokenizer(
-        folder,
-        CONTROLS,
-        tokenizer_class="PreTrainedTokenizerFast",
-        chat_template=TEMPLATE,
-        more={"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>"},
-    )
+    write_config(folder, CONFIG)
+    write_config(folder, {"_from_model_config": True, "bos_token_id": TEXT_TOKENS, **ENDS}, "generation_config.json")
+    write_weights(folder, published_names(random_state(backbone(CONFIG))))
+    names = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>"}
+    write_tokenizer(folder, CONTROLS, tokenizer_class="PreTrainedTokenizerFast", chat_template=TEMPLATE, more=names)
     return folder
 
 

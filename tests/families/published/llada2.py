@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests.families.published.layout import TEXT_TOKENS, write_config, write_tokenizer, write_weights
+from tests.families.published.layout import DECODER, TEXT_TOKENS, write_config, write_tokenizer, write_weights
 from torch import Tensor
 
 CONTROLS = ("<|startoftext|>", "<|endoftext|>", "<|mask|>", "<role>", "</role>", "<|role_end|>")
@@ -16,21 +16,16 @@ TEMPLATE = (
     "{{ message.content }}<|role_end|>{% endfor %}{% if add_generation_prompt %}<role>ASSISTANT</role>{% endif %}"
 )
 CONFIG: dict[str, Any] = {
+    **DECODER,
     "architectures": ["LLaDA2MoeModelLM"],
     "auto_map": {
         "AutoConfig": "configuration_llada2_moe.LLaDA2MoeConfig",
         "AutoModelForCausalLM": "modeling_llada2_moe.LLaDA2MoeModelLM",
     },
-    "attention_dropout": 0.0,
     "dtype": "bfloat16",
     "embedding_dropout": 0.0,
     "first_k_dense_replace": 1,
     "head_dim": 16,
-    "hidden_act": "silu",
-    "hidden_size": 48,
-    "initializer_range": 0.02,
-    "intermediate_size": 80,
-    "max_position_embeddings": 2048,
     "max_window_layers": 28,
     "model_type": "llada2_moe",
     "moe_intermediate_size": 24,
@@ -39,29 +34,22 @@ CONFIG: dict[str, Any] = {
     "norm_head": False,
     "norm_softmax": False,
     "norm_topk_prob": True,
-    "num_attention_heads": 4,
     "num_experts": 16,
     "num_experts_per_tok": 3,
-    "num_hidden_layers": 3,
-    "num_key_value_heads": 2,
     "num_shared_experts": 1,
     "output_router_logits": False,
     "pad_token_id": TEXT_TOKENS + 1,
     "partial_rotary_factor": 0.5,
-    "rms_norm_eps": 1e-06,
-    "rope_scaling": None,
     "rope_theta": 600000,
     "routed_scaling_factor": 2.5,
     "router_dtype": "fp32",
     "score_function": "sigmoid",
     "sliding_window": 4096,
-    "tie_word_embeddings": False,
     "topk_group": 2,
     "use_bias": False,
     "use_cache": False,
     "use_qk_norm": True,
     "use_qkv_bias": False,
-    "use_sliding_window": False,
     "vocab_size": TEXT_TOKENS + len(CONTROLS) + 5,
 }
 
@@ -107,13 +95,8 @@ def write(folder: Path) -> None:
     """The checkpoint, in three shards."""
     write_config(folder, CONFIG)
     write_config(folder, {"eos_token_id": TEXT_TOKENS + 1, "pad_token_id": TEXT_TOKENS + 1}, "generation_config.json")
-    write_tokenizer(
-        folder,
-        CONTROLS,
-        tokenizer_class="PreTrainedTokenizerFast",
-        chat_template=TEMPLATE,
-        more={"mask_token": "<|mask|>"},
-    )
+    more = {"mask_token": "<|mask|>"}
+    write_tokenizer(folder, CONTROLS, tokenizer_class="PreTrainedTokenizerFast", chat_template=TEMPLATE, more=more)
     write_weights(folder, tensors(), shards=3)
 
 

@@ -16,7 +16,6 @@ from torch import Tensor
 Logits = Callable[[list[int]], Tensor]
 Draw = Callable[[Tensor], list[int]]
 """Rows of logits to the token of each."""
-"""The rows from one position to another alone, beside the keys that the last whole forward left: [rows, V]."""
 Order = Callable[[Tensor, Tensor, list[int], int, int], list[int]]
 """Confidences and entropies of a block's positions, the masked ones, the step, and how many were masked at first."""
 
@@ -40,13 +39,16 @@ def shares(positions: int, steps: int) -> list[int]:
     return [positions // steps + (step < positions % steps) for step in range(steps)]
 
 
-def static(block: int, steps: int) -> Order:
-    """So many of the surest positions of a block in each step."""
+def paced(steps: int, block: int | None = None) -> Order:
+    """The surest of each step's share of a block's positions, or of those that were masked at first.
+
+    The latter is Stable-DiffCoder's low confidence, without a threshold; steps that reveal nothing are left out.
+    """
 
     def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
-        del entropy, first
+        del entropy
         ranked = sorted(masked, key=lambda place: (-float(confidence[place]), place))
-        return ranked[: shares(block, steps)[step]]
+        return ranked[: shares(block or first, steps)[step]]
 
     return order
 
@@ -56,20 +58,8 @@ def dynamic(block: int, steps: int, threshold: float) -> Order:
 
     def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
         high = [place for place in masked if confidence[place] > threshold]
-        if len(high) >= shares(block, steps)[step]:
-            return high
-        return static(block, steps)(confidence, entropy, masked, step, first)
-
-    return order
-
-
-def low_confidence(steps: int) -> Order:
-    """Stable-DiffCoder's, without a threshold; steps that reveal nothing are left out."""
-
-    def order(confidence: Tensor, entropy: Tensor, masked: list[int], step: int, first: int) -> list[int]:
-        del entropy
-        ranked = sorted(masked, key=lambda place: (-float(confidence[place]), place))
-        return ranked[: shares(first, steps)[step]]
+        enough = len(high) >= shares(block, steps)[step]
+        return high if enough else paced(steps, block)(confidence, entropy, masked, step, first)
 
     return order
 

@@ -1,8 +1,9 @@
-"""A whole forward with no cache: every row under one mask. What cached forwards are compared with."""
+"""Whole forwards with no cache, every row under one mask: what cached forwards are compared with."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,3 +34,21 @@ def whole_logits(model: Transformer, ids: Sequence[int], block: int) -> Tensor:
     with torch.inference_mode():
         hidden = model(torch.tensor(ids), torch.arange(len(ids)), attend_under(block_causal_mask(len(ids), block)))
         return model.logits(hidden)
+
+
+def class_logits(network: Any, ids: Sequence[int], visible: Tensor | None = None) -> Tensor:
+    """The logits [T, V] of `ids` by a class of transformers, whose rows see what is `visible` [T, T]; None for all."""
+    mask = torch.zeros(len(ids), len(ids))
+    if visible is not None:
+        mask = mask.masked_fill(~visible, torch.finfo(torch.float32).min)
+    with torch.inference_mode():
+        found: Tensor = network(torch.tensor([list(ids)]), attention_mask=mask[None, None], use_cache=False).logits[0]
+    return found
+
+
+def with_weights(network: Any, state: Mapping[str, Tensor]) -> Any:
+    """The same with `state`, which has all but a tied head."""
+    missing, unexpected = network.load_state_dict(dict(state), strict=False)
+    assert not unexpected
+    assert set(missing) <= {"lm_head.weight"}
+    return network

@@ -1,0 +1,197 @@
+"""The Dream family and LLaDA: their files are read, their logits are those of Qwen2 and Llama under a full mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.families.published import dream, llada
+from tests.families.published.layout import TEXT_TOKENS, random_state
+from tests.families.reference.dense import class_logits, with_weights
+from tests.families.reference.window import Draws, Full, llada_dual
+from tests.families.reference.window import llada as llada_loop
+
+from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams, Transformer
+from calomel.engine.attention import Piece, forward
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.bidirectional import llada_places
+from calomel.families.configuration import read_config
+from calomel.families.family import OpenOptions
+from calomel.families.generation import generation_of
+from calomel.families.loading import load_decoder
+from calomel.families.memory import EstimateOptions
+from calomel.families.shards import Shards
+from calomel.families.table import find
+
+CONTEXT = tuple(torch.randint(0, 256, (31,), generator=torch.Generator().manual_seed(5)).tolist())
+SUFFIX = tuple(torch.randint(0, 256, (12,), generator=torch.Generator().manual_seed(6)).tolist())
+MASK, END = TEXT_TOKENS + 5, TEXT_TOKENS + 1
+Write = Callable[..., Path]
+WRITERS: dict[str, Write] = {**dream.WRITERS, **llada.WRITERS}
+EACH = pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+
+
+def opened(folder: Path, **options: Any) -> Engine:
+    engine = find(folder).open(folder, OpenOptions(dtype="float32", threads=1, **options))
+    assert isinstance(engine, Engine)
+    return engine
+
+
+def shape_of(folder: Path) -> ModelConfig:
+    config = find(folder).config(read_config(folder), folder)
+    assert isinstance(config, ModelConfig)
+    return config
+
+
+def loaded(folder: Path) -> Transformer:
+    config = shape_of(folder)
+    places = llada_places(config) if find(folder).name == "llada" else tensor_table(config)
+    return load_decoder(folder, config, places, dtype=torch.float32)
+
+
+@EACH
+def test_logits_are_those_of_the_backbone_under_a_full_mask(tmp_path: Path, write: Write) -> None:
+    folder = write(tmp_path)
+    raw, shards = read_config(folder), Shards(folder)
+    network: Any = llada.backbone(raw) if "d_model" in raw else dream.backbone(raw)
+    # LLaDA's tensors have other names than a Llama's, and are those of this seed.
+    state = random_state(network) if "d_model" in raw else {name: shards.read(name) for name in shards}
+    ids = [*CONTEXT, *[TEXT_TOKENS] * 9, *SUFFIX]
+
+    expected = class_logits(with_weights(network, state), ids)
+
+    actual = forward(loaded(folder), [Piece(ids, None, 0, causal=False, read=range(len(ids)))])
+    torch.testing.assert_close(actual, expected, atol=1e-4, rtol=0)
+
+
+@EACH
+def test_it_answers_as_it_is_published_to_generate(tmp_path: Path, write: Write) -> None:
+    folder = write(tmp_path)
+    generation = generation_of(find(folder), read_config(folder), folder)
+    with opened(folder) as engine:
+        result = engine.submit(
+            Request(
+                context=CONTEXT,
+                suffix=SUFFIX,
+                max_new_tokens=64,
+                canvas_lengths=generation.fill_canvases,
+                policy=generation.policy,
+                max_steps=generation.max_steps,
+                sampling=SamplingParams(generation.temperature, generation.top_p, generation.top_k, seed=1),
+            )
+        ).result(60)
+
+    assert result.finish_reason == "stop"
+    assert len(result.ids) == len(result.log_probs) == len(result.entropies) <= 64
+
+
+@pytest.mark.parametrize(
+    ("write", "positions", "mask", "shift"),
+    [(dream.write, 2048, TEXT_TOKENS + 4, True), (llada.write, 4096, MASK, False)],
+    ids=["dream", "llada"],
+)
+def test_configuration_bounds_a_window(tmp_path: Path, write: Write, positions: int, mask: int, *, shift: bool) -> None:
+    config = shape_of(write(tmp_path))
+
+    assert (config.hidden_size, config.num_hidden_layers, config.max_position_embeddings) == (48, 3, positions)
+    assert config.diffusion.mask_token_id == mask
+    assert (config.diffusion.logit_shift, config.diffusion.reads_suffix) == (shift, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, ("entropy", 256, 0.2, 0.95)),
+        ({"alg": "topk_margin", "alg_temp": 0.3, "steps": 32}, ("topk_margin:0.3", 32, 0.2, 0.95)),
+        ({"alg": "maskgit_plus", "temperature": 0.7, "top_p": 0.8}, ("maskgit_plus", 256, 0.7, 0.8)),
+        ({"alg": "nonsense", "steps": -1}, ("entropy", 256, 0.2, 0.95)),
+    ],
+)
+def test_dreams_own_generation_settings_count(tmp_path: Path, said: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    folder = dream.write(tmp_path, generation=said)
+
+    found = generation_of(find(folder), read_config(folder), folder)
+
+    assert (found.policy, found.max_steps, found.temperature, found.top_p) == expected
+
+
+def test_an_ordinary_qwen2_is_refused_with_a_reason(tmp_path: Path) -> None:
+    folder = dream.write_open_dcoder(tmp_path, controls=dream.OPEN_CONTROLS[:-1])
+
+    with pytest.raises(CheckpointError, match="ordinary Qwen2: it writes from left to right and has no mask token"):
+        opened(folder)
+
+
+def test_a_canvas_of_dreamon_changes_its_length(tmp_path: Path) -> None:
+    bounds: dict[str, Any] = {"max_new_tokens": 80, "canvas_lengths": (64,), "policy": "entropy", "max_steps": 256}
+    # So hot that every token is about as likely, those that ask for more or less room among them.
+    hot = [SamplingParams(temperature=50.0, seed=seed) for seed in range(8)]
+    requests = [Request(CONTEXT, suffix=SUFFIX, sampling=sampling, **bounds) for sampling in hot]
+    with opened(WRITERS["dreamon"](tmp_path, generation={"number_transfer_tokens": 8})) as engine:
+        lengths = {len(handle.result(60).ids) for handle in engine.submit_all(requests)}
+
+    assert min(lengths) < 64 < max(lengths)
+
+
+def test_weights_in_eight_bits_answer(tmp_path: Path) -> None:
+    request = Request(CONTEXT, suffix=SUFFIX, canvas_lengths=(8,), policy="entropy", min_new_tokens=8)
+
+    with opened(dream.write(tmp_path), quantize="int8") as engine:
+        assert len(engine.submit(request).result(60).ids) == 8
+
+
+def asked(size: int, steps: int) -> Request:
+    """An answer of LLaDA's of just so many tokens."""
+    return Request(
+        CONTEXT, size, (size,), policy="low_confidence", max_steps=steps, min_new_tokens=size, record_canvases=True
+    )
+
+
+def test_llada_answers_in_blocks(tmp_path: Path) -> None:
+    with opened(llada.write(tmp_path)) as engine:
+        handle = engine.submit(asked(64, 16))
+        result = handle.result(60)
+
+    halfway = list(handle.states())[7]
+    assert (result.finish_reason, len(result.ids), result.steps) == ("length", 64, 16)
+    assert halfway.revealed == (True,) * 32 + (False,) * 32
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"block_type": "sequential"}, "block_type 'sequential'"),
+        ({"alibi": True}, "alibi True"),
+        ({"d_model": None}, "hidden_size"),
+    ],
+)
+def test_what_is_not_there_is_refused(tmp_path: Path, said: dict[str, Any], told: str) -> None:
+    folder = llada.write(tmp_path)
+
+    with pytest.raises(CheckpointError, match=told):
+        find(folder).config({**read_config(folder), **said}, folder)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_only_whole_forwards_are_exact(tmp_path: Path, *, exact: bool) -> None:
+    folder = llada.write(tmp_path)
+    with opened(folder, exact=exact) as engine:
+        ours = engine.submit(asked(24, 24)).result(60).ids
+
+    full, canvas = Full(loaded(folder), MASK, never=frozenset({END})), range(len(CONTEXT), len(CONTEXT) + 24)
+    published = llada_loop if exact else llada_dual
+    *_, theirs = published(full, [*CONTEXT, *[MASK] * 24], MASK, canvas, steps=24, block=32, how=Draws())
+    assert ours == tuple(theirs[canvas.start :])
+
+
+def test_memory_is_estimated_without_loading(tmp_path: Path) -> None:
+    folder = llada.write(tmp_path)
+
+    found = find(folder).estimate(read_config(folder), EstimateOptions(shards=Shards(folder), dtype="float32"))
+
+    parameters = sum(tensor.numel() for tensor in random_state(llada.backbone(llada.CONFIG)).values())
+    assert found.weights == 4 * parameters
+    assert found.work > 0

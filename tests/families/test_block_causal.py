@@ -1,0 +1,234 @@
+"""Families that denoise block by block, against classes of transformers and the published loops over their logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.families.published.block_causal import (
+    END,
+    FAST_DLLM_V2,
+    MASK,
+    SDAR,
+    SDAR_MOE,
+    STABLE_DIFFCODER,
+    Checkpoint,
+    tensors,
+)
+from tests.families.reference import block_diffusion as loop
+from tests.families.reference.dense import block_causal_mask, class_logits, whole_logits
+from torch import Tensor
+
+from calomel.engine import CheckpointError, Engine, ModelConfig, Request, SamplingParams
+from calomel.engine.checkpoint import tensor_table
+from calomel.families.block_causal import SUB_BLOCK
+from calomel.families.configuration import read_config
+from calomel.families.family import OpenOptions
+from calomel.families.generation import generation_of
+from calomel.families.loading import load_decoder
+from calomel.families.plan import plan_of
+from calomel.families.table import find
+
+ROOM = 22
+Written = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """The folder of a checkpoint, with a `config.json` that may be changed."""
+    return cache(lambda checkpoint, **changed: checkpoint.write(tmp_path_factory.mktemp("published") / "it", **changed))
+
+
+network = cache(lambda checkpoint: checkpoint.network())
+
+
+def prompt(size: int) -> tuple[int, ...]:
+    """Text tokens."""
+    return tuple(torch.randint(0, 256, (size,), generator=torch.Generator().manual_seed(size)).tolist())
+
+
+def logits_of(network: Any, block: int) -> Callable[[list[int]], Tensor]:
+    """The whole forward of a class of transformers under the block-causal mask."""
+    return lambda ids: class_logits(network, ids, block_causal_mask(len(ids), block))
+
+
+def shape_of(folder: Path) -> ModelConfig:
+    config = find(folder).config(read_config(folder), folder)
+    assert isinstance(config, ModelConfig)
+    return config
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "name", "blocks", "generation"),
+    [
+        (SDAR, "sdar", (4, None, False), ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
+        (SDAR_MOE, "sdar-moe", (4, None, False), ("low_confidence_dynamic:0.85", 0.6, 0.95, 20)),
+        # Whatever its generation_config.json says, the best token is taken.
+        (FAST_DLLM_V2, "fast-dllm-v2", (32, 8, True), ("threshold:0.9", 0.0, 1.0, -1)),
+        (STABLE_DIFFCODER, "stable-diffcoder", (4, None, False), ("low_confidence", 0.0, 1.0, -1)),
+    ],
+)
+def test_its_folder_is_recognised_and_read(
+    written: Written, checkpoint: Checkpoint, name: str, blocks: Any, generation: Any
+) -> None:
+    folder = written(checkpoint)
+    family, diffusion = find(folder), shape_of(folder).diffusion
+    found = generation_of(family, read_config(folder), folder)
+
+    assert family.name == name
+    assert (diffusion.mask_token_id, diffusion.end_token_id) == (MASK, END)
+    assert (diffusion.block, diffusion.sub_block, diffusion.logit_shift) == blocks
+    assert (found.policy, found.temperature, found.top_p, found.top_k) == generation
+    assert (diffusion.max_canvas, found.max_steps, found.fill_canvases) == (blocks[0], blocks[0], (blocks[0],))
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "changed"),
+    [
+        pytest.param(SDAR, {}, id="sdar"),
+        pytest.param(SDAR, {"tie_word_embeddings": True}, id="sdar, tied"),
+        pytest.param(SDAR_MOE, {}, id="sdar-moe"),
+        pytest.param(SDAR_MOE, {"norm_topk_prob": False}, id="sdar-moe, not normalised"),
+        pytest.param(SDAR_MOE, {"mlp_only_layers": [0]}, id="sdar-moe, a dense layer"),
+        pytest.param(SDAR_MOE, {"decoder_sparse_step": 2}, id="sdar-moe, every second layer"),
+        pytest.param(FAST_DLLM_V2, {}, id="fast-dllm-v2"),
+        pytest.param(STABLE_DIFFCODER, {}, id="stable-diffcoder"),
+    ],
+)
+def test_logits_are_those_of_transformers(tmp_path: Path, checkpoint: Checkpoint, changed: dict[str, Any]) -> None:
+    checkpoint.write(tmp_path, **changed)
+    config, ids = shape_of(tmp_path), [*prompt(75), *[MASK] * 21]
+    model = load_decoder(tmp_path, config, tensor_table(config), dtype=torch.float32)
+
+    expected = logits_of(checkpoint.network(**changed), config.diffusion.block)(ids)
+
+    torch.testing.assert_close(whole_logits(model, ids, config.diffusion.block), expected, atol=1e-4, rtol=1e-4)
+
+
+def same_steps(folder: Path, context: tuple[int, ...], trace: loop.Trace, **fields: Any) -> None:
+    """Every step reveals what the published loop does, until nothing before the end of the answer is masked."""
+    with find(folder).open(folder, OpenOptions(dtype="float32", cache_tokens=1024)) as engine:
+        assert isinstance(engine, Engine)
+        canvas = (engine.config.diffusion.max_canvas,)
+        handle = engine.submit(Request(context, ROOM, canvas_lengths=canvas, record_canvases=True, **fields))
+        states = [list(state.ids) for state in handle.states()]
+        answer = list(handle.result().ids)
+    count = len(states)
+    assert answer == loop.answer(trace.tokens, ROOM, END)
+    assert states[:-1] == trace.steps[: count - 1]
+    assert states[-1] == trace.steps[count - 1][: len(states[-1])]
+    if END not in trace.tokens:
+        assert count == len(trace.steps)
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "size", "policy", "order"),
+    [
+        (SDAR, 3, "low_confidence_dynamic:0.2", loop.dynamic(4, 4, 0.2)),
+        (SDAR, 40, "low_confidence_dynamic:0.2", loop.dynamic(4, 4, 0.2)),
+        (SDAR, 40, "low_confidence_dynamic:0.3/2", loop.dynamic(4, 2, 0.3)),
+        (SDAR_MOE, 2, "low_confidence_dynamic:0.2", loop.dynamic(4, 4, 0.2)),
+        (SDAR_MOE, 43, "low_confidence_dynamic:0.2", loop.dynamic(4, 4, 0.2)),
+        (STABLE_DIFFCODER, 3, "low_confidence", loop.paced(4)),
+        (STABLE_DIFFCODER, 40, "low_confidence:2", loop.paced(2)),
+        (STABLE_DIFFCODER, 3, "low_confidence:3", loop.paced(3)),
+        (STABLE_DIFFCODER, 40, "threshold:0.95", loop.above(0.95)),
+        (STABLE_DIFFCODER, 3, "threshold:0.2", loop.above(0.2)),
+    ],
+)
+def test_steps_are_those_of_the_published_loop(
+    written: Written, checkpoint: Checkpoint, size: int, policy: str, order: loop.Order
+) -> None:
+    logits = logits_of(network(checkpoint), 4)
+    trace = loop.denoise(logits, prompt(size), ROOM, order, block=4, mask=MASK, end=END)
+
+    same_steps(written(checkpoint), prompt(size), trace, policy=policy)
+
+
+# Of 33 positions, and of whole blocks, whose last row decides the next block's first position.
+@pytest.mark.parametrize(("size", "threshold"), [(5, 0.2), (31, 0.2), (32, 0.2), (33, 0.95), (64, 0.95), (70, 0.2)])
+def test_steps_of_shifted_blocks_are_those_of_the_published_loop(written: Written, size: int, threshold: float) -> None:
+    logits, order = logits_of(network(FAST_DLLM_V2), 32), loop.above(threshold)
+    trace = loop.denoise_shifted(logits, prompt(size), ROOM, order, block=32, run=SUB_BLOCK, mask=MASK, end=END)
+
+    same_steps(written(FAST_DLLM_V2), prompt(size), trace, policy=f"threshold:{threshold}", max_steps=32)
+
+
+def test_drawn_tokens_are_those_of_the_published_loop(written: Written) -> None:
+    generator = torch.Generator().manual_seed(3)
+
+    def draw(rows: Tensor) -> list[int]:
+        noise = torch.empty_like(rows).exponential_(generator=generator)
+        found: list[int] = (rows.softmax(dim=-1) / noise).argmax(dim=-1).tolist()
+        return found
+
+    logits, order = logits_of(network(SDAR), 4), loop.dynamic(4, 4, 0.2)
+    trace = loop.denoise(logits, prompt(43), ROOM, order, block=4, mask=MASK, end=END, draw=draw)
+
+    how = {"policy": "low_confidence_dynamic:0.2", "sampling": SamplingParams(temperature=1.0, seed=3)}
+    same_steps(written(SDAR), prompt(43), trace, **how)
+
+
+def test_a_checkpoint_of_longer_blocks_says_so(tmp_path: Path) -> None:
+    diffusion = shape_of(SDAR.write(tmp_path, block_size=16, mask_token_id=None)).diffusion
+    logits, order = logits_of(network(SDAR), 16), loop.dynamic(16, 16, 0.2)
+    trace = loop.denoise(logits, prompt(37), ROOM, order, block=16, mask=MASK, end=END)
+
+    assert (diffusion.block, diffusion.mask_token_id) == (16, MASK)
+    same_steps(tmp_path, prompt(37), trace, policy="low_confidence_dynamic:0.2")
+
+
+@pytest.mark.parametrize(
+    ("place", "block"),
+    [
+        ("SDAR-8B-Chat", 4),
+        ("JetLM--SDAR-1.7B-Chat-b32", 32),
+        ("models--JetLM--SDAR-30B-A3B-Chat-b16/snapshots/0f3a", 16),
+    ],
+)
+def test_where_the_configuration_does_not_say_how_long_blocks_are_the_published_name_does(
+    tmp_path: Path, place: str, block: int
+) -> None:
+    folder = SDAR.write(tmp_path / place, block_size=None)
+
+    assert shape_of(folder).diffusion.block == block
+    assert generation_of(find(folder), read_config(folder), folder).fill_canvases == (block,)
+
+
+def test_without_either_the_length_of_blocks_is_asked_for_and_a_fetched_folder_has_it(tmp_path: Path) -> None:
+    folder = SDAR.write(tmp_path / "mine", block_size=None)
+
+    with pytest.raises(CheckpointError, match=r'write "block_size" into its config.json'):
+        shape_of(folder)
+    (folder / "calomel-source.json").write_text('{"repository": "JetLM/SDAR-4B-Chat-b8", "revision": "0f3a"}')
+    assert shape_of(folder).diffusion.block == 8
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "changed", "told"),
+    [
+        (SDAR, {"block_size": 1}, "block_size 1"),
+        (SDAR, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "rope_scaling 'yarn'"),
+        (SDAR, {"use_sliding_window": True}, "use_sliding_window"),
+        (SDAR, {"hidden_act": "gelu"}, "hidden_act 'gelu'"),
+        (SDAR_MOE, {"num_experts": None}, "num_experts"),
+    ],
+)
+def test_what_the_decoder_does_not_do_is_refused(
+    written: Written, checkpoint: Checkpoint, changed: dict[str, Any], told: str
+) -> None:
+    folder = written(checkpoint)
+    raw = {key: value for key, value in {**checkpoint.config, **changed}.items() if value is not None}
+
+    with pytest.raises(CheckpointError, match=told):
+        find(folder).config(raw, folder)
+
+
+def test_the_estimate_counts_every_expert(written: Written) -> None:
+    held = sum(tensor.numel() for tensor in tensors(network(SDAR_MOE)).values())
+
+    assert plan_of(written(SDAR_MOE), OpenOptions(dtype="float32")).estimate.weights == held * 4
