@@ -3,14 +3,17 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from calomel.cli.main import main
+from calomel.server.settings import ServerSettings
 from calomel.suggest import in_process
 from calomel.suggest.completer import Fill, FillRequest
+from calomel.suggest.offers import Outcome
 
 if TYPE_CHECKING:
     from calomel.engine import Result
@@ -91,3 +94,37 @@ def full_disk() -> Callable[[], AbstractContextManager[None]]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     return fill
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home folder, and no setting from outside."""
+    for name in (*ServerSettings.model_fields, "config"):
+        monkeypatch.delenv(f"CALOMEL_{name.upper()}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("config", "state", "data", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / f".{name}"))
+    for folder in (tmp_path / "run", tmp_path / "run" / "calomel"):
+        folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    return tmp_path
+
+
+def outcome(name: str, became: str = "shown", /, **changes: Any) -> Outcome:
+    """What became of a suggestion of four characters."""
+    whole = Outcome(
+        id=name,
+        outcome="shown",
+        reason="",
+        kind="fill",
+        uri="file:///a.py",
+        language_id="python",
+        trigger="edit",
+        model="nano",
+        probability=0.4,
+        visible_seconds=1.0,
+        length=4,
+        accepted_length=0,
+        text="zero",
+    )
+    return replace(whole, **{"outcome": became, **changes})

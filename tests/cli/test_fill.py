@@ -1,18 +1,25 @@
+"""`calomel fill`, `calomel try` and `calomel context`."""
+
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from calomel.cli.errors import InputError
+from calomel.cli.fill import Hole, bundled_samples, offset_of
 from calomel.engine.errors import CacheFullError, UnknownPolicyError
-from calomel.prompts.parts import PromptParts
+from calomel.prompts.parts import Excerpt, PromptParts
 from calomel.suggest.completer import Fill, FillRequest
-
-Run = Callable[..., Any]
-Filler = Any
+from calomel.workspace import related
 
 
 @pytest.fixture
@@ -23,15 +30,17 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_filled_text_is_shown_in_its_place(run: Run, filler: Filler, source: Path) -> None:
+def test_filled_text_is_shown_in_its_place(run: Callable[..., Any], filler: Any, source: Path) -> None:
+    before = source.read_text()
     result = run("fill", source, "--at", "2:12")
     assert result.status == 0
+    assert source.read_text() == before
     assert result.out == "1 │ def add(a, b):\n2 │     return ⟦a + b⟧\n3 │ \n4 │ \n5 │ print(add(1, 2))\n"
     assert "confidence 0.75 · 4 tokens in 2 steps (3 forwards) · 12 ms · stop" in result.err
     assert filler.closed
 
 
-def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: Path) -> None:
+def test_request_has_the_text_around_the_hole(run: Callable[..., Any], filler: Any, source: Path) -> None:
     run("fill", source, "--at", "2:12", "--max-tokens", 9, "--policy", "fixed:2", "--model", "m", "--device", "meta")
     expected = FillRequest(
         "fill",
@@ -45,30 +54,20 @@ def test_request_has_the_text_around_the_hole(run: Run, filler: Filler, source: 
     assert [(Path("m"), "meta")] == filler.opened
 
 
-def test_json_gives_back_every_byte(run: Run, filler: Filler, source: Path) -> None:
+def test_json_gives_back_every_byte(run: Callable[..., Any], filler: Any, source: Path) -> None:
     filler.answers = ["[bold]ü\n\t"]
+    assert "return ⟦[bold]ü" in run("fill", source, "--at", "2:12").out
     answer = json.loads(run("fill", source, "--at", "2:12", "--json").out)
     assert answer["text"] == "[bold]ü\n\t"
     assert (answer["path"], answer["at"], answer["to"]) == ("add.py", "2:12", "2:12")
     assert (answer["confidence"], answer["steps"], answer["seconds"]) == (0.75, 2, 0.012)
 
 
-def test_square_brackets_in_code_are_no_markup(run: Run, filler: Filler, source: Path) -> None:
-    filler.answers = ["[red]x[/red]"]
-    assert "return ⟦[red]x[/red]⟧" in run("fill", source, "--at", "2:12").out
-
-
-def test_file_is_left_as_it_was(run: Run, filler: Filler, source: Path) -> None:
-    before = source.read_bytes()
-    run("fill", source, "--at", "2:12")
-    assert before == source.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("error", "status"), [(UnknownPolicyError("no policy is named 'fast'"), 2), (CacheFullError("no page is free"), 1)]
 )
 def test_refusal_of_the_engine_becomes_one_line(
-    run: Run, filler: Filler, source: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
+    run: Callable[..., Any], filler: Any, source: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     def refuse(_: FillRequest) -> Fill:
         raise error
@@ -80,21 +79,243 @@ def test_refusal_of_the_engine_becomes_one_line(
     assert result.err.count("\n") == 1
 
 
-def test_missing_file_ends_with_status_2(run: Run, filler: Filler, tmp_path: Path) -> None:
+def test_missing_file_ends_with_status_2(run: Callable[..., Any], filler: Any, tmp_path: Path) -> None:
     result = run("fill", tmp_path / "absent.py", "--at", "1:1")
     assert result.status == 2
     assert "absent.py: No such file" in result.err
     assert filler.opened == []
 
 
-def test_folder_without_a_checkpoint_ends_with_status_2(run: Run, source: Path, tmp_path: Path) -> None:
+def test_folder_without_a_checkpoint_ends_with_status_2(run: Callable[..., Any], source: Path, tmp_path: Path) -> None:
     result = run("fill", source, "--at", "2:12", "--model", tmp_path / "nothing")
     assert result.status == 2
     assert "nothing" in result.err
 
 
-def test_device_that_is_not_there_ends_with_status_2(run: Run, filler: Filler, source: Path) -> None:
+def test_device_that_is_not_there_ends_with_status_2(run: Callable[..., Any], filler: Any, source: Path) -> None:
     result = run("fill", source, "--at", "2:12", "--device", "cuda:99")
     assert result.status == 2
     assert result.err.startswith("calomel: --device cuda:99 cannot be used here: ")
     assert filler.opened == []
+
+
+@given(st.text(alphabet="ab\n\tü😀"), st.data())
+def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    before = text[:offset].split("\n")
+    assert offset == offset_of(text, f"{len(before)}:{len(before[-1]) + 1}", "--at")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", "3", "3:", ":3", "0:1", "1:0", "00:1", "-1:2", "1:2:3", "a:b", "²:1", "1234567890:1"]
+)
+def test_malformed_place_names_the_option(wrong: str) -> None:
+    with pytest.raises(InputError, match=r"--at .*LINE:COLUMN"):
+        offset_of("", wrong, "--at")
+
+
+def test_hole_replaces_what_is_between_its_ends(tmp_path: Path) -> None:
+    file = tmp_path / "sum.py"
+    file.write_text("def add(a, b):\n    return 0\n", encoding="utf-8")
+    hole = Hole.in_file(file, "2:12", "2:13")
+    assert (hole.prefix, hole.suffix) == ("def add(a, b):\n    return ", "\n")
+
+
+def test_line_endings_stay_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "dos.py"
+    file.write_bytes(b"a = 1\r\nb = \r\n")
+    hole = Hole.in_file(file, "2:5")
+    assert (hole.prefix, hole.suffix) == ("a = 1\r\nb = ", "\r\n")
+    with pytest.raises(InputError, match="line 2 ends at column 5"):
+        Hole.in_file(file, "2:6")
+
+
+def test_model_is_told_no_folder_outside_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "src").mkdir()
+    file = tmp_path / "src" / "a.py"
+    file.write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert Hole.in_file(file, "1:1").path == "src/a.py"
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Hole.in_file(file, "1:1").path == "a.py"
+
+
+@pytest.mark.parametrize(
+    ("content", "places", "message"),
+    [
+        (b"x = 1\n", ("9:1",), "--at 9:1: the file has 2 lines"),
+        (b"x = 1\n", ("1:3", "1:1"), "--to 1:1 is before --at 1:3"),
+        (b"\xff\xfe", ("1:1",), r"a\.py is not UTF-8"),
+    ],
+)
+def test_a_hole_that_cannot_be_is_named(tmp_path: Path, content: bytes, places: tuple[str, ...], message: str) -> None:
+    (tmp_path / "a.py").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        Hole.in_file(tmp_path / "a.py", *places)
+
+
+def test_shipped_model_fills_a_hole(run: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "add.py"
+    file.write_text("def add(a, b):\n    return \n", encoding="utf-8")
+    result = run("fill", file, "--at", "2:12", "--json", "--max-tokens", 16)
+    assert (result.status, result.err) == (0, "")
+    answer = json.loads(result.out)
+    assert 0 < answer["confidence"] <= 1
+    assert answer["completion_tokens"] <= 16
+    assert answer["steps"] >= 1
+    assert answer["finish_reason"] in {"stop", "length"}
+
+
+@pytest.mark.e2e
+def test_try_shows_every_sample_and_ends_well() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "calomel.cli", "try"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    for sample in bundled_samples():
+        assert sample.path in done.stdout
+    assert f"of {len(bundled_samples())} answers equal what the author wrote" in done.stdout
+
+
+def test_bundled_samples_have_one_hole_each_in_several_languages() -> None:
+    samples = bundled_samples()
+    assert 4 <= len(samples) <= 6
+    assert {"py", "ts", "go", "rs"} == {sample.path.rpartition(".")[2] for sample in samples}
+    assert all(sample.expected and not set("⟦⟧") & set(sample.prefix + sample.suffix) for sample in samples)
+
+
+def test_model_never_sees_the_expected_text(run: Callable[..., Any], filler: Any) -> None:
+    run("try")
+    requests = filler.requests[1:]
+    for request, sample in zip(requests, bundled_samples(), strict=True):
+        assert (sample.prefix, sample.suffix, sample.path) == (
+            request.parts.prefix,
+            request.parts.suffix,
+            request.parts.path,
+        )
+
+
+def test_right_and_wrong_answers_are_told_apart(run: Callable[..., Any], filler: Any) -> None:
+    samples = bundled_samples()
+    right = [sample.expected for sample in samples]
+    filler.answers = ["warm up", right[0], "nonsense", *right[2:]]
+    result = run("try")
+    assert (result.status, filler.closed) == (0, True)
+    assert len(samples) == result.out.count("confidence 0.75 · 4 tokens in 2 steps (3 forwards) · 12 ms")
+    assert result.out.index("before") < result.out.index("after")
+    assert len(samples) - 1 == result.out.count("equal to what the author wrote")
+    assert f"differs; the author wrote {right[1]}" in result.out
+    assert f"{len(samples) - 1} of {len(samples)} answers equal what the author wrote" in result.out
+
+
+SOURCE = "def area(width, height):\n    return width * height\n\n\nprint(area(2, 3))\n"
+
+
+class FakeRelated:
+    """Knows one excerpt, at once."""
+
+    indexer = SimpleNamespace(wait=lambda _seconds: True)
+
+    def __init__(self, *_: object) -> None:
+        self.folders: Sequence[Path] = ()
+
+    def start(self, folders: Sequence[Path]) -> None:
+        self.folders = folders
+
+    def stop(self) -> None:
+        pass
+
+    def excerpts(self, *_: object) -> tuple[Excerpt, ...]:
+        return (Excerpt("shapes.py", 11, "class Shape:\n    token = 'x'\n"),) if self.folders else ()
+
+    def opened(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def _related(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(related, "Related", FakeRelated)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def file(tmp_path: Path, _related: None) -> Path:
+    path = tmp_path / "work" / "area.py"
+    path.parent.mkdir()
+    path.write_text(SOURCE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def parts(run: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    """What `--json` says, with the parts by name."""
+
+    def call(*arguments: object) -> dict[str, Any]:
+        done = run("context", *arguments, "--json")
+        assert done.status == 0, done.err
+        said: dict[str, Any] = json.loads(done.out)
+        return said | {"parts": {each["part"]: each for each in said["parts"]}}
+
+    return call
+
+
+def test_the_window_is_the_text_around_the_cursor(parts: Callable[..., dict[str, Any]], file: Path) -> None:
+    said = parts(file, "--at", "2:12")
+    assert said["parts"]["prefix"]["text"] == "def area(width, height):\n    return "
+    assert said["parts"]["suffix"]["text"] == SOURCE[36:]
+    assert said["parts"]["prefix"]["tokens"] > 0
+
+
+def test_related_code_of_the_workspace_is_in_it(parts: Callable[..., dict[str, Any]], file: Path) -> None:
+    said = parts(file, "--at", "2:12", "--workspace", file.parent)
+    assert said["parts"]["related"]["text"] == "--- shapes.py:12\nclass Shape:\n    token = 'x'\n"
+    assert said["parts"]["related"]["why"].startswith("1 excerpts")
+
+
+def test_the_repository_around_the_file_is_the_workspace(parts: Callable[..., dict[str, Any]], file: Path) -> None:
+    assert parts(file, "--at", "1:1")["parts"]["related"]["text"] == ""
+    (file.parent / ".git").mkdir()
+    assert "class Shape" in parts(file, "--at", "1:1")["parts"]["related"]["text"]
+
+
+def test_a_budget_is_kept(parts: Callable[..., dict[str, Any]], file: Path) -> None:
+    file.write_text(SOURCE * 300, encoding="utf-8")
+    default = parts(file, "--at", "1:1")
+    assert default["budget"] == default["default_budget"]
+    assert "the longest context that pays" in default["budget_why"]
+    assert "100,000 asked for" in parts(file, "--at", "1:1", "--budget", 100_000)["budget_why"]
+    for budget in (64, 8192):
+        said = parts(file, "--at", "400:5", "--budget", budget)
+        assert said["tokens"] <= said["budget"] == budget
+
+
+def test_secrets_are_masked(parts: Callable[..., dict[str, Any]], file: Path) -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    file.write_text(f'TOKEN = "{secret}"\n{SOURCE}', encoding="utf-8")
+    assert secret not in json.dumps(parts(file, "--at", "3:5"))
+
+
+def test_a_secret_file_is_refused(run: Callable[..., Any], file: Path) -> None:
+    secret = file.with_name(".env")
+    secret.write_text("TOKEN=1\n", encoding="utf-8")
+    done = run("context", secret, "--at", "1:1")
+    assert done.status == 2
+    assert ".env is kept from every model: secret_file" in done.err
+
+
+def test_the_parts_are_printed_with_a_table(run: Callable[..., Any], file: Path) -> None:
+    out = run("context", file, "--at", "2:12", "--workspace", file.parent).out
+    assert "── related · shapes.py:12 ──\nclass Shape:" in out
+    assert "── prefix · area.py, up to the cursor ──\ndef area(width, height):\n    return" in out
+    assert "part" in out
+    assert "total" in out
+
+
+def test_control_characters_do_not_reach_the_terminal(run: Callable[..., Any], file: Path) -> None:
+    file.write_text("x = '\x1b[31m'\n" + SOURCE, encoding="utf-8")
+    assert "\x1b" not in run("context", file, "--at", "2:1").out

@@ -13,7 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import events
 
-from calomel.prompts.mercury import mercury_answer, parse_mercury
+from calomel.prompts.mercury import parse_mercury
 from calomel.server.routes.completions import FimRequest
 
 FIM = "/v1/fim/completions"
@@ -130,19 +130,6 @@ def test_a_recorded_request_is_answered_in_the_recorded_shape(
 
 
 @pytest.mark.parametrize(("request_body", "recorded"), RECORDED)
-def test_a_recorded_answer_that_changes_nothing_is_ours_for_an_unchanged_region(
-    request_body: dict[str, Any], recorded: dict[str, Any]
-) -> None:
-    prompt = request_body["messages"][0]["content"]
-    region = parse_mercury(prompt).region
-    told = recorded["choices"][0]["message"]["content"]
-
-    unchanged = told.removeprefix("```\n").removesuffix("\n```") == region.removesuffix("\n")
-
-    assert (told == mercury_answer(region)) is unchanged
-
-
-@pytest.mark.parametrize(("request_body", "recorded"), RECORDED)
 def test_a_recorded_prompt_is_read_byte_for_byte(request_body: dict[str, Any], recorded: dict[str, Any]) -> None:
     prompt = request_body["messages"][0]["content"]
     read = parse_mercury(prompt)
@@ -153,17 +140,3 @@ def test_a_recorded_prompt_is_read_byte_for_byte(request_body: dict[str, Any], r
     shown = f"{read.prefix}<|code_to_edit|>\n{marked}<|/code_to_edit|>\n{read.suffix}"
     assert f"<|current_file_content|>\ncurrent_file_path: {read.path}\n{shown}<|/current_file_content|>\n" in prompt
     assert sum(hunk.path == read.path for hunk in read.edits) == len(read.edits)
-
-
-def test_a_request_of_the_same_make_is_answered_in_the_same_shape(client: TestClient) -> None:
-    content = (
-        "<|recently_viewed_code_snippets|>\n<|/recently_viewed_code_snippets|>\n\n<|current_file_content|>\n"
-        "current_file_path: shape.py\n<|code_to_edit|>\ndef area(w, h):\n    return w<|cursor|>\n<|/code_to_edit|>\n"
-        "<|/current_file_content|>\n\n<|edit_diff_history|>\n<|/edit_diff_history|>\n"
-    )
-    body = {"model": "mercury-edit", "messages": [{"role": "user", "content": content}], "stream": False}
-
-    answer = client.post(URL, json=body).json()
-
-    assert answer["choices"][0]["message"]["content"].startswith("```\ndef area(w, h):\n    return w")
-    assert answer["choices"][0]["finish_reason"] == "stop"

@@ -53,29 +53,6 @@ def ask(prompt: Any = "def f(n):\n    ", **fields: Any) -> dict[str, Any]:
     return {"model": "qwen", "prompt": prompt, **fields}
 
 
-def each(field: str, *values: Any) -> list[tuple[str, Any]]:
-    return [(field, value) for value in values]
-
-
-def test_an_answer_has_every_field_that_zed_wants(client: TestClient) -> None:
-    body = client.post(URL, json=ask(QWEN)).json()
-
-    assert re.fullmatch(r"cmpl-[0-9a-f]{32}", body.pop("id"))
-    assert isinstance(body.pop("created"), int)
-    usage = body.pop("usage")
-    assert {name: usage[name] for name in ("prompt_tokens", "completion_tokens", "total_tokens")} == {
-        "prompt_tokens": 24,
-        "completion_tokens": 14,
-        "total_tokens": 38,
-    }
-    assert body == {
-        "object": "text_completion",
-        "model": "qwen",
-        "choices": [{"index": 0, "text": "return n", "logprobs": None, "finish_reason": "stop"}],
-        "warning": None,
-    }
-
-
 def test_tokens_of_other_models_say_where_the_hole_is(client: TestClient, filler: Any) -> None:
     client.post(URL, json=ask(QWEN))
 
@@ -128,30 +105,6 @@ def test_what_is_sent_reaches_the_model(client: TestClient, filler: Any) -> None
     assert (first.max_tokens, first.min_tokens) == (33, 2)
     assert {name: getattr(first.sampling, name) for name in fields} == fields
     assert (second.max_tokens, second.sampling.top_k) == (8192, -1)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *each("prompt", None, 3, [], ["a", "b"], [1, 2], [[1]], {}),
-        *each("n", 0, 2, 8, "1"),
-        *each("max_tokens", 0, -1, 2**31, 1.5, True),
-        *each("top_k", -2, 1001),
-        ("echo", True),
-        ("echo", "no"),
-        ("temperature", 2.1),
-        ("stop", ["x"] * 17),
-        ("stream", "yes"),
-        ("suffix", 3),
-        ("model", 3),
-    ],
-)
-def test_wrong_values_are_refused_by_name(client: TestClient, filler: Any, field: str, value: Any) -> None:
-    answer = client.post(URL, json=ask(**{field: value}) if field != "prompt" else ask(value))
-
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == field
-    assert filler.requests == []
 
 
 def test_a_stream_has_deltas_and_ends(client: TestClient) -> None:
@@ -370,37 +323,6 @@ def test_the_least_that_may_be_sent(client: TestClient, filler: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"input_extra": "x"}, "input_extra"),
-        ({"input_extra": {"text": "x"}}, "input_extra"),
-        ({"input_extra": ["x"]}, "input_extra"),
-        ({"input_extra": [{"filename": "a"}]}, "input_extra.text"),
-        ({"input_extra": [{"text": 1}]}, "input_extra.text"),
-        ({"input_extra": [{"text": None}]}, "input_extra.text"),
-        ({"input_extra": [{"text": "x", "filename": 1}]}, "input_extra.filename"),
-        ({"input_extra": [{"text": "x"}] * 1025}, "input_extra"),
-        ({"input_prefix": 1}, "input_prefix"),
-        ({"input_suffix": []}, "input_suffix"),
-        ({"prompt": [1, 2]}, "prompt"),
-        ({"n_predict": -2}, "n_predict"),
-        ({"n_indent": -1}, "n_indent"),
-        ({"t_max_predict_ms": 1e12}, "t_max_predict_ms"),
-        ({"response_fields": "content"}, "response_fields"),
-        ({"response_fields": [1]}, "response_fields"),
-        ({"stream": 1}, "stream"),
-    ],
-)
-def test_malformed_bodies_are_refused_by_name(
-    client: TestClient, filler: Any, fields: dict[str, Any], param: str
-) -> None:
-    answer = client.post(LLAMA_URL, json={**ASK, **fields})
-
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
-    assert filler.requests == []
-
-
-@pytest.mark.parametrize(
     ("text", "least", "expected"),
     [
         ("a\n    b\nc\n", 4, "a\n    b"),
@@ -419,26 +341,6 @@ OLLAMA_URL = "/api/generate"
 
 def ollama_ask(prompt: Any = QWEN, **fields: Any) -> dict[str, Any]:
     return {"model": "zeta2.1", "prompt": prompt, **fields}
-
-
-def test_an_answer_has_ollamas_shape(client: TestClient) -> None:
-    body = client.post(
-        OLLAMA_URL, json=ollama_ask(raw=True, stream=False, options={"num_predict": 64, "temperature": 0.2})
-    ).json()
-
-    assert datetime.fromisoformat(body.pop("created_at")).tzinfo is not None
-    assert body == {
-        "model": "zeta2.1",
-        "response": "return n",
-        "done": True,
-        "done_reason": "stop",
-        "total_duration": 20_000_000,
-        "load_duration": 0,
-        "prompt_eval_count": 24,
-        "prompt_eval_duration": 10_000_000,
-        "eval_count": 14,
-        "eval_duration": 10_000_000,
-    }
 
 
 @pytest.mark.parametrize("stream", [{}, {"stream": True}, {"stream": None}])
@@ -509,25 +411,6 @@ def test_an_empty_prompt_asks_for_the_model_alone(client: TestClient, filler: An
     assert filler.requests == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
-        ({"prompt": 3}, "prompt"),
-        ({"format": "json"}, "format"),
-        ({"format": {"type": "object"}}, "format"),
-        ({"stream": "no"}, "stream"),
-        ({"options": 3}, "options"),
-        ({"options": {"num_predict": 2**40}}, "options.num_predict"),
-        ({"options": {"temperature": "warm"}}, "options.temperature"),
-        ({"options": {"stop": ["x"] * 17}}, "options.stop"),
-    ],
-)
-def test_wrong_values_of_ollama_are_refused_by_name(client: TestClient, fields: dict[str, Any], param: str) -> None:
-    answer = client.post(OLLAMA_URL, json={**ollama_ask(), **fields})
-
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
-
-
 def test_the_model_is_listed(client: TestClient) -> None:
     (tag,) = client.get("/api/tags").json()["models"]
 
@@ -536,48 +419,11 @@ def test_the_model_is_listed(client: TestClient) -> None:
     assert client.get("/api/version").json() == {"version": version()}
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "http-clients.md").read_text(encoding="utf-8")
-
-
-# The plugin, what it adds to the address on the page, and what it sends there.
-ASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "minuet-ai.nvim": ("minuet-ai.nvim", "", {"model": "mercury-coder", "stream": True, **HOLE}),
-    "cursortab.nvim": (
-        "cursortab.nvim",
-        "",
-        {"model": "mercury-edit", "stream": False, "messages": [{"role": "user", "content": EDIT}]},
-    ),
-    "Continue": (
-        "Continue",
-        "completions",
-        {"model": "mercury-coder", "stream": True, "max_tokens": 150, "stop": ["<|endoftext|>", "\n\n"], **HOLE},
-    ),
-    "llama.vim": (
-        "llama.vim",
-        "",
-        {
-            "input_prefix": "def f(n):\n",
-            "prompt": "    ",
-            "input_suffix": "\n",
-            "n_predict": 128,
-            "n_indent": 4,
-            "stream": False,
-            "cache_prompt": True,
-            "t_max_prompt_ms": 500,
-            "t_max_predict_ms": 1000,
-            "samplers": ["top_k", "top_p", "infill"],
-            "input_extra": [],
-            "response_fields": ["content", "timings/prompt_n"],
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize(("section", "more", "body"), ASKED.values(), ids=ASKED)
-def test_a_plugin_set_up_by_the_page_is_answered(client: TestClient, section: str, more: str, body: Any) -> None:
-    text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
-    address = re.findall(r"http://127\.0\.0\.1:8017(/[\w/]*)", text)[0]
-    answer = client.post(address + more, json=body)
-    assert answer.status_code == 200, answer.text
-    if section != "cursortab.nvim":
-        assert "return " in answer.text
+def test_every_address_on_the_page_about_plugins_is_a_route(client: TestClient) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "http-clients.md").read_text(encoding="utf-8")
+    found = set(re.findall(r"http://127\.0\.0\.1:8017(/[\w/]*)", page))
+    assert "/infill" in found
+    for address in found:
+        # A base with its slash, to which its client adds a path.
+        url = address + "completions" if address.endswith("/") else address
+        assert client.post(url, json=ANYTHING).status_code in {200, 400}, url

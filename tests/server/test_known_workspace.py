@@ -248,13 +248,6 @@ async def test_many_files_asked_about_do_not_pile_up(known: KnownWorkspace, monk
     assert len(known._syntax._states) == 0
 
 
-def test_a_closed_workspace_completes_nothing(folder: Path) -> None:
-    workspace = KnownWorkspace(folder)
-    workspace.close()
-    shown = prompt()
-    assert asyncio.run(workspace.edit(shown)) is shown
-
-
 def test_a_folder_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The log of this process belongs to the tests.
     monkeypatch.setattr("calomel.server.run.log_to", lambda *_: None)
@@ -324,43 +317,6 @@ def test_a_place_that_is_there_twice_is_none() -> None:
     assert around(FILE + FILE, *cut(10, 20, 3)) is None
     prefix, _, suffix = cut(10, 20, 3)
     assert around(FILE + "".join(LINES[20:23]), prefix, "x", suffix) is None
-
-
-def test_the_beginning_and_the_end_of_a_file_are_places() -> None:
-    suffix = "\n" + "".join(LINES[10:13])
-    region = "".join(LINES[:10]).removesuffix("\n")
-    assert around(FILE, "", region, suffix) == Around("", "".join(LINES[13:]))
-    assert around(FILE, "", region.replace("number 3", "n"), suffix) == Around("", "".join(LINES[13:]))
-    assert around(FILE, "".join(LINES[30:33]), "".join(LINES[33:38]) + "new\n", "") == Around("".join(LINES[:30]), "")
-
-
-@pytest.mark.parametrize("suffix", ["", "\n"])
-def test_a_region_without_text_behind_it_may_end_in_the_middle_of_a_file(suffix: str) -> None:
-    region = "".join([*LINES[10:13], "typed\n", *LINES[13:20]]).removesuffix("\n")
-    expected = Around("".join(LINES[:7]), ("" if suffix else "\n") + "".join(LINES[20:]))
-
-    assert around(FILE, "".join(LINES[7:10]), region, suffix) == expected
-
-
-def test_a_region_without_text_before_it_may_begin_in_the_middle_of_a_file() -> None:
-    region = "".join([*LINES[10:15], "typed\n", *LINES[15:20]]).removesuffix("\n")
-
-    assert around(FILE, "", region, "\n" + "".join(LINES[20:23])) == Around("".join(LINES[:10]), "".join(LINES[23:]))
-
-
-def test_a_region_that_stands_alone_is_the_whole_file_or_a_piece_of_it() -> None:
-    piece = "".join([*LINES[10:15], "typed\n", *LINES[15:20]]).removesuffix("\n")
-
-    assert around(FILE, "", FILE.replace("number 17", "no 17"), "\n") == Around("", "")
-    assert around(FILE, "", piece, "\n") == Around("".join(LINES[:10]), "".join(LINES[20:]))
-
-
-def test_little_text_around_the_region_must_be_helped_by_the_region() -> None:
-    file = "a = 1\n" + "".join(LINES[:4]) + "b = 2\n"
-    known = "".join(LINES[:4]).removesuffix("\n")
-
-    assert around(file, "a = 1\n", known + "x", "\nb = 2\n") == Around("", "")
-    assert around(file, "a = 1\n", "something else", "\nb = 2\n") is None
 
 
 def test_a_file_of_the_same_line_over_and_over_takes_no_time() -> None:

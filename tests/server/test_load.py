@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -19,7 +19,6 @@ import pytest
 from starlette.testclient import TestClient
 from tests.server.conftest import TOKEN, head, operations, received, until
 
-from calomel.server.admission import Rates
 from calomel.server.app import create_app
 from calomel.server.settings import ServerSettings
 from calomel.server.tokens import Tokens
@@ -50,12 +49,6 @@ NO_HTTP = (
 )
 
 
-EXTREMES = (
-    *("-1", "0", "9223372036854775808", "-9223372036854775809", "1e308", "1e999", "-0.0", "NaN", "Infinity"),
-    *("true", '"1"', "[]", "{}", "null", "1.5", "9" * 5000),
-)
-
-
 EDGES = {
     "deep": b"[" * 100_000,
     "deep objects": b'{"a":' * 100_000,
@@ -82,17 +75,6 @@ MANY = {
     "numbers": b'{"model": "m", "prompt": [' + b"1," * 1_900_000 + b"1]}",
     "behind quotes": b'{"model": "\\\\\\"m\\\\", "x": [' + b"{}," * 1_200_000 + b"1]}",
     "utf-16": ('{"model": "m", "x": ["\\"", ' + "[]," * 600_000 + "1]}").encode("utf-16"),
-}
-
-
-VALID = {
-    "model": "m",
-    "prompt": "x = ",
-    "suffix": "\n",
-    "max_tokens": 4,
-    "messages": [{"role": "user", "content": "<|code_to_edit|>\nx = 1\n<|/code_to_edit|>"}],
-    "input_prefix": "x",
-    "input_suffix": "\n",
 }
 
 
@@ -216,51 +198,6 @@ def test_one_connection_too_many_is_told_to_come_back(serving: Serving) -> None:
 # What a client may be told. 404: a model of this kind is not loaded.
 
 
-def numeric_fields(client: TestClient) -> Iterator[tuple[str, tuple[str, ...]]]:
-    app: Any = client.app
-    document = app.openapi()
-    for method, path, description in operations(client):
-        content = description.get("requestBody", {}).get("content", {}).get("application/json")
-        if method == "POST" and content is not None:
-            for names in _numbers(content["schema"], document, ()):
-                yield path, names
-
-
-def _numbers(schema: dict[str, Any], document: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if "$ref" in schema:
-        schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    if len(names) > 4:
-        return
-    if schema.get("type") in {"integer", "number"}:
-        yield names
-    for each in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        yield from _numbers(each, document, names)
-    for name, each in schema.get("properties", {}).items():
-        yield from _numbers(each, document, (*names, name))
-
-
-@pytest.mark.slow
-def test_every_number_of_every_route_has_bounds(client: TestClient) -> None:
-    fields = sorted(set(numeric_fields(client)))
-    assert ("/v1/fim/completions", ("max_tokens",)) in fields
-    for path, names in fields:
-        for extreme in EXTREMES:
-            body: Any = dict(VALID)
-            inner = body
-            for name in names[:-1]:
-                inner[name] = {}
-                inner = inner[name]
-            inner[names[-1]] = "@"
-            text = json.dumps(body).replace('"@"', extreme)
-            began = time.monotonic()
-            answer = client.post(path, content=text, headers={"content-type": "application/json"})
-            assert answer.status_code in FINE, (path, names, extreme[:20], answer.text)
-            assert time.monotonic() - began < 5
-            if len(extreme) > 20 and answer.status_code == 400:
-                assert extreme[:50] not in answer.text
-    assert client.post("/v1/fim/completions", json=VALID).status_code == 200
-
-
 def test_nothing_on_the_way_to_the_engine_is_out_of_its_range(client: TestClient, filler: Any) -> None:
     for extreme in ("9223372036854775808", "1e308", "-1"):
         for name in ("max_tokens", "top_k", "seed", "temperature", "top_p", "min_tokens", "max_steps"):
@@ -276,7 +213,7 @@ def test_a_packed_body_is_not_unpacked(client: TestClient, filler: Any) -> None:
     """GO-2025-3548: a few kilobytes may become gigabytes."""
     import gzip
 
-    packed = gzip.compress(json.dumps({**VALID, "prompt": "x" * 3_000_000}).encode())
+    packed = gzip.compress(json.dumps({"model": "m", "prompt": "x" * 3_000_000}).encode())
     headers = {"content-type": "application/json", "content-encoding": "gzip"}
     assert client.post("/v1/fim/completions", content=packed, headers=headers).status_code in {400, 415}
     assert filler.requests == []
@@ -391,24 +328,3 @@ def _open_files() -> int:
 
 def _memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-
-def test_a_client_gets_its_burst_then_its_rate_and_others_are_not_touched() -> None:
-    now = [100.0]
-    rates = Rates(60, 3, lambda: now[0])
-    assert [rates.take("a") for _ in range(3)] == [0, 0, 0]
-    assert rates.take("a") == 1.0
-    assert rates.take("b") == 0
-    now[0] += 0.5
-    assert rates.take("a") == 0.5
-    now[0] += 0.5
-    assert rates.take("a") == 0
-    now[0] += 3600
-    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1.0]
-
-
-def test_it_does_not_remember_all_who_ever_came() -> None:
-    rates = Rates(60, 3, lambda: 0.0)
-    for number in range(10_000):
-        rates.take(str(number))
-    assert len(rates._buckets) <= 4096

@@ -280,17 +280,6 @@ def test_a_second_server_on_the_same_port_leaves_the_first_alone(start: Start, r
 
 
 @pytest.mark.slow
-def test_a_log_that_cannot_be_written_stops_nothing(start: Start) -> None:
-    with Path("/dev/full").open("w") as full:
-        process = start(no_auth=True, seconds=0, log_level="debug", stderr=full.fileno())
-    assert process.stdout is not None
-    url = process.stdout.readline().split()[-1]
-    healthy(url)
-    for _ in range(3):
-        assert httpx.post(f"{url}/v1/fim/completions", json=ASK).status_code == 200
-
-
-@pytest.mark.slow
 def test_one_port_is_open_and_nobody_is_called(start: Start) -> None:
     process = start(no_auth=True, seconds=0, offline=True)
     url = first_lines(process)[0].split()[-1]

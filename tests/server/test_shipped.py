@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import re
 import subprocess
 import threading
 import time
@@ -109,16 +108,6 @@ def test_a_stream_behind_half_a_word_adds_up_too(client: httpx.Client, prompt: s
     assert plain["usage"]["completion_tokens"] <= tokens
 
 
-@pytest.mark.parametrize("stop", [[], None, ["("]])
-def test_a_stream_adds_up_to_the_plain_answer(client: httpx.Client, stop: Any) -> None:
-    body = {**ASK, "max_tokens": 48, "stop": stop}
-    plain = client.post(FIM, json=body).json()["choices"][0]
-    choices = [chunk["choices"][0] for chunk in events(client.post(FIM, json={**body, "stream": True}))[:-1]]
-
-    assert "".join(choice["text"] for choice in choices) == plain["text"]
-    assert choices[-1]["finish_reason"] == plain["finish_reason"]
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -148,48 +137,7 @@ def test_more_tokens_than_the_model_has_positions_are_refused_or_answered(client
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
-BEFORE = "def area(width, height):\n"
-
-
-REGION = "    return w * height\n\n\ndef volume(width, height, depth):\n    return w * height * depth"
-
-
-HISTORY = "--- a/shape.py\n+++ b/shape.py\n@@ -1,1 +1,1 @@\n-def area(w, height):\n+def area(width, height):\n\n"
-
-
-FRONT = (
-    f"<[fim-suffix]>\n\nprint(area(1, 2))\n<[fim-prefix]><filename>edit_history\n{HISTORY}<filename>shape.py\n{BEFORE}"
-)
-
-
 QWEN = "<|fim_prefix|>import os\n\nfor name in os.listdir('.'):\n    pri<|fim_suffix|>\n<|fim_middle|>"
-
-
-def marked(region: str) -> str:
-    return region.replace("return w *", "return w<|user_cursor|> *", 1)
-
-
-def test_a_rename_is_carried_on_between_zeds_markers(client: httpx.Client) -> None:
-    first, second = REGION[: REGION.index("def volume")], REGION[REGION.index("def volume") :]
-    prompt = f"{FRONT}<|marker_1|>{marked(first)}<|marker_2|>{second}<|marker_3|>\n<[fim-middle]>"
-    body = {"model": "zeta2.1", "prompt": prompt, "max_tokens": 2048, "stop": ["<[end▁of▁sentence]>"]}
-
-    text = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
-
-    start, span, end = re.fullmatch(r"(<\|marker_[12]\|>)(.*)(<\|marker_[23]\|>)", text, re.DOTALL).groups()  # type: ignore[union-attr]
-    blocks = {"<|marker_1|>": 0, "<|marker_2|>": len(first), "<|marker_3|>": len(REGION)}
-    changed = REGION[: blocks[start]] + span + REGION[blocks[end] :]
-    assert "return width * height\n" in changed
-    assert changed.startswith("    return width")
-
-
-def test_a_rename_is_carried_on_in_zeta2(client: httpx.Client) -> None:
-    prompt = f"{FRONT}<<<<<<< CURRENT\n{marked(REGION)}\n=======\n<[fim-middle]>"
-
-    text = client.post("/v1/completions", json={"model": "zeta2", "prompt": prompt}).json()["choices"][0]["text"]
-
-    assert text.endswith("\n>>>>>>> UPDATED\n")
-    assert text.startswith("    return width * height\n")
 
 
 def test_every_door_fills_the_same_hole_alike(client: httpx.Client) -> None:

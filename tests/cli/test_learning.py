@@ -1,0 +1,599 @@
+"""What is learned from outcomes: `calomel align`, `calibrate`, `stats` and `bench selectivity`."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Run, outcome
+from tests.selectivity.made import TRUTH, drawn
+from tests.selectivity.made import sample as made_sample
+
+from calomel.cli.main import main
+from calomel.prompts.parts import EditRegion, PromptParts
+from calomel.report import stats
+from calomel.selectivity.calibrator import CALIBRATOR_FILE, Calibrator, KindCalibrator
+from calomel.selectivity.sample import Sample
+from calomel.suggest.completer import CompleteRequest
+from calomel.suggest.judging import calibrator_for, user_calibrator_path
+from calomel.suggest.launch import describe
+from calomel.suggest.offers import Outcome
+from calomel.suggest.outcome_log import OutcomeLog, outcome_log_path
+from calomel.suggest.prompt_log import PromptLog, prompt_log_path
+from calomel.suggest.signals import OutcomeSignals
+from calomel.suggest.wire import encode_request
+from calomel.training.alignment import data as judged_module
+from calomel.training.alignment import run as run_module
+from calomel.training.alignment.data import AlignConfig, Preference
+from calomel.training.alignment.run import Alignment, Evaluation
+
+FILL = CompleteRequest("fill", PromptParts(prefix="total = ", suffix="\n"), max_context=512)
+
+
+EDIT = CompleteRequest("edit", PromptParts(prefix="a\n", region=EditRegion("b = 1\n", 0)), max_context=256)
+
+
+Runner = Callable[..., Run]
+
+
+SHIPPED = Calibrator(
+    {"fill": TRUTH, "edit": KindCalibrator({"ratio": 1.0}, -1.0)}, {"quiet": 0.5, "balanced": 0.2, "eager": 0.1}
+)
+
+
+DAY = 86_400.0
+
+
+offer = partial(outcome, request=FILL, proposed="zero")
+
+
+@pytest.fixture(autouse=True)
+def _own(home: Path) -> None:
+    """Where the user's own files lie."""
+
+
+def stats_run(*words: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["stats", *map(str, words)])
+    return int(ended.value.code or 0)
+
+
+class Aligner:
+    """Stands for the training, which has tests of its own."""
+
+    preferences: list[Preference]
+    config: AlignConfig
+    options: dict[str, Any]
+
+    def __call__(
+        self, preferences: list[Preference], model: Path, out: Path, config: AlignConfig, **options: Any
+    ) -> Alignment:
+        self.preferences, self.config, self.options = preferences, config, options
+        before = {"edit": {"canvas": Evaluation(-9.0, -8.0, -1.0, 0.5, 7)}}
+        after = {"edit": {"canvas": Evaluation(-7.0, -10.0, -0.5, 0.75, 7)}}
+        return Alignment(out / "checkpoint", before, after, 3, 2, 4, 1, 1.0, 0.5)
+
+
+@pytest.fixture
+def aligner(monkeypatch: pytest.MonkeyPatch) -> Aligner:
+    aligner = Aligner()
+    monkeypatch.setattr(run_module, "align", aligner)
+    monkeypatch.setattr(judged_module, "check_enough", lambda _judged: None)
+    return aligner
+
+
+def sample(request: CompleteRequest, text: str, outcome: str, **more: Any) -> Sample:
+    asked = json.loads(encode_request(request))
+    return Sample(
+        request.kind, question="log:1:fill", outcome=outcome, text=text, request=asked, group="package", **more
+    )
+
+
+def write(path: Path, *samples: Sample) -> Path:
+    path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
+    return path
+
+
+def test_samples_of_a_replay_become_answers_that_are_wanted_or_not(
+    run: Runner, tmp_path: Path, aligner: Aligner
+) -> None:
+    first = write(tmp_path / "1.jsonl", sample(FILL, "sum(values)", "accepted"), sample(FILL, "None", "superseded"))
+    second = write(tmp_path / "2.jsonl", sample(EDIT, "b = 2\n", "rejected"), sample(EDIT, "b", "too_short"))
+
+    result = run("align", "--samples", first, "--samples", second, "--out", tmp_path / "out")
+
+    assert result.status == 0
+    assert [(each.kind, each.answer, each.desirable, each.weight) for each in aligner.preferences] == [
+        ("fill", "sum(values)", True, 1.0),
+        ("fill", "", False, 0.5),
+        ("edit", "b = 2\n", False, 1.0),
+        ("edit", "b = 1\n", True, 0.5),
+    ]
+    assert {(each.group, each.max_context) for each in aligner.preferences} == {("package", 512), ("package", 256)}
+    assert "0.500 → 0.750" in result.out
+
+
+def test_what_the_person_wrote_instead_is_wanted(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
+    path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected", wanted="zero"))
+    assert run("align", "--samples", path, "--out", tmp_path / "out").status == 0
+    assert [(each.answer, each.desirable) for each in aligner.preferences] == [
+        ("None", False),
+        ("", True),
+        ("zero", True),
+    ]
+
+
+def test_options_reach_the_alignment(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
+    path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected"))
+    options = ("--epochs", 5, "--learning-rate", 1e-4, "--seed", 3, "--resume")
+    assert run("align", "--samples", path, "--out", tmp_path / "out", *options).status == 0
+    expected = AlignConfig(epochs=5, learning_rate=1e-4, seed=3)
+    assert (aligner.config, aligner.options) == (expected, {"resume": True, "device": "cpu"})
+
+
+def user_log(path: Path, *outcomes: Outcome, prompts: bool = True) -> Path:
+    log = OutcomeLog(path, session="s", warn=pytest.fail)
+    asked = PromptLog(prompt_log_path(path), session="s", mask=str, warn=pytest.fail)
+    for each in outcomes:
+        log.record(each)
+        if prompts:
+            asked.record(each)
+    return path
+
+
+def test_the_users_own_log_becomes_answers(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
+    """The last word counts; what was ignored, or held back and not written, counts half."""
+    log = user_log(
+        tmp_path / "outcomes.jsonl",
+        offer("1", "shown", proposed="taken"),
+        offer("1", "ignored"),
+        offer("1", "accepted"),
+        offer("2", "shown", proposed="refused", request=EDIT),
+        offer("2", "rejected"),
+        offer("3", "withheld", proposed="typed"),
+        offer("3", "typed"),
+        offer("4", "withheld", proposed="held back"),
+        offer("5", "shown", proposed="still there"),
+        offer("6", "shown", proposed="overtaken"),
+        offer("6", "superseded"),
+    )
+
+    assert run("align", "--log", log, "--out", tmp_path / "out").status == 0
+
+    assert sorted((each.answer, each.desirable, each.weight) for each in aligner.preferences) == [
+        ("", False, 0.5),
+        ("b = 1\n", True, 0.5),
+        ("held back", False, 0.5),
+        ("refused", False, 1.0),
+        ("taken", True, 1.0),
+        ("typed", True, 1.0),
+    ]
+
+
+def test_a_log_without_text_says_how_to_keep_it(run: Runner, tmp_path: Path) -> None:
+    log = user_log(tmp_path / "outcomes.jsonl", offer("1", "shown"), offer("1", "accepted"), prompts=False)
+    result = run("align", "--log", log, "--out", tmp_path / "out")
+    assert result.status == 2
+    assert "1 suggestions" in result.err
+    assert "log.outcome_text = true" in result.err
+    assert "200" in result.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_too_few_suggestions_are_refused(run: Runner, tmp_path: Path) -> None:
+    log = user_log(tmp_path / "outcomes.jsonl", offer("1", "shown"), offer("1", "accepted"))
+    result = run("align", "--log", log, "--out", tmp_path / "out")
+    assert result.status == 2
+    assert "1 judged suggestions with text, 1 of them taken and 0 rejected; alignment needs 200" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "--samples"),
+        (("--log", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
+        (("--samples", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
+        (("--samples", "{bare}"), "--prompts"),
+        (("--samples", "{torn}"), "torn.jsonl, line 1"),
+    ],
+)
+def test_what_nothing_can_be_aligned_with_is_named(
+    run: Runner, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    bare = write(tmp_path / "1.jsonl", Sample("fill", question="q", outcome="accepted"))
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text("{}\n")
+    result = run("align", *(each.format(bare=bare, torn=torn) for each in arguments), "--out", tmp_path / "out")
+    assert result.status == 2
+    assert said in result.err
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"max_position_embeddings": 2048, "kinds": ["fill", "edit"]}))
+    SHIPPED.write(folder / CALIBRATOR_FILE)
+    return folder
+
+
+def written(path: Path, samples: Sequence[Sample]) -> Path:
+    path.write_text("".join(each.to_line() for each in samples), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    return written(tmp_path / "samples.jsonl", drawn(150))
+
+
+def past(path: Path, suggestions: Sequence[Sample], model: str = "my-model") -> None:
+    """The outcomes of a person, a day for each group."""
+    days = sorted({each.group for each in suggestions})
+    for day, group in enumerate(days):
+        made = OutcomeLog(path, session=f"{day:04x}", wall=partial(_days_ago, day + 1))
+        for number, each in enumerate(suggestions):
+            if each.group == group:
+                signals = OutcomeSignals(**each.signals)
+                named = {"language_id": each.language, "model": model, "maker": each.maker}
+                whole = outcome(f"{number:04x}", **named, signals=signals)
+                made.record(whole)
+                made.record(replace(whole, outcome="accepted" if each.accepted else "rejected"))
+        made.close()
+
+
+def _days_ago(days: int) -> float:
+    return time.time() - days * 86_400.0
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_samples_of_replays_make_a_calibrator_where_one_says(
+    run: Runner, model: Path, samples: Path, tmp_path: Path, home: Path
+) -> None:
+    out = tmp_path / "made.json"
+    done = run("calibrate", "--samples", samples, "--model", model, "--out", out)
+    assert done.status == 0, done.err
+    made = Calibrator.read(out)
+    assert made.model == ""
+    assert made.kinds["fill"].report["samples"] == 150
+    assert made.kinds["edit"] == SHIPPED.kinds["edit"]
+    assert made.thresholds["quiet"] >= made.thresholds["balanced"] >= made.thresholds["eager"] > 0
+    assert files(home / ".state") == []
+    assert "fill: 150 suggestions of 10 days or packages" in done.out
+    assert "edit: not fitted." in done.out
+    assert re.search(r"before +0\.\d{4} +0\.\d{4} +0\.\d{4}", done.out)
+    assert f"balanced: {made.thresholds['balanced']:.3f}" in done.out
+    assert re.sub(r"\s", "", str(out)) in re.sub(r"\s", "", done.out)
+
+
+def test_ones_own_log_makes_ones_own_calibrator_which_the_editor_then_uses(
+    run: Runner, model: Path, home: Path
+) -> None:
+    path = outcome_log_path()
+    assert path.is_relative_to(home / ".state")
+    path.parent.mkdir(parents=True)
+    past(path, drawn(120))
+    past(path, drawn(40, seed=2), model="another-model")
+    done = run("calibrate", "--model", model)
+    assert done.status == 0, done.err
+    assert "fill: 120 suggestions of 10 days" in done.out
+    info = describe(model)
+    own = Calibrator.read(user_calibrator_path(info.weights))
+    assert own.model == info.weights
+    assert calibrator_for(info).kinds["fill"] == own.kinds["fill"]
+    assert own.kinds["fill"].report["samples"] == 120
+
+
+def test_fitted_again_it_starts_from_the_model_so_that_nothing_counts_twice(
+    run: Runner, model: Path, samples: Path
+) -> None:
+    path = user_calibrator_path(describe(model).weights)
+    made = []
+    for _ in range(2):
+        assert run("calibrate", "--samples", samples, "--model", model).status == 0
+        made.append(path.read_text())
+    assert made[0] == made[1]
+
+
+def test_a_dry_run_says_all_and_writes_nothing(run: Runner, model: Path, samples: Path, home: Path) -> None:
+    before = (model / CALIBRATOR_FILE).read_bytes()
+    done = run("calibrate", "--samples", samples, "--model", model, "--dry-run")
+    assert done.status == 0, done.err
+    assert "fill: 150 suggestions" in done.out
+    assert "written" not in done.out
+    assert files(home / ".state") == []
+    assert (model / CALIBRATOR_FILE).read_bytes() == before
+
+
+def test_from_nothing_the_shipped_weights_are_forgotten(
+    run: Runner, model: Path, samples: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "fresh.json"
+    done = run("calibrate", "--samples", samples, "--model", model, "--fresh", "--out", out)
+    assert done.status == 0, done.err
+    assert Calibrator.read(out).kinds.keys() == {"fill"}
+    # Whoever knows nothing says even odds.
+    assert re.search(r"before +\S+ +0\.5000 +0\.6931", done.out)
+
+
+def test_the_smallest_threshold_with_a_promise_is_printed(run: Runner, model: Path, samples: Path) -> None:
+    done = run("calibrate", "--samples", samples, "--model", model, "--wanted", "0.6", "--dry-run")
+    assert done.status == 0, done.err
+    said = " ".join(done.out.split())
+    found = re.search(r"From (0\.\d\d) on, at least 60% get accepted, 90 % sure: (\d+) of (\d+)\.", said)
+    assert found is not None
+    assert int(found[2]) / int(found[3]) > 0.6
+    assert f"suggest.aggressiveness = {found[1]}" in said
+
+
+def test_too_few_of_each_kind_correct_the_shipped_calibrator_as_a_whole(
+    run: Runner, model: Path, tmp_path: Path
+) -> None:
+    rule = KindCalibrator(TRUTH.weights, TRUTH.bias - 2)
+    few = written(tmp_path / "few.jsonl", [*drawn(45, rule, seed=21), *drawn(10, rule, seed=4, kind="edit")])
+    done = run("calibrate", "--samples", few, "--model", model)
+    assert done.status == 0, done.err
+    assert "scale and offset corrected together" in done.out
+    assert done.out.count("not fitted") == 2
+    own = Calibrator.read(user_calibrator_path(describe(model).weights))
+    scales = {kind: fitted.report["scale"] for kind, fitted in own.kinds.items()}
+    assert scales["fill"] == scales["edit"] == pytest.approx(own.kinds["edit"].weights["ratio"])
+
+
+def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_path: Path, home: Path) -> None:
+    few = written(tmp_path / "few.jsonl", [*drawn(3, seed=2), *(made_sample(9 + n, "rejected") for n in range(5))])
+    done = run("calibrate", "--samples", few, "--model", model)
+    assert done.status == 1
+    assert "stays in use" in done.err
+    assert re.search(r"needed are \d+ more accepted ones", " ".join(done.err.split()))
+    assert re.search(r"needed are \d+ more accepted ones, \d+ more", " ".join(done.out.split()))
+    assert files(home / ".state") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--samples", "{samples}", "--log", "{samples}"), "not both"),
+        (("--log", "missing.jsonl"), "missing.jsonl does not exist"),
+        (("--samples", "missing.jsonl"), "missing.jsonl"),
+        (("--samples", "{torn}"), "torn.jsonl, line 2"),
+        (("--samples", "{binary}"), "is no sample"),
+        (("--samples", "{samples}", "--wanted", "2"), "--wanted"),
+        (("--samples", "{samples}", "--model", "nowhere"), "nowhere"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_a_sentence(
+    run: Runner, model: Path, samples: Path, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    torn, binary = tmp_path / "torn.jsonl", tmp_path / "binary.jsonl"
+    torn.write_text(made_sample().to_line() + "{\n")
+    binary.write_bytes(b"\xff\xfe\n")
+    places = {"samples": samples, "torn": torn, "binary": binary}
+    done = run("calibrate", "--model", model, *(argument.format(**places) for argument in arguments))
+    assert done.status == 2
+    assert words in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+
+
+def test_a_damaged_calibrator_of_the_model_is_named(run: Runner, model: Path, samples: Path) -> None:
+    (model / CALIBRATOR_FILE).write_text("{}")
+    done = run("calibrate", "--model", model, "--samples", samples)
+    assert done.status == 2
+    assert CALIBRATOR_FILE in done.err
+    # From nothing it need not be read.
+    assert run("calibrate", "--model", model, "--samples", samples, "--fresh", "--dry-run").status == 0
+
+
+@pytest.mark.parametrize("number", ["Infinity", "NaN", "-1", "1e15"])
+def test_a_line_of_no_time_changes_nothing(run: Runner, model: Path, tmp_path: Path, number: str) -> None:
+    path = tmp_path / "log.jsonl"
+    past(path, drawn(120))
+    first = path.read_text().splitlines()[0]
+    before = run("calibrate", "--log", path, "--model", model, "--dry-run")
+    with path.open("a") as lines:
+        lines.write(re.sub(r'"time":[^,]*', f'"time":{number}', first) + "\n")
+    after = run("calibrate", "--log", path, "--model", model, "--dry-run")
+    assert (before.status, after.status, after.err) == (0, 0, "")
+    assert after.out == before.out
+
+
+@pytest.fixture
+def judged_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(stats, "ROUNDS_OF_STATISTICS", 20)
+    Calibrator({"fill": TRUTH}).write(tmp_path / "model" / CALIBRATOR_FILE)
+    return tmp_path / "model"
+
+
+def test_samples_of_several_files_are_judged_apart(run: Runner, judged_model: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(each.to_line() for each in drawn(12)))
+    done = run(
+        "bench", "selectivity", tmp_path / "one.jsonl", tmp_path / "two.jsonl",
+        "--model", judged_model, "--json", tmp_path / "r.json",
+    )  # fmt: skip
+    assert done.status == 0, done.err
+    assert done.out.startswith("# bench selectivity")
+    assert "two: thresholds against everything" in done.out
+    flat = json.loads((tmp_path / "r.json").read_text())
+    assert flat["one.questions"] == flat["two.questions"] == 12
+
+
+def test_what_cannot_be_judged_is_said_in_a_sentence(run: Runner, judged_model: Path, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text(made_sample().to_line() + "{\n")
+    for path, words in ((torn, "torn.jsonl, line 2"), (tmp_path / "none.jsonl", "none.jsonl: No such file")):
+        done = run("bench", "selectivity", path, "--model", judged_model)
+        assert done.status == 2
+        assert words in done.err
+    (judged_model / CALIBRATOR_FILE).write_text("{}")
+    done = run("bench", "selectivity", torn, "--model", judged_model)
+    assert done.status == 2
+    assert CALIBRATOR_FILE in done.err
+
+
+@pytest.fixture
+def outcome_log(tmp_path: Path) -> Path:
+    return tmp_path / "outcomes.jsonl"
+
+
+def say(outcome_log: Path, number: int, *outcomes: str, days_ago: float = 0.0, **changes: Any) -> None:
+    log = OutcomeLog(outcome_log, session="5e55", wall=lambda: time.time() - days_ago * DAY)
+    signals = OutcomeSignals(characters_inserted=10)
+    for each in outcomes:
+        taken = {
+            "length": 10,
+            "accepted_length": 10 if each == "accepted" else 0,
+            "signals": signals,
+            "maker": "canvas",
+        }
+        log.record(outcome(f"{number:04x}", each, **{"length": 10, **taken, **changes}))
+    log.close()
+
+
+@pytest.fixture
+def used(outcome_log: Path) -> Path:
+    """A log of some use: three languages, two makers, two days."""
+    for number in range(4):
+        say(outcome_log, number, "shown", "accepted")
+    say(outcome_log, 10, "shown", "rejected", language_id="go")
+    say(outcome_log, 11, "shown", "ignored", reason="typed_out", language_id="go", kind="edit", maker="rename")
+    for number in range(20, 26):
+        say(outcome_log, number, "withheld", probability=0.2, reason="low_confidence", days_ago=3.0)
+    say(outcome_log, 20, "typed", probability=0.2, reason="low_confidence", days_ago=3.0)
+    say(outcome_log, 30, "withheld", probability=0.9, reason="unbalanced", language_id="rust")
+    return outcome_log
+
+
+def document(outcome_log: Path, *words: object) -> dict[str, Any]:
+    out = outcome_log.with_suffix(".figures.json")
+    assert stats_run("--log", outcome_log, "--json", out, *words) == 0
+    found = json.loads(out.read_text())
+    assert isinstance(found, dict)
+    return found
+
+
+def test_it_prints_what_became_of_suggestions(used: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert stats_run("--log", used) == 0
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.strip()}
+    assert rows["shown"] == ["6"]
+    assert re.search(r"^ +accepted +4 +67 \[", out, re.MULTILINE)
+    assert rows["python"][:2] == ["4", "4"]
+    assert rows["low_confidence"][0] == "6"
+    assert rows["0.3"][:2] == ["6", "50"]
+    # What the names come to, the shipped model says.
+    assert [row[0] for row in rows.values() if row and row[0] in {"quiet", "balanced", "eager"}][::-1] == [
+        "quiet",
+        "balanced",
+        "eager",
+    ]
+    for word in ("By language", "By maker", "By kind", "By day", "Why suggestions were held back", "rename", "rust"):
+        assert word in out
+
+
+def test_json_has_every_figure_with_its_bounds(used: Path) -> None:
+    found = document(used)
+    total = found["total"]
+    assert (total["shown"], total["accepted"], total["rejected"], total["typed"]) == (6, 4, 1, 1)
+    assert (total["withheld"], total["withheld_typed"], total["saved"]) == (7, 1, 40)
+    assert total["acceptance_rate_low"] < total["acceptance_rate"] == 4 / 6 < total["acceptance_rate_high"]
+    assert found["withheld"]["low_confidence"]["times"] == 6
+    assert sorted(found["languages"]) == ["go", "python", "rust"]
+    assert sorted(found["makers"]) == ["canvas", "rename"]
+    assert sorted(found["kinds"]) == ["edit", "fill"]
+    assert len(found["days"]) == 2
+    eager = next(each for each in found["thresholds"] if each["name"] == "eager")
+    assert (eager["shown"], eager["wanted"], eager["missed"]) == (12, 6, 0)
+    quiet = next(each for each in found["thresholds"] if each["name"] == "quiet")
+    assert (quiet["shown"], quiet["precision"], quiet["loss"]) == (0, None, 1.0)
+
+
+def test_only_the_last_days_are_looked_at(used: Path) -> None:
+    assert document(used, "--since", 2)["total"]["withheld"] == 1
+    assert document(used, "--since", 4)["total"]["withheld"] == 7
+
+
+def test_damaged_lines_are_counted_and_left_out(used: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with used.open("ab") as log:
+        log.write(b'{"time": 1, "id"\n\xff\xfe\n')
+    assert document(used)["bad_lines"] == 2
+    assert "2 lines are damaged and left out." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "expected"),
+    [
+        (Path.touch, (), "Nothing is logged in"),
+        (
+            lambda path: say(path, 1, "shown", days_ago=9.0),
+            ("--since", 2),
+            "Nothing was logged in the last 2 days.",
+        ),
+        (lambda path: path.write_text("[]\n"), (), "holds no line that can be read"),
+    ],
+)
+def test_a_log_without_anything_is_said_in_a_sentence(
+    outcome_log: Path,
+    capsys: pytest.CaptureFixture[str],
+    make: Callable[[Path], object],
+    words: tuple[object, ...],
+    expected: str,
+) -> None:
+    make(outcome_log)
+    assert stats_run("--log", outcome_log, *words) == 0
+    assert expected in " ".join(capsys.readouterr().out.split())
+
+
+def test_without_a_log_of_ones_own_it_says_where_one_comes_from(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert stats_run() == 0
+    assert "calomel lsp" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("--log", "missing.jsonl"), ("--log", "."), ("--json", "missing/out.json")])
+def test_what_no_figures_can_be_of_is_named(
+    words: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert stats_run(*words) == 2
+    assert words[1] in capsys.readouterr().err
+
+
+def test_names_in_a_log_cannot_reach_the_terminal(outcome_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"time": 1e9, "id": "a", "outcome": "shown", "language": "\x1b[31m[red]x", "maker": "[/]", "kind": "\n"}
+    outcome_log.write_text(json.dumps(line) + "\n")
+    assert stats_run("--log", outcome_log) == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "[red]x" in out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"time": 1e300},
+        {"time": float("nan")},
+        {"probability": float("inf")},
+        {"length": 10**300},
+        {"signals": {"log_prob": float("nan")}, "accepted_length": 1},
+    ],
+    ids=repr,
+)
+def test_a_number_that_nothing_was_ever_at_is_a_damaged_line(used: Path, changes: dict[str, Any]) -> None:
+    line = {"time": 1e9, "id": "a", "outcome": "shown", **changes}
+    with used.open("a") as log:
+        log.write(json.dumps(line) + "\n")
+    found = document(used)
+    assert (found["bad_lines"], found["total"]["shown"]) == (1, 6)
