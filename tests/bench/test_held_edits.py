@@ -13,7 +13,7 @@ from tests.bench.stories_made import BILL, line, rename, write_stories
 
 from calomel.bench.harm import NAMES, SYNTAX, UNDO, Offered, harm_figures, harm_table, harms
 from calomel.bench.held_edits import Contenders, HeldOptions, ask_moment, ask_moments, report_of
-from calomel.bench.held_summary import Row, held_figures, held_tables, share
+from calomel.bench.held_summary import LOSSES, Row, Said, held_figures, held_tables, losses, share
 from calomel.bench.suite import SuiteError
 from calomel.report.heldout import BenchDataError
 from calomel.report.result import CONVERTER
@@ -215,7 +215,8 @@ async def test_the_report_has_everybody_and_every_maker(story: Story, progress: 
     page = report_of(rows, await model.info(), HeldOptions()).to_markdown()
     assert "| last edit repeated by text substitution | 100.0% [100.0%, 100.0%] |" in page
     assert "| canvas | 100% |" in page
-    whole, kinds, languages, harm, made = held_tables(rows)
+    whole, lost, kinds, languages, harm, made = held_tables(rows)
+    assert tuple(lost.rows) == (("all", "1", "0", "0", "0", "0"), ("rename", "1", "0", "0", "0", "0"))
     assert (flat["offers"], flat["harmful_offers"]) == (1, 0)
     assert tuple(harm.rows) == (("Calomel", "1", *["0 (0.0%)"] * 4),)
     assert [row[0] for row in kinds.rows] == ["rename"]
@@ -223,6 +224,23 @@ async def test_the_report_has_everybody_and_every_maker(story: Story, progress: 
     assert len(whole.rows) == 4
     assert [row[:3] for row in made.rows if row[0] == "canvas"] == [("canvas", "100%", "100%")]
     assert flat["makers_right_any"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("said", "proposed", "where"),
+    [
+        (Said(shown=True, right=True, maker="rename"), {"rename": (True,)}, "right"),
+        (Said(shown=False, right=False), {"shape": (False, True)}, "held_back"),
+        (Said(shown=True, right=False, maker="shape"), {"shape": (False,), "rename": (True,)}, "another"),
+        (Said(shown=False, right=False), {"shape": (False,)}, "wrong_text"),
+        (Said(shown=True, right=False, maker="canvas"), {}, "wrong_text"),
+        (Said(shown=False, right=False), {"shape": ()}, "no_place"),
+    ],
+)
+def test_the_bench_says_where_an_edit_was_lost(said: Said, proposed: dict[str, tuple[bool, ...]], where: str) -> None:
+    row = Row("m", "s", "p", "rename", "go", silent=False, half=False, said={"calomel": said}, proposed=proposed)
+
+    assert losses([row])["rename"] == {name: int(name == where) for name in LOSSES}
 
 
 def test_intervals_resample_stories_not_moments() -> None:

@@ -25,6 +25,7 @@ from calomel.bench.held_summary import (
     Said,
     held_figures,
     held_tables,
+    losses,
 )
 from calomel.bench.model import checkpoint_folder
 from calomel.bench.room import Room, silences
@@ -123,7 +124,7 @@ def report_of(rows: Sequence[Row], info: ModelInfo, options: HeldOptions) -> Rep
         flat={"model": info.id, "aggressiveness": options.aggressiveness, **held_figures(rows, options.seed)},
         tables=held_tables(rows, options.seed),
         notes=(*notes, *silences(row.said[CALOMEL].reason for row in rows)),
-        details={"rows": told},
+        details={"loss": losses(rows), "rows": told},
     )
 
 

@@ -10,11 +10,14 @@ from calomel.bench.harm import NOTE, harm_figures, harm_table
 from calomel.report.result import Table, Value, number_cell, percent_cell, put_interval
 from calomel.report.stats import Interval, percentile, ratio_of_sums
 from calomel.selectivity.sample import Sample
+from calomel.suggest.completer import CANVAS
 
 CALOMEL: Final = "calomel"
 REPEAT: Final = "repeat"
 LEFT_TO_RIGHT: Final = "left_to_right"
 DRAFTS: Final = "drafts"
+# Those whose text the model writes.
+MODEL_MAKERS: Final = (CANVAS,)
 # Beside Calomel itself.
 BASELINES: Final = (REPEAT, LEFT_TO_RIGHT, DRAFTS)
 
@@ -150,7 +153,54 @@ def held_figures(rows: Sequence[Row], seed: int = 0) -> dict[str, Value]:
         **harm_figures(offers_of(rows)),
         "latency_p50_ms": percentile(times, 50),
         "latency_p90_ms": percentile(times, 90),
+        **_written(rows),
     }
+
+
+def _written(rows: Sequence[Row]) -> dict[str, Value]:
+    """Of the edits that were shown, how many have a text of the model's, and how many of those were right."""
+    shown = [row.said[CALOMEL] for row in rows if row.said[CALOMEL].shown]
+    written = [said for said in shown if said.maker in MODEL_MAKERS]
+    return {
+        "model_wrote": len(written) / len(shown) if shown else None,
+        "model_wrote_right": sum(said.right for said in written) / len(written) if written else None,
+    }
+
+
+# What became of a moment with an edit to come, and what that is called in a table.
+LOSSES: Final = {
+    "right": "right",
+    "held_back": "right, but held back",
+    "another": "another one shown",
+    "wrong_text": "place found, text wrong",
+    "no_place": "no place found",
+}
+
+
+def loss(row: Row) -> str:
+    """Where the edit to come was lost, by its name in `LOSSES`."""
+    said = row.said[CALOMEL]
+    if said.right:
+        return "right"
+    if any(any(right) for right in row.proposed.values()):
+        return "another" if said.shown else "held_back"
+    return "wrong_text" if said.shown or any(row.proposed.values()) else "no_place"
+
+
+def losses(rows: Sequence[Row]) -> dict[str, dict[str, int]]:
+    """By kind of edit, how many moments were lost where."""
+    found = {}
+    for kind, part in _parts([row for row in rows if not row.silent], "kind"):
+        lost = [loss(row) for row in part]
+        found[kind] = {name: lost.count(name) for name in LOSSES}
+    return found
+
+
+def _loss_table(rows: Sequence[Row]) -> Table:
+    counted = losses(rows)
+    whole = [sum(counts[name] for counts in counted.values()) for name in LOSSES]
+    cells = [(kind, *map(str, counts.values())) for kind, counts in counted.items()]
+    return Table("Where edits are lost", ("kind", *LOSSES.values()), (("all", *map(str, whole)), *cells))
 
 
 def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
@@ -174,6 +224,7 @@ def held_tables(rows: Sequence[Row], seed: int = 0) -> tuple[Table, ...]:
     )  # fmt: skip
     return (
         Table(title, columns, whole),
+        _loss_table(rows),
         *(_by(name, rows, contenders, seed) for name in _GROUPS),
         harm_table(offers_of(rows)),
         Table("Makers of candidates", of_makers, made),
