@@ -10,12 +10,6 @@ from calomel.prompts.edit_prompt import parse_edits, parse_hunks
 from calomel.prompts.parts import Hunk
 
 
-def test_a_changed_line_is_one_hunk_of_whole_lines() -> None:
-    diff = "--- a/src/a.py\n+++ b/src/a.py\n@@ -6,1 +6,1 @@\n-old\n+new\n"
-
-    assert parse_hunks(diff) == (Hunk("src/a.py", 5, "old\n", "new\n"),)
-
-
 def test_context_lines_divide_hunks_and_count() -> None:
     diff = "--- a/a\n+++ b/a\n@@ -1,5 +1,6 @@ def f():\n one\n-two\n+2\n three\n+more\n four\n-five\n"
 
@@ -119,9 +113,6 @@ def test_edits_leave_out_what_did_not_change() -> None:
     diff = "--- a\n+++ a\n@@ -10,2 +10,3 @@\n-}\n-end\n+}\n+  more\n+end\n"
 
     assert parse_edits(diff) == (Hunk("a", 10, "", "  more\n"),)
-
-
-def test_edits_of_blanks_alone_are_none() -> None:
     assert parse_edits("--- a\n+++ a\n@@ -1 +1 @@\n-  x\n+    x\n") == ()
 
 

@@ -45,17 +45,7 @@ def test_every_format_is_read_byte_for_byte(template: str, prefix: str, suffix: 
 @given(_TEXT, _TEXT)
 def test_a_prompt_without_tokens_is_the_text_before_the_hole(prefix: str, suffix: str) -> None:
     assert parse_fim(prefix, suffix) == hole(prefix, suffix)
-    assert parse_fim(prefix) == hole(prefix, "")
-
-
-def test_an_end_of_text_behind_the_cursor_is_nothing() -> None:
-    assert parse_fim("x = ", "<|endoftext|>") == hole("x = ", "")
-
-
-def test_an_empty_suffix_beside_a_prompt_with_tokens_changes_nothing() -> None:
-    prompt = TEMPLATES["qwen"].format(p="a", s="b")
-
-    assert parse_fim(prompt, "") == parse_fim(prompt, "<|endoftext|>") == hole("a", "b")
+    assert parse_fim(prefix) == parse_fim(prefix, "<|endoftext|>") == hole(prefix, "")
 
 
 def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own() -> None:
@@ -72,12 +62,6 @@ def test_files_of_a_repository_are_excerpts_and_the_last_name_is_the_files_own()
     )
 
 
-def test_files_in_the_tokens_of_starcoder() -> None:
-    prompt = "<repo_name>shop\n<file_sep>a.rs\nlet x;\n<file_sep>b.rs\n<fim_prefix>fn f<fim_suffix>}<fim_middle>"
-
-    assert parse_fim(prompt) == hole("fn f", "}", "b.rs", (Excerpt("a.rs", 0, "let x;\n"),))
-
-
 def test_files_in_the_signs_of_codestral() -> None:
     prompt = "[SUFFIX]}\n[PREFIX]+++++ a.js\nlet x\n+++++ b.js\nfunction f() {"
 
@@ -89,10 +73,6 @@ def test_files_before_a_prompt_whose_suffix_comes_apart() -> None:
     prompt = "<|file_sep|>a.ts\nlet x\n<|file_sep|>b.ts\n<|fim_prefix|>let y = "
 
     assert parse_fim(prompt, "\n") == hole("let y = ", "\n", "b.ts", (Excerpt("a.ts", 0, "let x\n"),))
-
-
-def test_an_empty_file_has_its_name_alone() -> None:
-    assert parse_fim("<|file_sep|>new.ts\n<|fim_prefix|>", "<|endoftext|>") == hole("", "", "new.ts")
 
 
 def test_words_of_a_client_before_the_prompt_are_left_out() -> None:

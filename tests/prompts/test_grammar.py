@@ -49,44 +49,38 @@ def taken(constraint: GrammarConstraint, tokenizer: Tokenizer, text: str) -> tup
     return tokenizer.decode(ids[:count]), walk.may_end()
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "kept", "whole"),
-    [
-        (json_form(PERSON), '{"name": "Ada", "age": 36}', '{"name": "Ada", "age": 36}', True),
-        (json_form(PERSON), '{"name":"Ada",\n    "age":3}', '{"name":"Ada",\n    "age":3}', True),
-        (json_form(PERSON), '{"name": "Ada", "age": 36', '{"name": "Ada", "age": 36', False),
-        (json_form({"type": "object"}), '{"a": [1, null, {"b": "ü\\n"}]}', '{"a": [1, null, {"b": "ü\\n"}]}', True),
-        (json_form({"enum": ["red", "green"]}), '"green"', '"green"', True),
-        (pattern_form("[0-9]{3}-[a-z]+"), "123-abc", "123-abc", True),
-    ],
-)
-def test_what_fits_is_taken(
-    compiler: GrammarCompiler, tokenizer: Tokenizer, form: AnswerForm, text: str, kept: str, *, whole: bool
-) -> None:
-    assert taken(compiler.compile(form), tokenizer, text) == (kept, whole)
+OBJECT = {"type": "object"}
 
 
 @pytest.mark.parametrize(
-    ("form", "text"),
+    ("form", "kept", "rest"),
     [
-        (json_form(PERSON), '{"name": 1'),
-        (json_form(PERSON), '{"age": "old"'),
-        (json_form(PERSON), "Here you are: {"),
-        (json_form({"type": "object"}), "[1]"),
-        (json_form({"type": "object"}), '{     "a": 1}'),
-        (json_form({"type": "object"}), '{"a"\n: 1}'),
-        (json_form({"type": "integer", "maximum": 9}), "10"),
-        (pattern_form("[0-9]+"), "x1"),
-        (json_form(PERSON), '{"name": "a", "age": 1} and more'),
+        (json_form(PERSON), '{"name": "Ada", "age": 36}', ""),
+        (json_form(PERSON), '{"name":"Ada",\n    "age":3}', ""),
+        (json_form(OBJECT), '{"a": [1, null, {"b": "ü\\n"}]}', ""),
+        (json_form({"enum": ["red", "green"]}), '"green"', ""),
+        (pattern_form("[0-9]{3}-[a-z]+"), "123-abc", ""),
+        (json_form(PERSON), '{"name": "a", "age": 1}', " and more"),
+        (json_form(PERSON), "", "Here you are: {"),
+        (json_form(OBJECT), "", "[1]"),
+        (pattern_form("[0-9]+"), "", "x1"),
+        (json_form(PERSON), None, '{"name": 1'),
+        (json_form(PERSON), None, '{"age": "old"'),
+        (json_form(OBJECT), None, '{     "a": 1}'),
+        (json_form(OBJECT), None, '{"a"\n: 1}'),
+        (json_form({"type": "integer", "maximum": 9}), None, "10"),
     ],
 )
-def test_what_does_not_fit_is_refused_where_it_begins(
-    compiler: GrammarCompiler, tokenizer: Tokenizer, form: AnswerForm, text: str
+def test_what_fits_is_taken_and_the_rest_is_refused(
+    compiler: GrammarCompiler, tokenizer: Tokenizer, form: AnswerForm, kept: str | None, rest: str
 ) -> None:
-    kept, _ = taken(compiler.compile(form), tokenizer, text)
+    found, whole = taken(compiler.compile(form), tokenizer, (kept or "") + rest)
 
-    assert text.startswith(kept)
-    assert kept != text
+    if kept is None:
+        assert rest.startswith(found)
+        assert found != rest
+    else:
+        assert (found, whole) == (kept, bool(kept))
 
 
 def test_control_tokens_are_never_allowed(compiler: GrammarCompiler, tokenizer: Tokenizer) -> None:
@@ -106,19 +100,7 @@ def test_an_answer_that_is_whole_and_closed_allows_nothing_more(
     walk = compiler.compile(json_form({"const": "x"})).begin()
     walk.advance(tokenizer.encode('"x"'))
 
-    assert walk.may_end()
     assert set(allowed(walk, tokenizer)) <= {tokenizer.end}
-
-
-def test_walks_of_one_constraint_know_nothing_of_each_other(compiler: GrammarCompiler, tokenizer: Tokenizer) -> None:
-    constraint = compiler.compile(json_form(PERSON))
-    first, second = constraint.begin(), constraint.begin()
-
-    first.advance(tokenizer.encode('{"name'))
-
-    assert second.advance(tokenizer.encode('{"name": "b", "age": 2}')) == len(
-        tokenizer.encode('{"name": "b", "age": 2}')
-    )
 
 
 def schemas() -> st.SearchStrategy[Any]:
@@ -209,6 +191,7 @@ for _ in range(100):
         ({"type": "string", "format": "secret"}, "format"),
         ({"type": "string", "not": {"const": "secret"}}, "not supported: not"),
         ({"type": "array", "uniqueItems": True, "secret": 1}, "not supported"),
+        ("a" * 5000, "4096"),
         ({"enum": [f"secret{number}" for number in range(5000)]}, "parts"),
         ({"const": "secret" * 20_000}, "characters"),
         (DEEP, "levels"),
@@ -221,7 +204,7 @@ for _ in range(100):
     ],
 )
 def test_a_bad_or_huge_schema_is_refused_in_bounded_time_without_being_quoted(
-    compiler: GrammarCompiler, tokenizer: Tokenizer, schema: dict[str, Any], says: str
+    compiler: GrammarCompiler, tokenizer: Tokenizer, schema: Any, says: str
 ) -> None:
     began = time.monotonic()
     if says == "complex":
@@ -231,7 +214,7 @@ def test_a_bad_or_huge_schema_is_refused_in_bounded_time_without_being_quoted(
             walk.advance([choose.choice([*allowed(walk, tokenizer), tokenizer.file])])
     else:
         with pytest.raises(GrammarError, match=says) as refusal:
-            compiler.compile(json_form(schema))
+            compiler.compile(pattern_form(schema) if isinstance(schema, str) else json_form(schema))
         assert "secret" not in str(refusal.value)
     assert time.monotonic() - began < 5
 
@@ -265,11 +248,6 @@ def test_patterns_that_are_poison_elsewhere_cost_a_bounded_time_for_each_token(
     assert slowest < 1
 
 
-def test_a_long_pattern_is_refused(compiler: GrammarCompiler) -> None:
-    with pytest.raises(GrammarError, match="4096"):
-        pattern_form("a" * 5000)
-
-
 def test_a_schema_can_not_loosen_how_it_is_read(compiler: GrammarCompiler, tokenizer: Tokenizer) -> None:
     loose = {"type": "integer", "x-guidance": {"whitespace_pattern": "x*", "item_separator": "x", "lenient": True}}
 
@@ -277,7 +255,3 @@ def test_a_schema_can_not_loosen_how_it_is_read(compiler: GrammarCompiler, token
         compiler.compile(json_form({**loose, "not": {"const": 3}}))
     kept, _ = taken(compiler.compile(json_form({"type": "array", "items": loose})), tokenizer, "[1x2]")
     assert kept == "[1"
-
-
-def test_what_was_compiled_lately_is_not_compiled_again(compiler: GrammarCompiler) -> None:
-    assert compiler.compile(json_form(PERSON)) is compiler.compile(json_form(dict(PERSON)))

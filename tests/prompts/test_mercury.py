@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,11 +52,6 @@ def region(inner: str) -> str:
     return f"<|current_file_content|>\n<|code_to_edit|>\n{inner}<|/code_to_edit|>\n<|/current_file_content|>\n"
 
 
-def with_(base: EditPrompt, **fields: Any) -> EditPrompt:
-    values = {name: getattr(base, name) for name in EditPrompt.__slots__}
-    return EditPrompt(**{**values, **fields})
-
-
 def test_a_prompt_in_the_published_order() -> None:
     assert parse_mercury(NO_SNIPPETS + FILE + HISTORY) == READ
 
@@ -99,38 +93,12 @@ def test_a_region_that_its_file_does_not_repeat_stands_behind_it() -> None:
     assert parse_mercury(prompt) == EditPrompt(None, "x = 1\n", "y\n", "", 1)
 
 
-def test_a_region_alone_is_enough() -> None:
-    assert parse_mercury("<|code_to_edit|>\nx<|cursor|>\n<|/code_to_edit|>\n") == EditPrompt(None, "", "x\n", "", 1)
-
-
-def test_a_missing_path_takes_no_line_away() -> None:
-    read = parse_mercury(FILE.replace("current_file_path: src/shop.py\n", ""))
-
-    assert (read.path, read.prefix) == (None, "import math\n")
-
-
-@pytest.mark.parametrize("path", ["shop.py", "/home/somebody/shop.py", "C:\\code\\shop.py"])
-def test_a_path_may_be_a_bare_name_or_absolute(path: str) -> None:
-    assert parse_mercury(FILE.replace("src/shop.py", path)).path == path
-
-
-def test_the_cursor_may_be_anywhere_in_the_region_or_nowhere() -> None:
-    read = [parse_mercury(region(text)) for text in ("<|cursor|>ab\n", "ab<|cursor|>\n", "ab\n<|cursor|>", "ab\n")]
-
-    assert [(each.region, each.cursor) for each in read] == [("ab\n", 0), ("ab\n", 2), ("ab\n", 3), ("ab\n", None)]
-
-
 def test_a_cursor_outside_of_the_region_is_taken_out_of_the_file() -> None:
     read = parse_mercury(
         "<|current_file_content|>\na<|cursor|>b\n<|code_to_edit|>\nc\n<|/code_to_edit|>\n<|/current_file_content|>"
     )
 
     assert (read.prefix, read.region, read.cursor) == ("ab\n", "c\n", None)
-
-
-@pytest.mark.parametrize("text", ["", "\n", "a", "a\n\n", "\ta\r\nb\r\n", "é🙂\u2028\n"])
-def test_regions_are_read_byte_for_byte(text: str) -> None:
-    assert parse_mercury(region(text)).region == text
 
 
 def test_tags_within_lines_count_where_none_stand_on_lines_of_their_own() -> None:
@@ -141,10 +109,6 @@ def test_tags_within_lines_count_where_none_stand_on_lines_of_their_own() -> Non
     assert read == EditPrompt(None, "a", "bc", "d", 1)
 
 
-def test_an_end_tag_may_stand_behind_the_last_line() -> None:
-    assert parse_mercury("<|code_to_edit|>\nab<|/code_to_edit|>\n").region == "ab"
-
-
 def test_windows_line_ends_around_tags() -> None:
     read = parse_mercury(FILE.replace("\n", "\r\n"))
 
@@ -152,44 +116,23 @@ def test_windows_line_ends_around_tags() -> None:
     assert (read.region, read.cursor) == ("def area(r):\r\n    return math.p\r\n", 31)
 
 
-def test_snippets_become_excerpts() -> None:
+def test_snippets_become_excerpts_a_staged_diff_edits_and_diagnostics_nothing() -> None:
+    named = "code_snippet_file_path: "
     read = parse_mercury(
-        snippets("code_snippet_file_path: a.py\nx = 1\n", "code_snippet_file_path: b.py\ny = 2\n\n") + FILE
+        snippets(
+            f"{named}a.py\nx = 1\n",
+            f"{named}b.py\ny = 2\n\n",
+            f"{named}staged_git_diff\n--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-1\n+2\n",
+            f"{named}treesitter_context\nEnclosing scope: class A:\nSibling: line 7: def f(self):\nImport: import b\n",
+            f"{named}diagnostics\nline 3: [error] 'p' is not defined (source: x)\n",
+        )
+        + FILE
+        + HISTORY
     )
 
-    assert read.related == (Excerpt("a.py", 0, "x = 1\n"), Excerpt("b.py", 0, "y = 2\n\n"))
-
-
-def test_a_staged_diff_becomes_edits_before_the_others() -> None:
-    diff = "code_snippet_file_path: staged_git_diff\n--- a/c.py\n+++ b/c.py\n@@ -1 +1 @@\n-1\n+2\n"
-
-    read = parse_mercury(snippets(diff) + FILE + HISTORY)
-
+    scope = Excerpt("src/shop.py", 0, "class A:\ndef f(self):\nimport b\n")
+    assert read.related == (Excerpt("a.py", 0, "x = 1\n"), Excerpt("b.py", 0, "y = 2\n\n"), scope)
     assert read.edits == (Hunk("c.py", 0, "1\n", "2\n"), *EDITS)
-    assert read.related == ()
-
-
-def test_signatures_around_the_cursor_become_an_excerpt_of_the_file() -> None:
-    block = "code_snippet_file_path: treesitter_context\nEnclosing scope: class A:\n"
-    block += "Sibling: line 7: def f(self):\nImport: import b\n"
-
-    read = parse_mercury(snippets(block) + FILE)
-
-    assert read.related == (Excerpt("src/shop.py", 0, "class A:\ndef f(self):\nimport b\n"),)
-
-
-def test_diagnostics_are_left_out() -> None:
-    block = "code_snippet_file_path: diagnostics\nline 3: [error] 'p' is not defined (source: x)\n"
-
-    assert parse_mercury(snippets(block) + FILE).related == ()
-
-
-def test_a_raw_git_diff_is_a_history() -> None:
-    diff = "diff --git a/src/x.kt b/src/x.kt\n--- a/src/x.kt\n+++ b/src/x.kt\n@@ -3,3 +3,3 @@ X\n a\n-b\n+c\n d\n"
-
-    read = parse_mercury(FILE + f"\n<|edit_diff_history|>\n{diff}\n<|/edit_diff_history|>\n")
-
-    assert read.edits == (Hunk("src/x.kt", 3, "b\n", "c\n"),)
 
 
 def test_tags_in_lines_of_the_users_code_are_code() -> None:
@@ -209,7 +152,7 @@ def test_a_whole_prompt_in_the_users_file_is_code() -> None:
 
     assert (around.prefix, around.region) == (inner, READ.region)
     assert within.region == inner + READ.region
-    assert with_(beside, related=()) == READ
+    assert (beside.prefix, beside.region, beside.edits) == (READ.prefix, READ.region, EDITS)
 
 
 @pytest.mark.parametrize(
@@ -228,14 +171,9 @@ def test_a_whole_prompt_in_the_users_file_is_code() -> None:
     ],
 )
 def test_a_region_that_is_not_certain_is_refused(prompt: str) -> None:
-    with pytest.raises(ForeignPromptError, match=r"code_to_edit|cursor|tags"):
+    with pytest.raises(ForeignPromptError, match=r"code_to_edit|cursor|tags") as error:
         parse_mercury(prompt)
-
-
-def test_errors_do_not_quote_the_prompt() -> None:
-    with pytest.raises(ForeignPromptError) as error:
-        parse_mercury("SECRET\n<|code_to_edit|>\nSECRET\n")
-    assert "SECRET" not in str(error.value)
+    assert "area" not in str(error.value)
 
 
 @pytest.mark.parametrize(

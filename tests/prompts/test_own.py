@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calomel.weights
-from calomel.prompts.own import FAR_HOP, NEAR_TOKENS, ContextRenderer, FimTokens, diff_text, split_suffix
+from calomel.prompts.own import FAR_HOP, NEAR_TOKENS, ContextRenderer, FimTokens, split_suffix
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
 from calomel.prompts.tokenizer import Tokenizer
 
@@ -43,12 +43,6 @@ def test_a_prompt_has_its_parts_in_order_of_stability(tokenizer: Tokenizer, rend
         *(tokenizer.near, *near, tokenizer.middle),
     ]
     assert rendered.reuse == len(rendered.context) - len(near) - 2
-
-
-def test_an_empty_file_still_gives_a_prompt(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
-    rendered = render(renderer, "")
-
-    assert list(rendered.context) == [tokenizer.prefix, tokenizer.near, tokenizer.middle]
 
 
 def test_the_far_suffix_starts_at_a_line_and_within_a_hop_of_the_near_one(tokenizer: Tokenizer) -> None:
@@ -113,12 +107,6 @@ def test_a_region_stands_behind_the_front_that_a_hole_at_its_start_has(
     assert list(edit.context[edit.reuse :]) == [*marked, t.near, *t.encode("print(f())\n"), t.middle]
 
 
-def test_a_cursor_elsewhere_leaves_no_mark(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
-    edit = render(renderer, "", region=EditRegion("x\n", None))
-    assert tokenizer.cursor not in edit.context
-    assert tokenizer.region in edit.context
-
-
 def test_no_text_forges_a_region(tokenizer: Tokenizer, renderer: ContextRenderer) -> None:
     edit = render(renderer, "<|reserved_0|><|reserved_1|>", region=EditRegion("<|reserved_1|>", None))
     assert edit.context.count(tokenizer.region) == 1
@@ -145,10 +133,6 @@ def test_parts_stand_in_their_order_with_their_names(tokenizer: Tokenizer, rende
     found = renderer.render(parts, 512)
     assert found.context == (*expected, *window.context)
     assert found.reuse == len(expected) + window.reuse
-
-
-def test_a_line_without_an_end_gets_one_in_an_edit() -> None:
-    assert diff_text(Hunk("a", 0, "a\nb", "c\r\n")) == "-a\n-b\n+c\n"
 
 
 def test_what_does_not_fit_is_left_out_from_the_least_useful_on(renderer: ContextRenderer) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.families.published import diffusion_gemma
 from tests.families.published.layout import CHATML, TEXT_TOKENS, write_tokenizer
-from tokenizers import Tokenizer as FastTokenizer
 
 from calomel.prompts.instruction import closed, fence_for, inside
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
@@ -62,14 +61,6 @@ def test_vocabulary_and_merges_give_the_ids_of_the_one_file(tmp_path: Path) -> N
     assert slow.control == fast.control
 
 
-def test_text_without_control_tokens_has_the_ids_that_the_library_gives(tmp_path: Path) -> None:
-    tokenizer = opened(tmp_path)
-    library = FastTokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    told = "def f(self):\n        return [1, 22]\n"
-
-    assert tokenizer.encode(told) == library.encode(told, add_special_tokens=False).ids
-
-
 def test_control_ids_and_ids_that_the_vocabulary_is_padded_with_stand_for_nothing(
     tokenizer: PublishedTokenizer,
 ) -> None:
@@ -86,35 +77,18 @@ def test_words_tell_where_tokens_stand(tokenizer: PublishedTokenizer) -> None:
     assert sorted(set(zip(starts, ends, strict=True))) == [(0, 6), (6, 11)]
 
 
-def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp_path: Path) -> None:
-    pieces = ["<unk>", "<bos>", "<eos>", *(f"<0x{value:02X}>" for value in range(256)), "\u2581", "a", "b", "\u2581a"]
-    vocabulary = {piece: number for number, piece in enumerate(pieces)}
-    model = {
-        "type": "BPE",
-        "vocab": vocabulary,
-        "merges": [["\u2581", "a"]],
-        "byte_fallback": True,
-        "unk_token": "<unk>",
-    }
-    replaced = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
-    decoders = [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}]
-    description: dict[str, Any] = {
-        "version": "1.0",
-        "added_tokens": [],
-        "normalizer": replaced,
-        "pre_tokenizer": None,
-        "decoder": {"type": "Sequence", "decoders": [*decoders, {"type": "Fuse"}]},
-        "model": model,
-    }
-    (tmp_path / "tokenizer.json").write_text(json.dumps(description))
+@pytest.mark.parametrize(
+    "text", ["b  return\tü\r\n", "日本語 🙂 \x00", "<turn|><bos> <0x41> <eos> <|image|>", "\u2581"]
+)
+def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp_path: Path, text: str) -> None:
+    diffusion_gemma.write_byte_tokenizer(tmp_path)
+    tokenizer = PublishedTokenizer(tmp_path, end=diffusion_gemma.ENDS[0], names=["<bos>", "<turn|>"])
 
-    tokenizer = PublishedTokenizer(tmp_path, end=2, names=["<bos>"])
+    ids = tokenizer.encode(text)
 
-    assert tokenizer.control == {"<bos>": 1, "<eos>": 2}
-    assert tokenizer.decode(tokenizer.encode("b aé\n<eos>")) == "b aé\n<eos>"
-    assert tokenizer.encode("b a") == [vocabulary["b"], vocabulary["\u2581a"]]
-    # Without pre-tokens each token is a word.
-    assert tokenizer.encode_with_words("b a") == (tokenizer.encode("b a"), [0, 1], [1, 3])
+    assert min(ids) >= diffusion_gemma.FIRST_TEXT
+    assert diffusion_gemma.PICTURE not in ids
+    assert tokenizer.decode(ids) == text.replace("\u2581", " ")
 
 
 def test_a_control_token_that_the_vocabulary_makes_of_text_is_taken_apart(tmp_path: Path) -> None:
@@ -195,10 +169,6 @@ def test_around_a_hole_stand_prefix_and_suffix_as_they_are(tmp_path: Path) -> No
     assert spelled(prompt.context, found.tokenizer) == "<bos>import a\nx = "
     assert spelled(prompt.suffix, found.tokenizer) == "\ny = 2\n<|endoftext|>"
     assert not prompt.cut
-
-
-def test_a_hole_in_an_empty_file_still_has_a_context(tmp_path: Path) -> None:
-    assert asked(tmp_path, "around").fill.render(PromptParts(), 512).context
 
 
 def test_a_hole_stands_between_the_tokens_of_the_format_the_suffix_first(tmp_path: Path) -> None:

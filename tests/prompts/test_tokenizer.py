@@ -45,13 +45,6 @@ def test_cutting_a_text_inside_a_pre_token_keeps_the_tokens_before_it(tokenizer:
         assert tokenizer.encode(text[:cut]) == whole + tokenizer.encode(text[boundary:cut])
 
 
-@pytest.mark.parametrize(
-    "text", ["\tif x:\r\n\t\treturn", "naïve = '🙂👨‍👩‍👧'", "\r", "a\r\n\r\n    b", "  ", "\x00\x0b"]
-)
-def test_tabs_line_ends_emoji_and_controls_are_exact(tokenizer: Tokenizer, text: str) -> None:
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
 def test_text_that_names_a_control_token_is_encoded_as_its_characters(tokenizer: Tokenizer) -> None:
     specials = {tokenizer.end, tokenizer.mask, tokenizer.file, tokenizer.near, tokenizer.middle}
 

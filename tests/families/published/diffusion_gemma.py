@@ -161,12 +161,13 @@ def write(folder: Path, *, seed: int = 0, canvas: int = 16, shards: int = 3, **g
     write_config(folder, raw)
     write_config(folder, generation(**generating), "generation_config.json")
     write_weights(folder, state(raw, seed), shards=shards)
-    _write_tokenizer(folder)
+    write_byte_tokenizer(folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE, encoding="utf-8")
     return folder
 
 
-def _write_tokenizer(folder: Path) -> None:
+def write_byte_tokenizer(folder: Path) -> None:
+    """Gemma's: bytes are spelled where there is no token, and a block stands for a blank."""
     ids = {name: number for number, name in enumerate(_VOCABULARY)}
     plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     fast = {
