@@ -96,7 +96,8 @@ async def test_ids_that_nobody_knows_and_reports_of_a_strange_form_change_nothin
     for command in ("calomel.accept", "calomel.reject", "calomel.ignore"):
         await editor.command(command, "nobody")
     for method in ("didShowCompletion", "didShowInlineEdit", "didPartiallyAcceptCompletion", "didFocus"):
-        for params in ({}, {"item": 5}, {"item": {"command": {"arguments": []}}}, {"item": None}):
+        params: Any
+        for params in ({"item": 5}, {"item": {"command": {"arguments": []}}}, {"item": None}):
             editor.notify(f"textDocument/{method}", params)
     assert await editor.outcomes() == {}
 

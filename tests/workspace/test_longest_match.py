@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import random
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -47,24 +45,20 @@ def behind(room: Room, document: Document, offset: int) -> str | None:
     return None if found is None else found.text
 
 
-def test_what_stands_behind_the_same_tokens_is_found() -> None:
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FILE, 'put(path, encoding="utf-8")'),
+        (FILE[:-1] + "pu\n", 't(path, encoding="utf-8")'),
+        (FILE[:-1] + "get\n", None),
+        ("a = first()\nstart(a)\nb = second()\nstart(b)\nx = 1\na = first()\n\n", "start(a)"),
+        ("f(x)\ng(\n", None),
+    ],
+    ids=["the_same_tokens", "a_name_begun", "another_name", "the_line_before", "less_than_three_tokens"],
+)
+def test_what_stands_behind_the_same_tokens_is_found(text: str, found: str | None) -> None:
     room = Room()
-    document = room.open(FILE)
-    assert behind(room, document, len(FILE) - 1) == 'put(path, encoding="utf-8")'
-
-
-def test_a_name_that_was_begun_goes_on() -> None:
-    room = Room()
-    text = FILE[:-1] + "pu\n"
-    assert behind(room, room.open(text), len(text) - 1) == 't(path, encoding="utf-8")'
-    text = FILE[:-1] + "get\n"
-    assert behind(room, room.open(text), len(text) - 1) is None
-
-
-def test_the_line_before_counts_too() -> None:
-    room = Room()
-    text = "a = first()\nstart(a)\nb = second()\nstart(b)\nx = 1\na = first()\n"
-    assert behind(room, room.open(text), len(text)) == "start(a)"
+    assert behind(room, room.open(text), len(text) - 1) == found
 
 
 def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
@@ -74,12 +68,6 @@ def test_other_documents_are_looked_at_and_closed_ones_are_not() -> None:
     assert behind(room, document, 15) == 'put(path, encoding="utf-8")'
     room.matches.closed(other)
     assert behind(room, document, 15) is None
-
-
-def test_three_tokens_are_the_least() -> None:
-    room = Room()
-    text = "f(x)\ng(\n"
-    assert behind(room, room.open(text), len(text) - 1) is None
 
 
 def test_of_long_matches_the_continuation_that_most_places_have_is_taken() -> None:
@@ -165,29 +153,6 @@ def longest(text: str, offset: int) -> int:
             count += 1
         best = max(best, count)
     return best if best >= 3 else 0
-
-
-@pytest.mark.slow
-def test_a_question_and_a_keystroke_cost_less_than_a_millisecond() -> None:
-    room = Room()
-    rng = random.Random(1)
-    document = room.open(
-        "".join(f"value_{rng.randrange(99)} = call(item_{rng.randrange(99)}, {n})\n" for n in range(4000))
-    )
-    questions, keys = [], []
-    for _ in range(400):
-        offset = rng.randrange(len(document))
-        began = time.process_time()
-        room.matches.find(document, offset)
-        questions.append(time.process_time() - began)
-        change = RangeChange(document.position_at(offset), document.position_at(offset), "x")
-        assert document.version is not None
-        for changed, done in room.documents.change(document.uri, document.version + 1, [change]):
-            began = time.process_time()
-            room.matches.changed(changed, done, Origin.TYPED)
-            keys.append(time.process_time() - began)
-    assert sorted(questions)[len(questions) // 2] < 0.001
-    assert sum(keys) / len(keys) < 0.001
 
 
 def test_a_long_document_is_read_bit_by_bit_with_the_questions() -> None:

@@ -19,26 +19,8 @@ from calomel.workspace.languages import GRAMMARS, grammar_of, load, parser_for
 from calomel.workspace.lazy_tree import LONGEST_TEXT, parse_within, parser_text
 from calomel.workspace.syntax import SyntaxTrees
 
-PIECES = [
-    "",
-    "x",
-    "(",
-    ")",
-    "{",
-    "}",
-    "\n",
-    '"',
-    "é",
-    "😀",
-    "\r",
-    "\r\n",
-    "    ",
-    "def f():\n",
-    "/*",
-    "*/",
-    "# c",
-    "\ud800",
-]
+PIECES = ["", "x", "(", ")", "{", "}", "\n", '"', "é", "😀", "\r", "\r\n", "    ", "def f():\n", "/*", "*/", "# c",
+          "\ud800"]  # fmt: skip
 EDITS = st.lists(
     st.tuples(st.integers(0, 400), st.integers(0, 30), st.sampled_from(PIECES), st.booleans()), min_size=1, max_size=12
 )
@@ -77,10 +59,6 @@ def fresh_root(text: str, language_id: str) -> Node:
     return parser.parse(parser_text(text), encoding="utf16le").root_node
 
 
-def fresh(text: str, language_id: str) -> list[tuple[object, ...]]:
-    return nodes(fresh_root(text, language_id))
-
-
 @settings(max_examples=15, deadline=None)
 @given(edits=EDITS)
 @pytest.mark.parametrize("language_id", PROGRAMS)
@@ -114,7 +92,7 @@ def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_us
             editor.type("import", "a")
         assert asked < 1000
     assert asked > 5
-    assert nodes(tree.root_node) == fresh(editor.document.text, "python")
+    assert nodes(tree.root_node) == nodes(fresh_root(editor.document.text, "python"))
 
 
 def test_a_huge_document_has_no_tree_and_still_answers() -> None:
@@ -122,15 +100,6 @@ def test_a_huge_document_has_no_tree_and_still_answers() -> None:
     editor = Editor("def f():\n    return 1\n" * (LONGEST_TEXT // 20), "python", [syntax])
     assert syntax.tree(editor.document) is None
     assert [scope.signature for scope in syntax.scopes(editor.document, 20)] == ["def f():"]
-
-
-def test_changes_that_nobody_told_are_noticed() -> None:
-    syntax = patient()
-    editor = Editor("def f(): pass\n", "python", [syntax])
-    assert syntax.tree(editor.document) is not None
-    editor.listeners = []
-    editor.replace(4, 5, "other")
-    assert [scope.name for scope in syntax.scopes(editor.document, 12)] == ["other"]
 
 
 def outline(language_id: str) -> tuple[Definition, ...]:
@@ -159,15 +128,12 @@ def outline(language_id: str) -> tuple[Definition, ...]:
     ],
 )
 def test_an_outline_names_what_a_file_defines(language_id: str, names: list[str]) -> None:
-    assert [item.name for item in outline(language_id)] == names
-
-
-def test_a_signature_ends_where_the_body_begins() -> None:
-    area = next(item for item in outline("python") if item.name == "area")
-    assert area.signature == "def area(width,\n         height):"
-    assert (area.start_line, area.body_line, area.end_line, area.depth) == (5, 8, 10, 0)
-    grow = outline("go")[-1]
-    assert grow.signature == "func (b *Box) Grow(by int) error"
+    found = outline(language_id)
+    assert [item.name for item in found] == names
+    if language_id == "python":
+        area = found[1]
+        assert area.signature == "def area(width,\n         height):"
+        assert (area.start_line, area.body_line, area.end_line, area.depth) == (5, 8, 10, 0)
 
 
 @pytest.mark.parametrize("language_id", ["python", "brainfuck"])
@@ -190,22 +156,17 @@ def test_the_column_on_an_empty_line_says_which_block_goes_on(column: int, names
     [
         (
             "python",
-            "class Box:\n    def grow(self, by):\n        x = call(|\n\n    def other(self):\n        pass\n",
-            "grow",
+            "class Box:\n    def grow(self, by):\n        x = call(|\n\n    def other(self): pass\n",
+            ["Box", "grow"],
         ),
-        ("javascript", "class Box {\n  grow(by) {}\n}\nfunction later(x) {\n  if (x) {\n    call(|\n", "later"),
+        ("javascript", "class Box {\n  grow(by) {}\n}\nfunction later(x) {\n  if (x) {\n    call(|\n", ["later"]),
+        ("javascript", "function one() {\n  a();\n}\n\nfunction two() {\n  b();|\n}\n", ["two"]),
+        ("javascript", "function one() {\n  a();\n}\n|\nfunction two() {\n  b();\n}\n", []),
     ],
 )
-def test_scopes_are_known_while_a_statement_is_unfinished(language_id: str, text: str, names: str) -> None:
+def test_scopes_are_known_while_a_statement_is_unfinished(language_id: str, text: str, names: list[str]) -> None:
     editor = Editor(text.replace("|", ""), language_id)
-    assert patient().scopes(editor.document, text.index("|"))[-1].name == names
-
-
-def test_scopes_in_braces_end_with_the_brace() -> None:
-    text = "function one() {\n  a();\n}\n\nfunction two() {\n  b();\n}\n"
-    editor = Editor(text, "javascript")
-    assert [s.name for s in patient().scopes(editor.document, text.index("b()"))] == ["two"]
-    assert patient().scopes(editor.document, text.index("\n\nfunction two") + 1) == ()
+    assert [scope.name for scope in patient().scopes(editor.document, text.index("|"))] == names
 
 
 def test_identifiers_come_nearest_first_without_keywords_comments_and_strings() -> None:
@@ -213,11 +174,8 @@ def test_identifiers_come_nearest_first_without_keywords_comments_and_strings() 
     editor = Editor(text.replace("|", ""))
     found = patient().identifiers_near(editor.document, text.index("|"))
     assert found == ("beta", "alpha", "argument", "outer", "far")
-
-
-def test_identifiers_without_a_grammar_leave_common_keywords_out() -> None:
-    editor = Editor("function alpha() return beta end\n", "lua")
-    assert patient().identifiers_near(editor.document, 0) == ("alpha", "beta")
+    without_grammar = Editor("function alpha() return beta end\n", "lua")
+    assert patient().identifiers_near(without_grammar.document, 0) == ("alpha", "beta")
 
 
 @pytest.mark.parametrize(
@@ -255,11 +213,8 @@ def test_blocks_begin_at_definitions_members_and_runs_of_statements() -> None:
     )
     editor = Editor(text)
     assert patient().block_starts(editor.document) == (0, 3, 6, 11, 12, 14)
-
-
-def test_blocks_without_a_grammar_begin_behind_empty_lines() -> None:
-    editor = Editor("a\nb\n\nc\n    d\n\n        deep\n\n                    deeper\n", "unknown")
-    assert patient().block_starts(editor.document) == (0, 3, 6)
+    without_grammar = Editor("a\nb\n\nc\n    d\n\n        deep\n\n                    deeper\n", "unknown")
+    assert patient().block_starts(without_grammar.document) == (0, 3, 6)
 
 
 def test_typing_within_a_line_moves_no_block_and_a_new_line_does() -> None:
@@ -290,15 +245,6 @@ def test_grammars_know_the_kinds_of_nodes_that_are_asked_for(grammar: object) ->
     language = load(found)
     assert language is not None
     assert [kind for kind in found.definitions if language.id_for_node_kind(kind, True) is None] == []
-
-
-def test_a_grammar_is_chosen_by_id_then_by_suffix() -> None:
-    assert [
-        found.name
-        for found in (grammar_of("typescriptreact"), grammar_of("unknown", "a/b.RS"), grammar_of(None, "x.h"))
-        if found is not None
-    ] == ["tsx", "rust", "c"]
-    assert grammar_of("unknown", "Makefile") is None
 
 
 def test_importing_the_syntax_imports_no_grammar_and_no_torch() -> None:
@@ -361,12 +307,6 @@ def parse(text: str) -> str:
     assert tree is not None
     assert tree.root_node.end_byte == 2 * len(text)
     return str(tree.root_node)
-
-
-def test_a_text_of_any_length_is_read_to_its_end() -> None:
-    for length in (0, 1, 8191, 8192, 8193, 40_000):
-        assert parse("x" * length).count("identifier") == (1 if length else 0)
-    assert parse("a = '😀é'\r\nb = 2\r") == parse("a = 'xy'\r\nb = 2\r")
 
 
 def test_parsing_keeps_nothing_of_the_texts() -> None:

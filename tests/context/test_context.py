@@ -1,0 +1,349 @@
+"""What the model sees: within a budget, and so that its beginning stays as long as it can."""
+
+from __future__ import annotations
+
+import random
+import sysconfig
+import time
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import calomel.weights
+from calomel.context.budget import MAX_BUDGET, EstimateCounter, ExactCounter, TokenCounter, default_budget
+from calomel.context.builder import BuiltContext, ContextBuilder
+from calomel.engine import BlockCausal, DiffusionConfig, Engine, ModelConfig, Transformer
+from calomel.prompts.own import ContextRenderer
+from calomel.prompts.parts import Excerpt, Hunk
+from calomel.prompts.tokenizer import Tokenizer
+from calomel.suggest.completer import FillRequest
+from calomel.suggest.filler import Filler
+from calomel.workspace.workspace import Situation
+
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+TOKENIZER = Tokenizer.from_file(Path(calomel.weights.nano_path()) / "tokenizer.json")
+TEXT = (LIBRARY / "argparse.py").read_text(encoding="utf-8")
+TYPED = (LIBRARY / "textwrap.py").read_text(encoding="utf-8")
+MIDDLE = TEXT.index("def add_argument(")
+URI = "file:///w/argparse.py"
+
+
+def excerpts(name: str, lines: int = 600) -> tuple[Excerpt, ...]:
+    text = (LIBRARY / f"{name}.py").read_text(encoding="utf-8").splitlines(keepends=True)[:lines]
+    return tuple(Excerpt(f"lib/{name}.py", at, "".join(text[at : at + 40])) for at in range(0, len(text), 40))
+
+
+AST, INSPECT = excerpts("ast"), excerpts("inspect")
+START = Situation(URI, "argparse.py", "python", TEXT, MIDDLE, 0, related=AST)
+
+
+def situation(
+    text: str, offset: int, *, hunks: tuple[Hunk, ...] = (), related: tuple[Excerpt, ...] = (), hops: int = 0
+) -> Situation:
+    return Situation(URI, "argparse.py", "python", text, offset, 0, hunks, hops, related)
+
+
+class Reader:
+    """A builder, and the token ids that a model would get."""
+
+    def __init__(self, budget: int, counter: TokenCounter | None = None) -> None:
+        self.budget = budget
+        self.builder = ContextBuilder(counter or ExactCounter(TOKENIZER))
+        self.renderer = ContextRenderer(TOKENIZER)
+
+    def read(self, found: Situation) -> tuple[BuiltContext, tuple[int, ...]]:
+        built = self.builder.build(found, self.budget)
+        return built, self.renderer.render(built.parts, self.budget).context
+
+
+def shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def line_start(text: str, line: int) -> int:
+    return sum(map(len, text.splitlines(keepends=True)[:line]))
+
+
+RELATED = tuple(Excerpt(f"pkg/other{number}.py", 0, TEXT[number * 900 : number * 900 + 900]) for number in range(8))
+
+
+@pytest.mark.parametrize("budget", [512, 2048, 8192, 32768])
+def test_a_context_fits_its_budget_and_says_what_became_of_each_part(budget: int) -> None:
+    built, ids = Reader(budget).read(situation(TEXT, line_start(TEXT, 1400), related=RELATED))
+    assert len(ids) <= budget
+    assert [account.part for account in built.accounts] == ["related", "far", "edits", "suffix", "prefix"]
+    assert all(account.why for account in built.accounts)
+    assert built.tokens <= budget
+    assert budget != 8192 or len(ids) > 6000
+    # Nothing that was built is left out when it is rendered.
+    assert shared(ids, Reader(32768).renderer.render(built.parts, 32768).context) == len(ids)
+
+
+@pytest.mark.parametrize("budget", [1024, 2048, 8192])
+@settings(max_examples=25, deadline=None)
+@given(line=st.integers(0, 2300), typed=st.text(st.sampled_from(list('abc =(.\n"')), min_size=1, max_size=12))
+def test_one_more_typed_character_changes_only_the_end(budget: int, line: int, typed: str) -> None:
+    reader = Reader(budget)
+    at = line_start(TEXT, line)
+    _, before = reader.read(situation(TEXT, at))
+    kept = []
+    for count in range(1, len(typed) + 1):
+        text = TEXT[:at] + typed[:count] + TEXT[at:]
+        _, after = reader.read(situation(text, at + count))
+        # Near suffix, marks and the last pre-token change; a window that is full moves by a hop, once.
+        kept.append(shared(before, after) >= len(before) - 32)
+        before = after
+    assert kept.count(False) <= 1
+
+
+def test_a_jump_in_the_same_file_keeps_related_code_and_snapshot() -> None:
+    reader = Reader(32768)
+    built, before = reader.read(situation(TEXT, line_start(TEXT, 1400), related=RELATED))
+    after_built, after = reader.read(situation(TEXT, line_start(TEXT, 1000), related=RELATED))
+    front = sum(account.tokens for account in built.accounts[:3])
+    assert not after_built.rebuilt
+    assert shared(before, after) >= front > 8000
+
+
+def test_a_jump_out_of_the_snapshot_takes_another_one_and_keeps_related_code() -> None:
+    reader = Reader(8192)
+    built, before = reader.read(situation(TEXT, line_start(TEXT, 1400), related=RELATED))
+    after_built, after = reader.read(situation(TEXT, line_start(TEXT, 100), related=RELATED))
+    assert after_built.rebuilt
+    assert shared(before, after) >= built.accounts[0].tokens > 1000
+
+
+def test_the_best_excerpts_are_kept() -> None:
+    small = Reader(2048).read(situation(TEXT, 40_000, related=RELATED))[0]
+    assert small.parts.related == RELATED[len(RELATED) - len(small.parts.related) :]
+    assert "left out" in small.accounts[0].why
+
+
+def test_a_small_file_is_seen_whole() -> None:
+    text = "def f(a):\n    return a\n"
+    built, _ = Reader(2048).read(situation(text, 10))
+    assert (built.parts.prefix, built.parts.suffix, built.parts.far) == (text[:10], text[10:], ())
+
+
+def test_windows_begin_and_end_at_lines() -> None:
+    at = line_start(TEXT, 1400) + 7
+    built, _ = Reader(1024).read(situation(TEXT, at))
+    start, end = at - len(built.parts.prefix), at + len(built.parts.suffix)
+    assert TEXT[start - 1] == "\n"
+    assert TEXT[end - 1] == "\n"
+
+
+def test_a_line_longer_than_the_room_is_cut() -> None:
+    text = "x = [" + "1234, " * 20_000
+    built, ids = Reader(1024).read(situation(text, 60_000))
+    assert len(ids) <= 1024
+    assert text[:60_000].endswith(built.parts.prefix)
+    assert len(built.parts.prefix) > 500
+
+
+def test_an_estimate_serves_while_there_is_no_tokenizer() -> None:
+    built, ids = Reader(2048, EstimateCounter()).read(situation(TEXT, line_start(TEXT, 1400), related=RELATED))
+    assert len(ids) <= 2048
+    assert len(built.parts.prefix) > 1000
+
+
+def test_a_long_session_stays_within_its_budget() -> None:
+    rng = random.Random(7)
+    reader, text, at = Reader(4096), TEXT, 20_000
+    for _ in range(60):
+        if rng.random() < 0.2:
+            at = rng.randrange(len(text))
+        else:
+            piece = rng.choice(["x", "\n", "value", "    return self._x\n" * rng.randrange(1, 40)])
+            text = text[:at] + piece + text[at:]
+            at += len(piece)
+        built, ids = reader.read(situation(text, at))
+        assert len(ids) <= 4096
+        assert text[:at].endswith(built.parts.prefix)
+        assert text[at:].startswith(built.parts.suffix)
+
+
+def typing(start: Situation, text: str) -> list[Situation]:
+    """What is known after each character of `text`."""
+    before, after = start.text[: start.offset], start.text[start.offset :]
+    return [
+        replace(start, text=before + text[:count] + after, offset=start.offset + count)
+        for count in range(1, len(text) + 1)
+    ]
+
+
+def front(built: BuiltContext) -> tuple[object, ...]:
+    return built.parts.related, built.parts.far
+
+
+def test_other_related_code_waits_until_the_window_moves() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    first = builder.build(START, 8192)
+    typed = replace(typing(START, "x")[-1], related=INSPECT)
+    assert front(builder.build(typed, 8192)) == front(first)
+
+    moved = builder.build(replace(typed, offset=TEXT.index("class Action(")), 8192)
+
+    assert {each.path for each in moved.parts.related} == {"lib/inspect.py"}
+    assert "other code matters here" in moved.accounts[0].why
+
+
+def test_related_code_that_is_found_later_is_taken_at_once() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    assert builder.build(replace(START, related=()), 8192).parts.related == ()
+    assert builder.build(typing(START, "x")[-1], 8192).parts.related
+
+
+def test_going_back_to_a_place_finds_the_tokens_of_before() -> None:
+    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
+    there = replace(START, offset=TEXT.index("class Action("), related=INSPECT)
+    first = renderer.render(builder.build(START, 8192).parts, 8192)
+    builder.build(there, 8192)
+
+    again = builder.build(START, 8192)
+
+    assert renderer.render(again.parts, 8192) == first
+    assert not again.rebuilt
+
+
+def test_a_long_stretch_of_typing_hardly_ever_changes_more_than_the_end() -> None:
+    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
+    steps = [
+        # What an index finds may be another thing with every keystroke.
+        replace(each, related=(AST, INSPECT)[at % 2])
+        for at, each in enumerate(typing(START, TYPED[4000:4600]))
+    ]
+    ids = [renderer.render(builder.build(each, 8192).parts, 8192).context for each in steps]
+    # Near suffix, marks and the last pre-token; a window that is full hops, and with it may come other code.
+    kept = [shared(before, after) >= len(before) - 32 for before, after in pairwise(ids)]
+    assert kept.count(False) <= 2
+
+
+@pytest.mark.slow
+def test_a_keystroke_in_a_context_of_8k_costs_less_than_five_milliseconds() -> None:
+    builder, renderer = ContextBuilder(ExactCounter(TOKENIZER)), ContextRenderer(TOKENIZER)
+    took = []
+    for each in typing(START, TYPED[4000:5500]):
+        began = time.perf_counter()
+        renderer.render(builder.build(each, 8192).parts, 8192)
+        took.append((time.perf_counter() - began) * 1e3)
+    warm = sorted(took[1:])
+    p50, p95 = warm[len(warm) // 2], warm[int(len(warm) * 0.95)]
+    assert p95 < 5, f"p50 {p50:.2f} ms, p95 {p95:.2f} ms"
+
+
+def test_an_edit_above_does_not_push_the_window_out_of_the_snapshot() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    first = builder.build(START, 8192)
+    added = "import something\n" * 20
+    below = replace(START, text=added + TEXT, offset=MIDDLE + len(added))
+    assert front(builder.build(below, 8192)) == front(first)
+
+
+def test_a_quarter_of_changed_text_takes_a_new_snapshot_and_keeps_related_code() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    first = builder.build(START, 8192)
+    size = sum(len(each.text) for each in first.parts.far)
+    steps = typing(START, TYPED[: size // 4 + 40])[::40]
+
+    built = [builder.build(each, 8192) for each in steps]
+
+    assert [each.rebuilt for each in built].count(True) == 1
+    assert "a quarter of the snapshot was rewritten" in built[-1].accounts[1].why
+    assert built[-1].parts.related == first.parts.related
+
+
+def test_a_stream_that_outgrows_its_room_starts_anew_with_the_snapshot() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    hunks: tuple[Hunk, ...] = ()
+    for number in range(200):
+        hunks = (*hunks, Hunk("argparse.py", number, f"old_value = {number}\n", f"new_value = {number}\n"))
+        built = builder.build(replace(START, hunks=hunks), 8192)
+        assert built.parts.edits == hunks[len(hunks) - len(built.parts.edits) :]
+        if built.rebuilt and number:
+            assert "the edits outgrew their room" in built.accounts[1].why
+            break
+    else:
+        raise AssertionError("the stream never started anew")
+    assert number > 20
+    assert len(built.parts.edits) <= number * 0.6
+
+
+def test_edits_that_the_history_let_go_start_the_stream_anew() -> None:
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    hunks = tuple(Hunk("argparse.py", number, "", f"value = {number}\n") for number in range(20))
+    builder.build(replace(START, hunks=hunks), 8192)
+    built = builder.build(replace(START, hunks=hunks[10:], hops=1), 8192)
+    assert built.rebuilt
+    assert built.parts.edits == hunks[10:]
+
+
+def test_pieces_of_a_snapshot_follow_one_another_and_are_its_lines() -> None:
+    far = ContextBuilder(EstimateCounter()).build(START, 8192).parts.far
+    assert len(far) > 1
+    assert "".join(each.text for each in far) in TEXT
+    assert all(one.start_line + one.text.count("\n") == two.start_line for one, two in pairwise(far))
+    assert TEXT.splitlines(keepends=True)[far[0].start_line :][:1] == far[0].text.splitlines(keepends=True)[:1]
+
+
+@pytest.mark.slow
+def test_builder_and_engine_serve_32k_and_read_a_keystroke_alone() -> None:
+    """Random weights: what they say means nothing, what they read is counted."""
+    positions, answer = 32_768, 16
+    torch.manual_seed(1)
+    config = ModelConfig(
+        vocab_size=TOKENIZER.vocab_size,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=positions,
+        diffusion=DiffusionConfig(mask_token_id=TOKENIZER.mask, end_token_id=TOKENIZER.end, max_canvas=32),
+    )
+    filler = Filler(Engine(BlockCausal(Transformer(config), cache_tokens=3 * positions, threads=1)), TOKENIZER)
+    builder = ContextBuilder(ExactCounter(TOKENIZER))
+    related = tuple(each for name in ("ast", "inspect", "typing", "dataclasses") for each in excerpts(name, 9_999))
+
+    def ask(found: Situation) -> tuple[int, int]:
+        parts = builder.build(found, positions - answer).parts
+        fill = filler.fill(FillRequest("fill", parts, max_tokens=answer, max_context=positions, min_tokens=answer))
+        assert fill.completion_tokens == answer
+        return fill.prompt_tokens, fill.cached_tokens
+
+    here = replace(START, related=related)
+    try:
+        tokens, cached = ask(here)
+        # What is left is kept for edits and for a hop of the window.
+        assert 30_000 < tokens <= positions - answer
+        assert cached == 0
+        settled = replace(typing(here, "x = 1\n")[-1], hunks=(Hunk("argparse.py", 1400, "", "x = 1\n"),))
+        elsewhere = replace(here, offset=TEXT.index("class Namespace"))
+        for found, share in ((typing(here, "x")[-1], 0.99), (settled, 0.9), (elsewhere, 0.3)):
+            tokens, cached = ask(found)
+            assert cached / tokens > share
+    finally:
+        filler.close()
+
+
+@pytest.mark.parametrize(
+    ("positions", "supported", "wanted", "tokens", "why"),
+    [
+        (32_768, 2048, None, 2048, "pays"),
+        (1024, 8192, None, 960, "1,024 positions"),
+        (65_536, 2048, 16_000, 16_000, "asked for"),
+        (65_536, 2048, 60_000, MAX_BUDGET, "asked for"),
+    ],
+)
+def test_a_context_is_as_long_as_pays_unless_the_user_wants_another(
+    positions: int, supported: int, wanted: int | None, tokens: int, why: str
+) -> None:
+    limit = default_budget(positions=positions, supported=supported, answer_tokens=64, wanted=wanted)
+    assert limit.tokens == tokens
+    assert why in limit.why

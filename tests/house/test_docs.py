@@ -1,0 +1,278 @@
+"""What the documentation says is so: commands, settings, links, tables, places, and the programs' own sentences."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import typer.main
+from tests.house.pages import ROOT, anchors, blocks, links, name, pages, spans, told
+
+from calomel.cli.app import app
+from calomel.cli.config import reference_page
+from calomel.cli.models import guide_table, state_table
+from calomel.families.table import FAMILIES
+from calomel.lsp import log
+from calomel.server import model_folders, tokens
+from calomel.server.settings import TABLE, ServerSettings
+from calomel.suggest import launch, outcome_log, prompt_log
+from calomel.suggest.silence import SilenceReason
+from calomel.workspace import settings
+from calomel.workspace.settings import Settings
+
+
+def page(path: str) -> str:
+    return (ROOT / "docs" / f"{path}.md").read_text(encoding="utf-8")
+
+
+_END = re.compile(r"\s(?:\||&&|;|&|>|<|#)(?:\s|$)|\s\|\||\s#")
+
+
+def command_lines(path: Path) -> Iterator[str]:
+    """Of spans and blocks; what stands behind a pipe, or in brackets, is another one."""
+    yield from (span for span in spans(path) if re.match(r"(\S*/)?calomel(\s|$)", span))
+    for block in blocks(path):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            for part in re.split(r"&&|\|\||;|\||\$\(", line):
+                found = re.match(r"\s*(?:\$ )?(?:\w+=\S+ )*((?:\S*/)?calomel(?:\s.*)?)$", part)
+                if found is not None and not part.lstrip().startswith("#"):
+                    yield found[1]
+
+
+@cache
+def tree() -> Any:
+    """The commands and their options."""
+    return typer.main.get_command(app)
+
+
+def problem(line: str) -> str | None:
+    """What is wrong with a command line; None when nothing is."""
+    line = _END.split(line + " ", maxsplit=1)[0]
+    words = shlex.split(line.replace("…", "").replace("'", "").replace("...", ""))[1:]
+    command = tree()
+    while words and not words[0].startswith("-") and hasattr(command, "commands"):
+        word = words.pop(0)
+        if word not in command.commands:
+            # A title, as in "`calomel COMMAND --help`".
+            return None if word.isupper() else f"there is no command {word}"
+        command = command.commands[word]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    known |= {"-h", "--help"}
+    wrong = [word for word in words if word.startswith("-") and word.partition("=")[0] not in known]
+    return f"{command.name} has no {wrong[0]}" if wrong else None
+
+
+@pytest.mark.parametrize("path", told(), ids=name)
+def test_commands_and_options_are_there(path: Path) -> None:
+    found = {line: problem(line) for line in command_lines(path)}
+    assert {line: wrong for line, wrong in found.items() if wrong is not None} == {}
+
+
+def test_every_command_stands_on_the_page_of_the_command_line() -> None:
+    assert [word for word in tree().commands if f"calomel {word}" not in page("cli")] == []
+
+
+@pytest.mark.parametrize(("name", "made"), [("families", state_table), ("guide", guide_table)])
+def test_the_page_has_the_table_of_families_that_the_program_makes(name: str, made: Callable[..., str]) -> None:
+    shown = page("models").partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0]
+    assert shown.strip() == made(FAMILIES).strip(), "docs/scripts/families writes it"
+
+
+def test_every_test_that_a_family_is_compared_in_is_there() -> None:
+    tests = [ROOT / family.facts.parity for family in FAMILIES if family.facts.parity]
+    assert [str(test) for test in tests if not test.is_file()] == []
+
+
+# As much as a name of the net needs to be one; whether somebody answers there is not asked.
+_HOST = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
+
+
+@pytest.mark.parametrize("path", pages(), ids=name)
+def test_links_lead_to_a_file_and_its_heading_or_outside_by_https(path: Path) -> None:
+    lost = []
+    for link in links(path):
+        parts = urlsplit(link)
+        if parts.scheme:
+            outside = parts.scheme == "https" and _HOST.fullmatch(parts.hostname or "") and parts.username is None
+            assert parts.scheme == "mailto" or outside, link
+            continue
+        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        there = target.exists() and target.is_relative_to(ROOT)
+        if not there or (parts.fragment and parts.fragment not in anchors(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def test_every_page_of_the_documentation_can_be_found_from_its_index() -> None:
+    seen: set[Path] = set()
+    todo = [ROOT / "docs" / "index.md"]
+    while todo:
+        page = todo.pop()
+        if page in seen:
+            continue
+        seen.add(page)
+        targets = [(page.parent / urlsplit(link).path).resolve() for link in links(page) if not urlsplit(link).scheme]
+        todo += [target for target in targets if target.suffix == ".md" and target.exists()]
+        # A link to a folder shows what lies in it.
+        todo += [file for target in targets if target.is_dir() for file in target.glob("*.md")]
+    wanted = [path for path in pages() if "docs" in path.parts and "decisions" not in path.parts]
+    assert [name(path) for path in wanted if path not in seen] == []
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "images").glob("*.svg")), ids=lambda path: path.name)
+def test_pictures_load_nothing_and_suit_light_and_dark(picture: Path) -> None:
+    text = picture.read_text(encoding="utf-8")
+    assert set(re.findall(r"https?://[^\"' )]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert "<script" not in text
+    assert "prefers-color-scheme:dark" in text
+    assert "<title>" in text
+
+
+_SECTIONS = {
+    section.name: {each.name for each in fields(getattr(Settings(), section.name))} for section in fields(Settings)
+}
+_NAMED = re.compile(rf"(?<![\w.])({'|'.join(_SECTIONS)})\.([a-z_]+)\b(?![.(/])")
+# Variables that are no settings of the server: the file that holds them, and where tests find data and editors.
+_OTHER = {"CALOMEL_CONFIG", "CALOMEL_DATA", "CALOMEL_VSCODE", "CALOMEL_CLIENTS", "CALOMEL_NEOVIM"}
+# `server.json` and its like are files.
+_ENDINGS = {"json", "py", "log", "toml", "md", "lua", "jsonl", "lock"}
+
+
+def test_page_of_all_settings_is_what_the_settings_say() -> None:
+    assert reference_page() == page("reference"), "calomel config reference > docs/reference.md"
+
+
+@pytest.mark.parametrize("path", told(), ids=name)
+def test_settings_that_are_named_are_there(path: Path) -> None:
+    wrong = [
+        f"{section}.{key}"
+        for span in spans(path)
+        for section, key in _NAMED.findall(span)
+        if key not in _SECTIONS[section] and key not in _ENDINGS
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", pages(), ids=name)
+def test_variables_that_are_named_are_there(path: Path) -> None:
+    known = {f"CALOMEL_{setting.upper()}" for setting in ServerSettings.model_fields} | _OTHER
+    assert set(re.findall(r"\bCALOMEL_[A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))) - known == set()
+
+
+@pytest.mark.parametrize("path", told(), ids=name)
+def test_settings_in_examples_are_there(path: Path) -> None:
+    for block in blocks(path):
+        if block.language == "toml" or re.match(
+            r"\[(?:serve|workspace|privacy|suggest|server|log)\]", block.text.lstrip("# ")
+        ):
+            tables: dict[str, Any] = tomllib.loads(block.text)
+            for table, values in tables.items():
+                known = set(ServerSettings.model_fields) if table == TABLE else _SECTIONS.get(table)
+                if known is not None:
+                    assert set(values) - known == set()
+
+
+CHECKS = [ROOT / "server/calomel/cli" / name for name in ("checks.py", "editor_checks.py")]
+STARTS = [
+    *(ROOT / "server/calomel/server" / name for name in ("run.py", "replicas.py", "tokens.py")),
+    *(ROOT / "lsp/calomel/suggest" / name for name in ("launch.py", "remote.py")),
+]
+
+
+@pytest.mark.parametrize("reason", list(SilenceReason))
+def test_every_silence_is_explained(reason: SilenceReason) -> None:
+    assert reason.message in " ".join(page("troubleshooting").split())
+
+
+def calls(path: Path, names: set[str]) -> Iterator[ast.Call]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names:
+            yield node
+
+
+@pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.name)
+def test_every_line_of_the_doctor_is_named(path: Path) -> None:
+    subjects = {
+        call.args[0].value
+        for call in calls(path, {"ok", "warn", "fail"})
+        if call.args and isinstance(call.args[0], ast.Constant)
+    }
+    assert [subject for subject in sorted(map(str, subjects)) if subject not in page("troubleshooting")] == []
+
+
+def fragments(call: ast.Call) -> list[str]:
+    """The constant parts of the message, the longest first."""
+    message = call.args[-1]
+    parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+    texts = [str(part.value).strip(" :(),") for part in parts if isinstance(part, ast.Constant)]
+    return sorted(texts, key=len, reverse=True)
+
+
+@pytest.mark.parametrize("path", STARTS, ids=lambda path: path.name)
+def test_every_failure_of_a_server_is_explained(path: Path) -> None:
+    messages = [fragments(call) for call in calls(path, {"StartError", "CompleterError"})]
+    longest = [found[0] for found in messages if found and len(found[0]) > len("cannot be")]
+    shown = " ".join(page("troubleshooting").split())
+    assert [text for text in longest if not any(text[:length] in shown for length in (len(text), 24))] == []
+
+
+MB = 1_000_000
+
+
+@pytest.fixture
+def _plain_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home without folders elsewhere."""
+    monkeypatch.setenv("HOME", "/home/ann")
+    for name in ("STATE", "CONFIG", "DATA", "CACHE"):
+        monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
+
+
+def row(path: Path) -> str:
+    """The line of the table about a file."""
+    start = f"| `~/{path.relative_to('/home/ann').as_posix()}"
+    (found,) = (line for line in page("privacy").splitlines() if line.startswith(start))
+    return found
+
+
+@pytest.mark.usefixtures("_plain_home")
+def test_logs_are_as_large_as_the_page_says() -> None:
+    outcomes = outcome_log.outcome_log_path()
+    assert f"{outcome_log.KEPT_FILES} files of {outcome_log.MAX_BYTES // MB} MB" in row(outcomes)
+    prompts = prompt_log.prompt_log_path(outcomes)
+    assert f"{prompt_log.KEPT_FILES} files of {prompt_log.MAX_BYTES // MB} MB" in row(prompts)
+    # Beside the newest, so many older ones.
+    assert f"{log.KEPT_FILES + 1} files of {log.MAX_BYTES // MB} MB" in row(log.log_path())
+    places = launch.log_path(), tokens.default_path(), settings.user_settings_path(), model_folders.models_folder()
+    assert all(map(row, places))
+    assert settings.LogSettings().outcome_text is False
+    assert "`log.outcome_text = true`" in row(prompts)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("mkdocs") is None, reason="pip install 'calomel[docs]'")
+def test_site_builds_without_a_warning_and_needs_nobody(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    built = list(tmp_path.rglob("*.html"))
+    assert {"index.html", "privacy.html", "troubleshooting.html"} <= {path.name for path in built}
+    loaded = re.compile(
+        r"<(?:script|img|iframe|source)[^>]*\ssrc=\"((?:https?:)?//[^\"]+)|<link[^>]*href=\"((?:https?:)?//[^\"]+)"
+    )
+    assert [found for path in built for found in loaded.findall(path.read_text(encoding="utf-8"))] == []
+    styles = [style.read_text(encoding="utf-8", errors="replace") for style in tmp_path.rglob("*.css")]
+    assert not [
+        style for style in styles if re.search(r"@import\s+(url\()?[\"']?(https?:)?//|url\([\"']?(https?:)?//", style)
+    ]
