@@ -235,8 +235,8 @@ MB = 1_000_000
 def _plain_home(monkeypatch: pytest.MonkeyPatch) -> None:
     """A home without folders elsewhere."""
     monkeypatch.setenv("HOME", "/home/ann")
-    for name in ("STATE", "CONFIG", "DATA", "CACHE"):
-        monkeypatch.delenv(f"XDG_{name}_HOME", raising=False)
+    for kind in ("STATE", "CONFIG", "DATA", "CACHE"):
+        monkeypatch.delenv(f"XDG_{kind}_HOME", raising=False)
 
 
 def row(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The folders of the house, and what they need: typed, declared, pinned, and, but for the engine's side, free of torch."""
+"""The folders of the house and what they need: typed, declared, pinned, and free of torch but for the engine's."""
 
 from __future__ import annotations
 

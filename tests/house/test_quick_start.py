@@ -95,7 +95,6 @@ def test_continuous_integration_runs_the_same_commands_as_the_quick_start() -> N
         (("vsix",), 0, ["NOT PACKED"], False),
         (("time",), 0, ["NO TIME FOR VS CODE"], False),
     ],
-    ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
 )
 def test_continuous_integration_says_loudly_what_is_not_tried(
     absent: tuple[str, ...], status: int, words: list[str], *, smoke: bool, tmp_path: Path
