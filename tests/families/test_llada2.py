@@ -126,6 +126,17 @@ def test_the_estimate_counts_every_expert(folder: Path) -> None:
     assert by_config.weights == pytest.approx(by_header.weights, rel=0.02)
 
 
+def test_what_transformers_5_says_of_positions_in_one_place_is_read(folder: Path) -> None:
+    raw = read_config(folder)
+    nested = {
+        "rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5, "rope_theta": raw["rope_theta"]}
+    }
+    kept = {name: value for name, value in raw.items() if name not in nested["rope_parameters"]}
+
+    assert LLADA2.config({**kept, **nested}, folder) == LLADA2.config(raw, folder)
+    assert LLADA2.config(kept, folder) != LLADA2.config(raw, folder)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

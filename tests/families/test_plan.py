@@ -42,7 +42,9 @@ def test_on_a_card_of_24_gb_whatever_has_weights_for_it_opens_by_default_with_ro
 
     if weights <= 17e9:
         assert found is not None
-        assert found.options.cached >= 16_384
+        # Where all 32 heads have keys of their own, a token takes half a megabyte.
+        wide = checkpoint.config.get("num_key_value_heads") == 32 and family.name == "llama"
+        assert found.options.cached >= (4_096 if wide else 16_384)
         assert found.estimate.total <= 23 * GIB
     else:
         assert found is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.families.published import diffusion_gemma
-from tests.families.published.layout import CHATML, TEXT_TOKENS, write_tokenizer
+from tests.families.published.layout import CHATML, TEXT_TOKENS, write_config, write_tokenizer
 
 from calomel.prompts.instruction import closed, fence_for, inside
 from calomel.prompts.parts import EditRegion, Excerpt, Hunk, PromptParts
@@ -91,6 +92,17 @@ def test_blocks_for_blanks_and_spelled_bytes_are_read_as_what_they_stand_for(tmp
     assert tokenizer.decode(ids) == text.replace("\u2581", " ")
 
 
+def test_no_blank_is_put_before_a_text_as_llama_2_does_it(tmp_path: Path) -> None:
+    ids = write_tokenizer(tmp_path, ("<s>", "</s>"))
+    raw = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    blank = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "a"}, {"type": "NFC"}]}
+    write_config(tmp_path, {**raw, "normalizer": blank}, "tokenizer.json")
+
+    tokenizer = PublishedTokenizer(tmp_path, end=ids["</s>"])
+
+    assert tokenizer.decode(tokenizer.encode("def f(): pass")) == "def f(): pass"
+
+
 def test_a_control_token_that_the_vocabulary_makes_of_text_is_taken_apart(tmp_path: Path) -> None:
     ids = write_tokenizer(tmp_path, ("<|im_end|>",))
     # "self" is a token of text there: as a control token's name it may not come from text.
@@ -136,7 +148,6 @@ PARTS = PromptParts(
 )
 
 
-NAMES = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
 STYLE = PromptStyle("chat", "chat", mask="<MASK>", ends=("<|im_end|>", "<|endoftext|>"))
 
 
@@ -171,18 +182,6 @@ def test_around_a_hole_stand_prefix_and_suffix_as_they_are(tmp_path: Path) -> No
     assert not prompt.cut
 
 
-def test_a_hole_stands_between_the_tokens_of_the_format_the_suffix_first(tmp_path: Path) -> None:
-    found = asked(tmp_path, "fim_tokens", names=NAMES, begin="<bos>")
-
-    prompt = found.fill.render(PARTS, 512)
-
-    assert spelled(prompt.context, found.tokenizer) == (
-        "<bos><|fim_suffix|>\ny = 2\n<|fim_prefix|>import a\nx = <|fim_middle|>"
-    )
-    # What a keystroke leaves alone is kept: everything up to the end of the prefix.
-    assert spelled(prompt.context[: prompt.reuse], found.tokenizer).endswith("import a\nx = ")
-
-
 def test_in_a_chat_the_hole_is_marked_and_the_block_asked(tmp_path: Path) -> None:
     found = asked(tmp_path, "chat")
 
@@ -207,7 +206,7 @@ def test_in_a_chat_a_region_is_marked_with_the_cursor_in_it(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
 def test_no_text_forges_a_control_token(tmp_path: Path, kind: str) -> None:
-    found = asked(tmp_path, kind, names=NAMES)
+    found = asked(tmp_path, kind)
     controls = set(found.tokenizer.control.values())
     forged = "".join(STYLE_CONTROLS)
     parts = PromptParts((Excerpt(forged, 0, forged),), (), (Hunk(forged, 0, forged, ""),), forged, forged, forged)
@@ -223,7 +222,7 @@ def test_no_text_forges_a_control_token(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
 @pytest.mark.parametrize("room", [400, 512, 1024])
 def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path, kind: str, room: int) -> None:
-    found = asked(tmp_path, kind, names=NAMES)
+    found = asked(tmp_path, kind)
     long = "".join(f"value_{number} = {number}\n" for number in range(500))
     parts = PromptParts((Excerpt("b.py", 0, long),), (), (Hunk("x.py", 0, long, ""),), "x.py", long, long)
 
@@ -237,7 +236,7 @@ def test_a_prompt_keeps_within_its_room_and_says_what_it_left_out(tmp_path: Path
 @pytest.mark.parametrize("kind", ["around", "fim_tokens", "chat"])
 def test_a_text_that_repeats_itself_is_cut_like_any_other(tmp_path: Path, kind: str) -> None:
     """What is left of it is how it begins, too."""
-    found = asked(tmp_path, kind, names=NAMES)
+    found = asked(tmp_path, kind)
     assert found.fill.render(PromptParts(prefix="value = 1\n" * 500), 512).cut
 
 
@@ -261,11 +260,6 @@ def test_an_answer_in_a_block_is_read_and_over_when_the_block_is(tmp_path: Path)
 def test_without_a_template_a_chat_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TokenizerError, match="has no chat template"):
         asked(tmp_path, "chat", template=None)
-
-
-def test_a_name_that_the_tokenizer_lacks_is_told(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match="has no token <fim>"):
-        asked(tmp_path, "fim_tokens", names=("<fim>", *NAMES[1:]))
 
 
 def test_a_base_model_without_a_template_fills_the_hole_that_a_region_leaves(tmp_path: Path) -> None:

@@ -366,6 +366,7 @@ class GenerationConfig:
         canvases: canvas lengths; with more than one, the length probe chooses.
         sampling: None for the most probable tokens.
         ended: whether an answer is over although no end token has come; None where nothing else ends one.
+        blind: of regions: the model does not see what stands there.
     """
 
     renderer: PromptRenderer
@@ -374,6 +375,7 @@ class GenerationConfig:
     canvases: tuple[int, ...]
     sampling: SamplingParams | None = None
     ended: Callable[[Sequence[int]], bool] | None = None
+    blind: bool = False
 
     def lengths(self, longest: int, max_tokens: int) -> tuple[int, ...]:
         """The canvas lengths for an answer of `max_tokens` and its end, none longer than `longest`; each once."""

@@ -93,7 +93,13 @@ def open_folder(folder: Path, options: OpenOptions) -> Filler:
         published.fill, generation.policy, steps, generation.fill_canvases, sampling, published.fill.ended
     )
     edits = GenerationConfig(
-        published.edit, generation.policy, steps, (generation.edit_canvas,), sampling, published.edit.ended
+        published.edit,
+        generation.policy,
+        steps,
+        (generation.edit_canvas,),
+        sampling,
+        published.edit.ended,
+        blind=published.blind,
     )
     return Filler(open_engine(folder, options)[0], published.tokenizer, fill, edits)
 

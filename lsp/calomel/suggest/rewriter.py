@@ -4,8 +4,8 @@ A canvas proposes, and so do the drafts that come with the question; the causal 
 them. One question is three rounds at the engine:
 
 1. The current text is judged: this encodes the context, and says whether the model doubts any of its tokens.
-2. Drafts are judged and the canvas is denoised, side by side. Where the model doubts nothing, or nobody wants its own
-   text, drafts alone are judged.
+2. Drafts are judged and the canvas is denoised, side by side. Where the model doubts nothing, does not see the current
+   text (its own would be a guess, and always likelier), or nobody wants its own text, drafts alone are judged.
 3. What came of the canvas is judged.
 
 Candidates are sorted by how much likelier they are than the current text. Without a causal mode
@@ -22,6 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from calomel.prompts.own import FimTokens
 from calomel.prompts.parts import EditRegion
 from calomel.prompts.tokenizer import TextTokenizer
 from calomel.suggest.completer import (
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # A canvas is denoised where the model thinks some token of the current text less likely than this.
 DOUBT: Final = math.log(0.5)
+# Tokens of what a model may write behind a text: the line end and the fence that close a block, and the end.
+_AROUND: Final = 8
 
 # A text as token ids, and as a candidate of which nothing is known but what the engine said when it made it.
 _Proposed = tuple[tuple[int, ...], Candidate]
@@ -72,36 +75,43 @@ class Rewriter:
             EngineError: the engine refused or failed, or the deadline passed before the current text was judged.
         """
         began = time.monotonic()
-        current, drafts, base = await asyncio.to_thread(self._base, request, began)
+        current, drafts, base, prompt = await asyncio.to_thread(self._base, request, began)
         longest = self._engine.config.diffusion.max_canvas
-        canvas = replace(base, canvas_lengths=self.generation.lengths(longest, base.max_new_tokens))
+        lengths = self.generation.lengths(longest, base.max_new_tokens)
+        canvas = replace(base, canvas_lengths=lengths, guess=current)
         async with RequestGroup(self._engine) as group:
             if not self._engine.config.diffusion.verifiable:
                 made = await group.need(canvas)
-                candidates = [candidate for _, candidate in (self._proposed(made), *drafts)]
+                candidates = [candidate for _, candidate in (self._proposed(made, prompt), *drafts)]
                 return _answer(candidates, made, began, judged=False)
             scorer = LikelihoodScorer(group, base)
             first, keep = await scorer.first(current)
-            doubts = request.own and min(*keep.log_probs, keep.end_log_prob) < DOUBT
+            wanted = request.own and not self.generation.blind
+            doubts = wanted and min(*keep.log_probs, keep.end_log_prob) < DOUBT
             results = await scorer.score((ids for ids, _ in drafts), beside=[canvas] if doubts else [])
-            own = [self._proposed(result) for result in results if result is not None]
+            own = [self._proposed(result, prompt) for result in results if result is not None]
             await scorer.score(ids for ids, _ in own)
             return _answer(_judged((*own, *drafts), scorer, keep.log_prob), first, began)
 
-    def _base(self, request: CompleteRequest, began: float) -> tuple[tuple[int, ...], list[_Proposed], Request]:
-        """The current text, the drafts, and what all requests of one question have in common.
+    def _base(
+        self, request: CompleteRequest, began: float
+    ) -> tuple[tuple[int, ...], list[_Proposed], Request, FimTokens]:
+        """The current text, the drafts, what all requests of one question have in common, and their prompt.
 
         Takes longer than an event loop has.
         """
         from calomel.engine import Priority, Request, SamplingParams  # imports torch, which came with the engine
 
         region = request.parts.region or EditRegion("", 0)
-        current = self._encode(region.text)
-        drafts = [(self._encode(draft.text), Candidate(draft.text, maker=draft.maker)) for draft in request.drafts]
-        room = max(request.max_tokens, *(len(ids) + 1 for ids in (current, *(ids for ids, _ in drafts))))
+        texts = (region.text, *(draft.text for draft in request.drafts))
+        room = max(request.max_tokens, *(len(self._tokenizer.encode(text)) + _AROUND for text in texts))
         positions = self._engine.config.max_position_embeddings
         generation = self.generation
         prompt = generation.renderer.render(request.parts, min(request.max_context, positions - room))
+        current = self._encode(region.text, prompt)
+        drafts = [
+            (self._encode(draft.text, prompt), Candidate(draft.text, maker=draft.maker)) for draft in request.drafts
+        ]
         return (
             current,
             drafts,
@@ -117,15 +127,16 @@ class Rewriter:
                 priority=Priority.BACKGROUND if request.background else Priority.INTERACTIVE,
                 reuse=prompt.reuse,
             ),
+            prompt,
         )
 
-    def _encode(self, text: str) -> tuple[int, ...]:
-        return tuple(self._tokenizer.encode(text))
+    def _encode(self, text: str, prompt: FimTokens) -> tuple[int, ...]:
+        return tuple(self._tokenizer.encode(prompt.answered(text)))
 
-    def _proposed(self, result: Result) -> _Proposed:
+    def _proposed(self, result: Result, prompt: FimTokens) -> _Proposed:
         """A canvas' text, encoded anew: the same text may have come as other tokens."""
         text = self.generation.renderer.read(result.ids)
-        return self._encode(text), Candidate.of(result, text)
+        return self._encode(text, prompt), Candidate.of(result, text)
 
 
 def _judged(proposals: Iterable[_Proposed], scorer: LikelihoodScorer, keep: float) -> list[Candidate]:

@@ -188,6 +188,7 @@ DREAMON: Final = _qwen2_family(
 
 # Open-dCoder
 
+_OPEN_DCODER_MASK: Final = "<M>"
 _OPEN_DCODER: Final = _qwen2_family(
     "open-dcoder",
     # Its configuration is an ordinary Qwen2's; the mask token tells it from one.
@@ -201,28 +202,18 @@ _OPEN_DCODER: Final = _qwen2_family(
         top_p=0.95,
         source="Open-dLLM's infilling evaluation: alg p2, 64 steps, temperature 0.6, top_p 0.95; canvases are ours",
     ),
-    PromptStyle(fim="around", edit="around", mask="<M>", ends=(END, TURN_END)),
+    PromptStyle(fim="around", edit="around", mask=_OPEN_DCODER_MASK, ends=(END, TURN_END)),
     # The length that it was trained on.
     window=4096,
 )
 
 
-def _open_dcoder_config(raw: Mapping[str, Any], folder: Path) -> Any:
-    mask = str(_OPEN_DCODER.prompts.mask)
-    if token_id(folder, mask) is None and not isinstance(raw.get("mask_token_id"), int):
-        raise CheckpointError(
-            f"{folder} is an ordinary Qwen2: it writes from left to right and has no mask token ({mask}); "
-            "of this shape Calomel loads Open-dCoder"
-        )
-    return _OPEN_DCODER.config(raw, folder)
+def _masks(raw: Mapping[str, Any], folder: Path) -> bool:
+    """Whether there is a mask token, which an ordinary Qwen2 does not have."""
+    return isinstance(raw.get("mask_token_id"), int) or token_id(folder, _OPEN_DCODER_MASK) is not None
 
 
-def _open_open_dcoder(folder: Path, options: OpenOptions) -> Engine:
-    _open_dcoder_config(read_config(folder), folder)
-    return _OPEN_DCODER.open(folder, options)
-
-
-OPEN_DCODER: Final = replace(_OPEN_DCODER, config=_open_dcoder_config, open=_open_open_dcoder)
+OPEN_DCODER: Final = replace(_OPEN_DCODER, confirms=_masks)
 
 # LLaDA
 

@@ -26,6 +26,7 @@ from calomel.families.configuration import (
     names_of,
     need_token_id,
     read_config,
+    rope_of,
     token_id,
 )
 from calomel.families.family import Family, Generation, OpenOptions
@@ -276,14 +277,13 @@ STABLE_DIFFCODER: Final = Blocks(
 ).family(
     "stable-diffcoder",
     lambda raw: named(raw, "diffcoder"),
-    # The tokens of Seed-Coder, which was trained on holes in this order (its report, section on fill-in-the-middle).
+    # It has the tokens of Seed-Coder.
     PromptStyle(
         fim="fim_tokens",
         edit="chat",
         mask=_DIFFCODER_MASK,
         ends=(_DIFFCODER_END,),
         begin="<[begin▁of▁sentence]>",
-        names=("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
     ),
 )
 
@@ -319,7 +319,7 @@ def _llada2_config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
         qk_norm=bool(raw.get("use_qk_norm", True)),
         qkv_bias=bool(raw.get("use_qkv_bias")),
     )
-    turning = int(config.head_dim * float(raw.get("partial_rotary_factor") or 1.0))
+    turning = int(config.head_dim * float(rope_of(raw).get("partial_rotary_factor") or 1.0))
     return replace(
         config,
         output_bias=bool(raw.get("use_bias")),

@@ -6,9 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from calomel.engine import CheckpointError, DiffusionConfig, ModelConfig
+from calomel.engine.config import RopeScaling
+
+# Qwen2's and Qwen3's own default of `max_window_layers`.
+_WHOLE_LAYERS: Final = 28
 
 
 def read_object(path: Path) -> dict[str, Any]:
@@ -33,7 +37,12 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def decoder_config(
-    raw: Mapping[str, Any], diffusion: DiffusionConfig, *, qk_norm: bool = False, qkv_bias: bool | None = None
+    raw: Mapping[str, Any],
+    diffusion: DiffusionConfig,
+    *,
+    qk_norm: bool = False,
+    qkv_bias: bool | None = None,
+    windows: bool = False,
 ) -> ModelConfig:
     """Read a `config.json` with the field names of Qwen2, Qwen3 or Llama.
 
@@ -43,23 +52,25 @@ def decoder_config(
         qk_norm: queries and keys are normalised by head (Qwen3).
         qkv_bias: queries, keys and values have a bias and the output has none (Qwen2); None for what `attention_bias`
             says of all four.
+        windows: layers may have sliding windows, as Qwen2 and Qwen3 say them.
 
     Raises:
         CheckpointError: a field is missing or of the wrong type, or says what our decoder does not do.
     """
-    _refuse(raw)
+    _refuse(raw, windows=windows)
     everywhere = bool(raw.get("attention_bias")) if qkv_bias is None else False
-    rope = raw.get("rope_parameters") or {}
+    scaling = _scaling(raw)
     fields = {
         **{name: value for name, value in raw.items() if value is not None},
         "diffusion": asdict(diffusion),
-        "rope_theta": raw.get("rope_theta") or rope.get("rope_theta") or 10_000.0,
+        "rope_theta": rope_of(raw).get("rope_theta") or 10_000.0,
+        "rope_scaling": None if scaling is None else asdict(scaling),
         "tie_word_embeddings": bool(raw.get("tie_word_embeddings")),
         "qk_norm": qk_norm,
         "attention_bias": everywhere if qkv_bias is None else qkv_bias,
         "output_bias": everywhere,
-        "sliding_window": None,
-        "layer_types": (),
+        "mlp_bias": bool(raw.get("mlp_bias")),
+        **(_windows(raw) if windows else _NO_WINDOWS),
         "rotary_dim": None,
         "moe": None,
     }
@@ -102,19 +113,66 @@ def named(raw: Mapping[str, Any], *parts: str) -> bool:
     return any(part.lower() in name for part in parts for name in names)
 
 
-def _refuse(raw: Mapping[str, Any]) -> None:
-    scaling = raw.get("rope_scaling") or raw.get("rope_parameters") or {}
-    kind = scaling.get("rope_type", scaling.get("type", "default")) if isinstance(scaling, Mapping) else scaling
-    if kind != "default":
-        raise CheckpointError(f"config.json says rope_scaling {kind!r}; only positions that are not scaled are there")
+def rope_of(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What `config.json` says of RoPE, in whichever of its places.
+
+    Raises:
+        CheckpointError: it says so for each kind of layer, or in no object.
+    """
+    found: dict[str, Any] = {}
+    for place in ("rope_parameters", "rope_scaling"):
+        said = raw.get(place) or {}
+        if not isinstance(said, Mapping) or any(isinstance(value, Mapping) for value in said.values()):
+            raise CheckpointError(f"config.json says {place} {said!r}; one object of numbers for all layers is there")
+        found |= said
+    own = {name: raw[name] for name in ("rope_theta", "partial_rotary_factor") if raw.get(name) is not None}
+    return found | own
+
+
+def _scaling(raw: Mapping[str, Any]) -> RopeScaling | None:
+    rope = rope_of(raw)
+    kind = rope.get("rope_type") or rope.get("type") or "default"
+    match kind:
+        case "default":
+            return None
+        case "linear":
+            return RopeScaling(float(rope["factor"]))
+        case "llama3":
+            positions = int(rope["original_max_position_embeddings"])
+            low, high = float(rope["low_freq_factor"]), float(rope["high_freq_factor"])
+            return RopeScaling(float(rope["factor"]), positions, low, high)
+        case _:
+            raise CheckpointError(f"config.json says rope_scaling {kind!r}; there are default, linear and llama3")
+
+
+_NO_WINDOWS: Final[Mapping[str, Any]] = {"sliding_window": None, "layer_types": ()}
+
+
+def _windows(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Sliding windows, if any, of the layers that `layer_types` says; else of those from `max_window_layers` on."""
+    kinds, window = raw.get("layer_types"), raw.get("sliding_window")
+    if not raw.get("use_sliding_window") or window is None:
+        return _NO_WINDOWS
+    if not kinds:
+        whole, layers = raw.get("max_window_layers"), int(raw["num_hidden_layers"])
+        first = min(_WHOLE_LAYERS if whole is None else int(whole), layers)
+        kinds = ["full_attention"] * first + ["sliding_attention"] * (layers - first)
+    return {"sliding_window": window, "layer_types": tuple(kinds)}
+
+
+def _refuse(raw: Mapping[str, Any], *, windows: bool) -> None:
+    if raw.get("quantization_config"):
+        raise CheckpointError(
+            "config.json says quantization_config: weights that another program has quantised are not read; take the "
+            "checkpoint that they were made of (--quantize int8 rounds it as it is loaded)"
+        )
     if raw.get("hidden_act", "silu") not in ("silu", "swish"):
         raise CheckpointError(f"config.json says hidden_act {raw['hidden_act']!r}; only silu is there")
     kinds = raw.get("layer_types") or ()
-    if any(each != "full_attention" for each in kinds):
+    if any(each != "full_attention" for each in kinds) and not windows:
         raise CheckpointError(f"config.json says layer_types {kinds!r}; only full_attention is there")
-    for name in ("use_sliding_window", "mlp_bias"):
-        if raw.get(name):
-            raise CheckpointError(f"config.json says {name}; such a checkpoint is not there")
+    if raw.get("use_sliding_window") and not windows:
+        raise CheckpointError("config.json says use_sliding_window; such a checkpoint is not there")
 
 
 def token_ids(folder: Path) -> dict[str, int]:
@@ -143,11 +201,15 @@ def token_id(folder: Path, *names: str) -> int | None:
     for name in names:
         if name in added:
             return added[name]
+    known = vocabulary(folder)
+    return next((int(known[name]) for name in names if name in known), None)
+
+
+def vocabulary(folder: Path) -> Mapping[str, int]:
+    """The tokens of text; empty where no file tells them. Raises CheckpointError for a damaged one."""
     model = read_object(folder / "tokenizer.json").get("model")
-    vocabulary = model.get("vocab") if isinstance(model, Mapping) else read_object(folder / "vocab.json")
-    if isinstance(vocabulary, Mapping):
-        return next((int(vocabulary[name]) for name in names if name in vocabulary), None)
-    return None
+    found = model.get("vocab") if isinstance(model, Mapping) else read_object(folder / "vocab.json")
+    return found if isinstance(found, Mapping) else {}
 
 
 def need_token_id(folder: Path, *names: str) -> int:

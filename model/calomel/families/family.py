@@ -193,6 +193,7 @@ class Family:
         generation: how it generates where its folder says nothing else (see `generation_of`).
         read_generation: how a checkpoint in a folder generates, from its `config.json`; None where `generation` and
             the temperature, top_p and top_k of generation_config.json are all there is.
+        confirms: whether a folder whose `config.json` is recognised is of this family; None where that tells it.
     """
 
     name: str
@@ -203,6 +204,7 @@ class Family:
     prompts: PromptStyle
     generation: Generation
     read_generation: Callable[[Mapping[str, Any], Path], Generation] | None = None
+    confirms: Callable[[Mapping[str, Any], Path], bool] | None = None
 
     @property
     def facts(self) -> FamilyFacts:

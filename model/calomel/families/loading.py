@@ -219,14 +219,22 @@ def load_checkpoint(
     return model
 
 
-def open_decoder(folder: Path, options: OpenOptions, config: ModelConfig, places: Places) -> Engine:
-    """The same as a running engine, as `options` say."""
+def open_decoder(
+    folder: Path, options: OpenOptions, config: ModelConfig, places: Places, *, end_token_ids: Sequence[int] = ()
+) -> Engine:
+    """The same as a running engine, as `options` say; any of `end_token_ids` ends an answer, too."""
     dtype = dtype_of(options.dtype, options.device)
     model = load_decoder(folder, config, places, dtype=dtype, device=options.device, quantize=options.quantize)
-    return engine_of(model, options)
+    return engine_of(model, options, end_token_ids=end_token_ids)
 
 
-def engine_of(model: Transformer, options: OpenOptions) -> Engine:
+def engine_of(model: Transformer, options: OpenOptions, *, end_token_ids: Sequence[int] = ()) -> Engine:
     """An engine on our decoder, as `options` say."""
-    decoder = BlockCausal(model, cache_tokens=options.cached, spare_tokens=options.spare, threads=options.threads)
+    decoder = BlockCausal(
+        model,
+        cache_tokens=options.cached,
+        spare_tokens=options.spare,
+        end_token_ids=end_token_ids,
+        threads=options.threads,
+    )
     return Engine(decoder, max_batch=options.batch)

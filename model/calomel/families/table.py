@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from calomel.engine import CheckpointError
+from calomel.families.autoregressive import LLAMA, QWEN2, QWEN3
 from calomel.families.bidirectional import DIFFUCODER, DREAM, DREAMON, LLADA, OPEN_DCODER
 from calomel.families.block_causal import FAST_DLLM_V2, LLADA2, OWN, SDAR, SDAR_MOE, STABLE_DIFFCODER
 from calomel.families.configuration import read_config
@@ -27,6 +28,9 @@ FAMILIES: Final[tuple[Family, ...]] = (
     OPEN_DCODER,
     LLADA,
     DIFFUSION_GEMMA,
+    QWEN2,
+    QWEN3,
+    LLAMA,
 )
 
 
@@ -40,7 +44,7 @@ def find(folder: Path) -> Family:
     """The family of the checkpoint in `folder`. Raises UnknownFamilyError or CheckpointError."""
     raw = read_config(folder)
     for family in FAMILIES:
-        if family.recognises(raw):
+        if family.recognises(raw) and (family.confirms is None or family.confirms(raw, folder)):
             return family
     raise UnknownFamilyError(
         f"{folder / 'config.json'} is of no family that Calomel loads: it says {_said(raw)}. "

@@ -1,18 +1,20 @@
 """A hole between the fill-in-the-middle tokens of other makers' models: written for a model, and read from a client.
 
-    [file] path text …  [prefix] prefix [suffix] suffix [middle]  →  middle
-    [file] path text …  [suffix] suffix [prefix] prefix [middle]  →  middle
+    [repository] name [file] path text … [file] path [prefix] prefix [suffix] suffix [middle]  →  middle
+    [suffix] suffix [prefix] prefix [middle]  →  middle
 
-A model is asked in the second way, without files. A client's prompt is one text. It says itself which format it has, by
-how it begins and how it ends. A token that the user's text holds as well counts where the format wants it first: the
-text goes to the cursor, so the worst is a poor guess.
+A model is asked in the way that its own tokens were trained in, which its tokenizer tells. A client's prompt is one
+text. It says itself which format it has, by how it begins and how it ends. A token that the user's text holds as well
+counts where the format wants it first: the text goes to the cursor, so the worst is a poor guess.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Final
 
 from calomel.prompts.edit_prompt import split_files
@@ -23,7 +25,7 @@ from calomel.prompts.tokenizer import TextTokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class _Format:
+class FimFormat:
     """The tokens of one family of models.
 
     Attributes:
@@ -33,6 +35,9 @@ class _Format:
         files: before another file, whose path ends the line.
         within: other files stand behind the prefix token, and the file itself with them.
         padded: there is a blank on the inner side of each token, as the format adds it.
+        suffix_first: a model is shown the suffix before the prefix, as it was trained.
+        repository: before the name of the repository, in front of all files.
+        end: ends an answer, where a model says that by a token of its own.
     """
 
     prefix: str
@@ -41,24 +46,63 @@ class _Format:
     files: tuple[str, ...] = ()
     within: bool = False
     padded: bool = False
+    suffix_first: bool = False
+    repository: tuple[str, ...] = ()
+    end: str = ""
+
+    @property
+    def tokens(self) -> tuple[str, str, str]:
+        """Before the prefix, before the suffix and before the answer, as a tokenizer has them."""
+        blank = _BLANK * self.padded
+        return f"{blank}{self.prefix}", f"{blank}{self.suffix}", f"{blank}{self.middle}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every token of the format, as a tokenizer has them: none of them stands in an answer."""
+        return (*self.tokens, *self.files, *self.repository, *([self.end] if self.end else []))
 
 
-# Qwen2.5-Coder and most fine-tunes; CodeGemma's tokens differ for files alone.
-_QWEN: Final = _Format("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", ("<|file_sep|>", "<|file_separator|>"))
-_CODESTRAL: Final = _Format("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True)
+# A blank in a vocabulary of characters.
+_BLANK: Final = "\u2581"
+_TEXT_END: Final = "<|endoftext|>"
+# Qwen2.5-Coder (arXiv 2409.12186) and most fine-tunes; CodeGemma's tokens differ for files alone.
+_QWEN: Final = FimFormat(
+    "<|fim_prefix|>",
+    "<|fim_suffix|>",
+    "<|fim_middle|>",
+    ("<|file_sep|>", "<|file_separator|>"),
+    repository=("<|repo_name|>",),
+    end=_TEXT_END,
+)
+_CODESTRAL: Final = FimFormat("[PREFIX]", "[SUFFIX]", "", ("+++++ ",), within=True)
 _FORMATS: Final = (
     _QWEN,
     # StarCoder, StarCoder2, Granite; SantaCoder.
-    _Format("<fim_prefix>", "<fim_suffix>", "<fim_middle>", ("<file_sep>", "<filename>")),
-    _Format("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
+    FimFormat(
+        "<fim_prefix>",
+        "<fim_suffix>",
+        "<fim_middle>",
+        ("<file_sep>", "<filename>"),
+        repository=("<repo_name>", "<reponame>"),
+        end=_TEXT_END,
+    ),
+    FimFormat("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
     # DeepSeek-Coder: the second one names the hole.
-    _Format("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # noqa: RUF001 (its own letters)
+    FimFormat("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", end="<｜end▁of▁sentence｜>"),  # noqa: RUF001 (its own)
     # GLM.
-    _Format("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
+    FimFormat("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
     # CodeLlama.
-    _Format("<PRE>", "<SUF>", "<MID>", padded=True),
+    FimFormat("<PRE>", "<SUF>", "<MID>", padded=True, end="\u2581<EOT>"),
     # Seed-Coder.
-    _Format("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", ("<filename>",), within=True),
+    FimFormat(
+        "<[fim-prefix]>",
+        "<[fim-suffix]>",
+        "<[fim-middle]>",
+        ("<filename>",),
+        within=True,
+        suffix_first=True,
+        end="<[end▁of▁sentence]>",
+    ),
     _CODESTRAL,
 )
 # Names of repositories say nothing about code.
@@ -66,33 +110,74 @@ _REPOSITORY: Final = re.compile(r"\A(?:<\|repo_name\|>|<repo_name>|<reponame>)[^
 # Some clients put the token before the text that their server would put there.
 _BEGINNINGS: Final = ("<s>", "<bos>", "<｜begin▁of▁sentence｜>", "<|endoftext|>")  # noqa: RUF001
 # What a client sends for "nothing behind the cursor".
-NOTHING: Final = "<|endoftext|>"
+NOTHING: Final = _TEXT_END
 _FILES_KEPT: Final = 64
+# Nobody tells a model what the repository is called.
+_REPOSITORY_NAME: Final = "project"
+# Excerpts hardly change from one keystroke to the next.
+_REMEMBERED: Final = 1024
+
+
+def format_of(names: Container[str]) -> FimFormat | None:
+    """The format whose tokens are all among `names`, those of a tokenizer; None where it has none of them whole."""
+    return next((form for form in _FORMATS if form.middle and all(name in names for name in form.tokens)), None)
+
+
+def token_names() -> set[str]:
+    """The tokens of all formats that a model is asked in, and what ends their answers."""
+    return {name for form in _FORMATS if form.middle for name in (*form.tokens, form.end) if name}
 
 
 class FimTokensRenderer(PlainAnswer):
-    """Shows a hole, or the hole that a region leaves, between the tokens of a format: the suffix first.
+    """Shows a hole, or the hole that a region leaves, between the tokens of a format.
 
     Args:
-        tokenizer: of the model.
+        tokenizer: of the model; has the three tokens of the format.
         ends: ids that end an answer.
-        ids: what stands before the prefix, before the suffix, and before the answer.
+        form: the format.
         begin: ids at the start of every context.
     """
 
     def __init__(
-        self, tokenizer: TextTokenizer, ends: Sequence[int], ids: Sequence[int], begin: Sequence[int] = ()
+        self, tokenizer: TextTokenizer, ends: Sequence[int], form: FimFormat, begin: Sequence[int] = ()
     ) -> None:
         super().__init__(tokenizer, ends)
-        self._ids = ids
+        known = tokenizer.control
+        self._ids = [known[name] for name in form.tokens]
+        self._suffix_first = form.suffix_first
         self._begin = tuple(begin)
+        files = [] if form.within else [known[name] for name in form.files if name in known]
+        self._file = files[0] if files else None
+        named = [known[name] for name in form.repository if name in known][:1]
+        self._repository = [*named, *tokenizer.encode(f"{_REPOSITORY_NAME}\n")] if named else []
+        self._headed = lru_cache(maxsize=_REMEMBERED)(lambda path, text: tuple(tokenizer.encode(f"{path}\n{text}")))
 
     def render(self, parts: PromptParts, max_context: int) -> FimTokens:
-        """The window, which has all the room; such formats have no place for other files and edits."""
+        """The window has all the room; other files have what it leaves, where the format has a place for them."""
         prefix, suffix, middle = self._ids
-        before, behind, cut = window(parts.prefix, parts.suffix, max_context - len(self._begin) - 3, self._tokenizer)
-        front = (*self._begin, suffix, *behind, prefix, *before)
-        return FimTokens((*front, middle), reuse=len(front), cut=cut)
+        room = max_context - len(self._begin) - len(self._ids)
+        before, behind, cut = window(parts.prefix, parts.suffix, room, self._tokenizer)
+        if self._suffix_first:
+            front = [*self._begin, suffix, *behind, prefix, *before]
+            return FimTokens((*front, middle), reuse=len(front), cut=cut)
+        files = self._files(parts, room - len(before) - len(behind))
+        front = [*self._begin, *files, prefix, *before]
+        return FimTokens((*front, suffix, *behind, middle), reuse=len(front), cut=cut)
+
+    def _files(self, parts: PromptParts, room: int) -> list[int]:
+        """Other excerpts, as many as fit, the last ones first, and the name of the file itself; nothing without any."""
+        if self._file is None:
+            return []
+        own = [self._file, *self._headed(parts.path, "")] if parts.path else []
+        room -= len(self._repository) + len(own)
+        kept: list[tuple[int, ...]] = []
+        for excerpt in reversed((*parts.related, *parts.far)):
+            ids = (self._file, *self._headed(excerpt.path, excerpt.text))
+            room -= len(ids)
+            if room < 0:
+                break
+            kept.append(ids)
+        return [*self._repository, *chain.from_iterable(kept[::-1]), *own] if kept else []
 
 
 def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:
@@ -113,7 +198,7 @@ def parse_fim(prompt: str, suffix: str | None = None) -> PromptParts:
     return _unmarked(prompt, apart or "")
 
 
-def _parsed(text: str, form: _Format) -> PromptParts | None:
+def _parsed(text: str, form: FimFormat) -> PromptParts | None:
     """The prompt in one format; None when it has another."""
     begin = _begin(text, form)
     if begin is None:
@@ -134,7 +219,7 @@ def _parsed(text: str, form: _Format) -> PromptParts | None:
     return PromptParts(_related(files), path=path, prefix=before, suffix=behind)
 
 
-def _begin(text: str, form: _Format) -> int | None:
+def _begin(text: str, form: FimFormat) -> int | None:
     """Where the first token of the format is: at the beginning, or behind other files."""
     tokens = (form.prefix, form.suffix)
     if text.startswith(tokens):
@@ -149,7 +234,7 @@ def _begin(text: str, form: _Format) -> int | None:
     return min(found, default=None)
 
 
-def _halves(body: str, form: _Format) -> tuple[str, str] | None:
+def _halves(body: str, form: FimFormat) -> tuple[str, str] | None:
     """The texts before and behind the hole; None when the prompt does not have this format."""
     joined = form.prefix + " " * form.padded + form.suffix
     if body.startswith(joined) and form.middle:

@@ -70,13 +70,14 @@ class ChatRenderer:
         fixed = around + _SEAMS + self._count(parts.path or "") + self._count(region)
         room = max_context - fixed
         ids: list[int] = []
+        shown, cut = parts, False
         for _ in range(_ATTEMPTS):
             shown, cut = self._shown(parts, room)
             ids = self._ids(shown, region)
             if len(ids) <= max_context or room <= 0:
                 break
             room = min(room - (len(ids) - max_context), room // 2)
-        return FimTokens(tuple(ids), reuse=len(ids), cut=cut)
+        return FimTokens(tuple(ids), reuse=len(ids), cut=cut, closing=_fence(shown, region))
 
     def read(self, ids: Sequence[int], *, whole: bool = True) -> str:
         """What stands in the block."""
@@ -113,7 +114,7 @@ class ChatRenderer:
         return shown, cut
 
     def _ids(self, parts: PromptParts, region: str) -> list[int]:
-        fence = fence_for(f"{parts.prefix}{parts.suffix}{region}")
+        fence = _fence(parts, region)
         message = Message("user", _words(parts, fence))
         # Qwen3 and its kin think aloud unless they are told not to; other templates do not know the word.
         ids = self._prompt.render([message], enable_thinking=False)
@@ -153,6 +154,10 @@ def _marked(region: EditRegion) -> str:
 
 def _ended(text: str) -> str:
     return text if not text or text.endswith("\n") else text + "\n"
+
+
+def _fence(parts: PromptParts, region: str) -> str:
+    return fence_for(f"{parts.prefix}{parts.suffix}{region}")
 
 
 def fence_for(text: str) -> str:

@@ -58,12 +58,20 @@ class FimTokens:
         reuse: how many of them, from the front, are worth keeping in the cache.
         cut: the beginning of the prefix was left out.
         suffix: what stands behind the answer, for models that read in both directions; others have it in `context`.
+        closing: a model writes it behind the text that it answers with, on a line of its own.
     """
 
     context: tuple[int, ...]
     reuse: int
     cut: bool = False
     suffix: tuple[int, ...] = ()
+    closing: str = ""
+
+    def answered(self, text: str) -> str:
+        """What a model writes that answers with `text`."""
+        if not self.closing or not text:
+            return text or self.closing
+        return f"{text}{self.closing}" if text.endswith("\n") else f"{text}\n{self.closing}"
 
 
 def _window(parts: PromptParts, max_context: int, tokenizer: Tokenizer) -> FimTokens:

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.models import BPE
 
 from calomel.prompts.chat_template import ChatTemplate, ChatTemplateError
-from calomel.prompts.fim_tokens import FimTokensRenderer
+from calomel.prompts.fim_tokens import FimTokensRenderer, format_of, token_names
 from calomel.prompts.instruction import ChatRenderer
 from calomel.prompts.renderer import AroundRenderer, EndingRenderer, PromptStyle
 from calomel.prompts.tokenizer import TextTokenizer, TokenizerError, byte_level
@@ -137,8 +137,16 @@ class PublishedTokenizer(TextTokenizer):
                 control[by_id.get(number, f"<token {number}>")] = number
         # All of them stay, for the library numbers them anew; it can be told to read special ones as text.
         added = [{**token, "special": token["content"] in control} for token in described.get("added_tokens") or ()]
-        # What it puts around every text (a token at the beginning) is the prompt's to write.
-        bare = {**described, "added_tokens": added, "post_processor": None, "truncation": None, "padding": None}
+        # What it puts around every text (a token or a blank at the beginning) is the prompt's to write.
+        bare = {
+            **described,
+            "added_tokens": added,
+            "normalizer": _without_blank(described.get("normalizer")),
+            "pre_tokenizer": _without_blank(described.get("pre_tokenizer")),
+            "post_processor": None,
+            "truncation": None,
+            "padding": None,
+        }
         try:
             fast = FastTokenizer.from_str(json.dumps(bare))
         except Exception as error:
@@ -181,6 +189,32 @@ def _controls(name: str) -> bool:
     return bool(_NAMED.fullmatch(name)) and not _HTML.fullmatch(name.strip("</>"))
 
 
+def _without_blank(step: Any) -> Any:
+    """A normalizer or pre-tokenizer that puts no blank before a text, as those of Llama 2 do."""
+    if not isinstance(step, dict):
+        return step
+    if step.get("type") == "Prepend":
+        return None
+    if step.get("type") == "Metaspace":
+        return {**step, "prepend_scheme": "never"}
+    inner = {name: [_without_blank(each) for each in step.get(name) or ()] for name in ("normalizers", "pretokenizers")}
+    return {**step, **{name: [each for each in steps if each] for name, steps in inner.items() if name in step}}
+
+
+def _beginning(folder: Path) -> list[str]:
+    """Names of the tokens that the tokenizer puts before every text."""
+    processor = _object(folder / "tokenizer.json").get("post_processor") or {}
+    for each in (processor, *(processor.get("processors") or ())):
+        pieces = each.get("single") if isinstance(each.get("single"), list) else []
+        first = next((at for at, piece in enumerate(pieces) if "Sequence" in piece), 0)
+        if first:
+            return [str(piece["SpecialToken"]["id"]) for piece in pieces[:first]]
+    said = _object(folder / "tokenizer_config.json")
+    token = said.get("bos_token")
+    name = token.get("content") if isinstance(token, dict) else token
+    return [name] if said.get("add_bos_token") and name else []
+
+
 def _vocabulary(described: dict[str, Any]) -> dict[str, int]:
     model = described.get("model")
     found = model.get("vocab") if isinstance(model, dict) else None
@@ -214,6 +248,11 @@ class Published:
     fill: EndingRenderer
     edit: EndingRenderer
 
+    @property
+    def blind(self) -> bool:
+        """Whether a region is asked for as the hole that it leaves: the model does not see what stands there."""
+        return not isinstance(self.edit, ChatRenderer)
+
 
 def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> Published:
     """Tokenizer and renderers of the checkpoint in `folder`.
@@ -227,7 +266,8 @@ def open_published(folder: Path, style: PromptStyle, *, end: int, mask: int) -> 
     Raises:
         TokenizerError: tokenizer files or template are missing or damaged, or lack what the style names.
     """
-    tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=style.all_names())
+    named = token_names() if "fim_tokens" in (style.fim, style.edit) else set()
+    tokenizer = PublishedTokenizer(folder, end=end, mask=mask, names=style.all_names() | named)
     fill = _renderer(style.fim, folder, style, tokenizer)
     # Base models have no template: they fill the hole that a region leaves.
     alike = style.edit == style.fim or (style.edit == "chat" and _template(folder) is None)
@@ -238,17 +278,18 @@ def _renderer(kind: str, folder: Path, style: PromptStyle, tokenizer: PublishedT
     # Of several names of an end, a checkpoint may have one alone.
     ends = (tokenizer.end, *(tokenizer.control[name] for name in style.ends if name in tokenizer.control))
     # Some checkpoints of a family were made of a tokenizer that has none.
-    begin = (tokenizer.control[style.begin],) if style.begin in tokenizer.control else ()
+    known = tokenizer.control
+    begin = (known[style.begin],) if style.begin is not None and style.begin in known else ()
+    form = format_of(tokenizer.control) if kind == "fim_tokens" else None
+    if form is not None:
+        return FimTokensRenderer(tokenizer, ends, form, begin or tokenizer.ids_of(_beginning(folder)))
     if kind == "around":
         return AroundRenderer(tokenizer, ends, begin, tokenizer.ids_of([] if style.close is None else [style.close]))
-    if kind == "fim_tokens":
-        if style.names is None:
-            raise TokenizerError("the family's style has no names of fill-in-the-middle tokens")
-        return FimTokensRenderer(tokenizer, ends, tokenizer.ids_of(style.names), begin)
-    if kind == "chat":
+    if kind in {"chat", "fim_tokens"}:
         template = _template(folder)
         if template is None:
-            raise TokenizerError(f"{folder} has no chat template, and its family needs one to be asked")
+            none = "no chat template" if kind == "chat" else "neither fill-in-the-middle tokens nor a chat template"
+            raise TokenizerError(f"{folder} has {none}: nothing tells how it is asked")
         return ChatRenderer(template, tokenizer, ends)
     raise TokenizerError(f"no published checkpoint is asked in the style {kind!r}")
 

@@ -28,16 +28,17 @@ class PromptStyle:
     """How a family is asked.
 
     Attributes:
-        fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: by the tokens of `names`. `around`: the
-            prefix as context and the suffix as the request's `suffix`, for models that read in both directions.
-            `chat`: as an instruction in the checkpoint's chat template, answered in a fenced block.
+        fim: how a hole is shown. `calomel`: our own format. `fim_tokens`: by the fill-in-the-middle tokens of its
+            tokenizer; where that has none, as in `chat`. `around`: the prefix as context and the suffix as the
+            request's `suffix`, for models that read in both directions. `chat`: as an instruction in the checkpoint's
+            chat template, answered in a fenced block.
         edit: how a region that may be rewritten is shown, in the same ways. Without instructions (`fim_tokens`,
             `around`) the model fills the hole that the region leaves: it does not see the region's text.
         mask: name of the mask token, so that text never forges it; None where there is none.
         ends: names of the tokens that end an answer, the first is the engine's end token.
-        begin: name of a token at the start of every context; None where there is none.
+        begin: name of a token at the start of every context; None where there is none, or (`fim_tokens`) where the
+            tokenizer says it.
         close: name of a token behind every suffix (`around` alone); None where there is none.
-        names: of the tokens of `fim_tokens`: before the prefix, before the suffix, and before the answer.
     """
 
     fim: Kind
@@ -46,11 +47,10 @@ class PromptStyle:
     ends: tuple[str, ...]
     begin: str | None = None
     close: str | None = None
-    names: tuple[str, str, str] | None = None
 
     def all_names(self) -> set[str]:
         """Every token that it names."""
-        named = {self.mask, self.begin, self.close, *self.ends, *(self.names or ())}
+        named = {self.mask, self.begin, self.close, *self.ends}
         return {name for name in named if name is not None}
 
 
