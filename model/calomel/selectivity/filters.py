@@ -1,6 +1,6 @@
-"""Hard filters: what must never be shown, however sure the model is. Each is a pure function of a proposal.
+"""Hard filters: what must never be shown, however sure the model is.
 
-Their golden cases stand in one table, `tests/golden/filters.txt`.
+Each is a pure function of a proposal, or of one of its edits. A table has their cases: `tests/golden/filters.txt`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from calomel.selectivity.analogy import names_neighbour
 from calomel.selectivity.intent import deletes_typed, reinserts_deleted, resumes_undone, reverts_edit, unknown_name
 from calomel.selectivity.proposal import (
     LINE_END,
+    Edit,
     Proposal,
     above,
     below,
@@ -27,9 +28,9 @@ from calomel.selectivity.proposal import (
 from calomel.selectivity.syntax import unbalanced, unparsable
 
 
-def no_change(proposal: Proposal) -> bool:
-    """Whether every edit puts what stands there already, or there is none."""
-    return all(proposal.text[start:end] == new for start, end, new in proposal.edits)
+def no_change(proposal: Proposal, edit: Edit) -> bool:
+    """Whether an edit puts what stands there already."""
+    return proposal.text[edit.start : edit.end] == edit.text
 
 
 # A secret is masked by asterisks, one for each character. Banners of comments have them too, but not inside of quotes,
@@ -39,30 +40,18 @@ _MASKED_VALUE: Final = re.compile(r"""["'`=:@]\s*\*{6,}|\*{6,}["'`@]""")
 _NAMED_WITHIN: Final = 400
 
 
-def secret(proposal: Proposal) -> bool:
-    """Whether an edit touches what the model did not see, repeats its mask, or writes what would be masked itself."""
-    return _touches(proposal) or any(
-        _MASKED_VALUE.search(new) is not None or _would_be_masked(proposal, start, new)
-        for start, _, new in proposal.edits
-    )
+def secret(proposal: Proposal, edit: Edit) -> bool:
+    """Whether an edit touches or adjoins what the model did not see, repeats its mask, or writes a secret itself.
 
-
-def _touches(proposal: Proposal) -> bool:
-    """Whether an edit replaces masked characters, or stands directly beside them."""
-    text, masked = proposal.text, proposal.masked
-    if not masked or text is masked:
-        return False
-    return any(
-        text[max(0, start - 1) : end + 1] != masked[max(0, start - 1) : end + 1] for start, end, _ in proposal.edits
-    )
-
-
-def _would_be_masked(proposal: Proposal, start: int, new: str) -> bool:
-    """Whether a new text is a secret, seen together with the line before it."""
-    if not new.strip():
-        return False
+    What would be masked is seen together with the line before it.
+    """
+    start, end, new = edit
+    beside = slice(max(0, start - 1), end + 1)
+    if proposal.masked and proposal.text[beside] != proposal.masked[beside]:
+        return True
     before = head_of(proposal.text, start)[-_NAMED_WITHIN:]
-    return proposal.mask(before + new)[len(before) :] != new
+    masked = proposal.mask(before + new)[len(before) :] if new.strip() else new
+    return masked != new or _MASKED_VALUE.search(new) is not None
 
 
 def cut_off(proposal: Proposal) -> bool:
@@ -75,13 +64,13 @@ def cut_off(proposal: Proposal) -> bool:
     return not any(new[: ending.start()].strip() for _, _, new in proposal.edits for ending in LINE_END.finditer(new))
 
 
-def whitespace_only(proposal: Proposal) -> bool:
-    """Whether every edit leaves all characters but white space as they were."""
-    return all("".join(proposal.text[start:end].split()) == "".join(new.split()) for start, end, new in proposal.edits)
+def whitespace_only(proposal: Proposal, edit: Edit) -> bool:
+    """Whether an edit leaves all characters but white space as they were."""
+    return "".join(proposal.text[edit.start : edit.end].split()) == "".join(edit.text.split())
 
 
-# Zed's "wrong editable region": the first hunk starts with so many deleted lines.
-_DELETED_LINES: Final = 3
+# Zed's "wrong editable region" starts with so many deleted lines; and so many may be lost anywhere.
+_LOST_LINES: Final = 3
 
 
 def wrong_region(proposal: Proposal) -> bool:
@@ -97,17 +86,9 @@ def wrong_region(proposal: Proposal) -> bool:
     start, end, new = proposal.edits[0]
     if start > first or new.strip() or len(proposal.edits) == 1:
         return False
-    gone = _filled(proposal.text[start:end])
-    at, until, added = proposal.edits[-1]
-    return (
-        gone >= _DELETED_LINES
-        and not proposal.text[until:last].strip()
-        and not proposal.text[at:until].strip()
-        and bool(added.strip())
-    )
-
-
-_LOST_LINES: Final = 3
+    at, _, added = proposal.edits[-1]
+    behind = not proposal.text[at:last].strip() and added.strip() != ""
+    return behind and _filled(proposal.text[start:end]) >= _LOST_LINES
 
 
 def deletes_too_much(proposal: Proposal) -> bool:
@@ -121,16 +102,12 @@ def deletes_too_much(proposal: Proposal) -> bool:
     for start, end, new in proposal.edits:
         head, rest = head_of(text, start), rest_of(text, end)
         fewer = _filled(head + text[start:end] + rest) - _filled(head + new + rest)
-        if fewer > 0 and new.strip() and not _ends_region(proposal, end):
+        in_region = proposal.region is None or text[end : proposal.region[1]].strip() != ""
+        if fewer > 0 and new.strip() and in_region:
             shortened += fewer
         else:
             lost += fewer
     return lost > _LOST_LINES or lost + shortened > 3 * _LOST_LINES
-
-
-def _ends_region(proposal: Proposal, end: int) -> bool:
-    """Whether nothing of the region is left behind `end`."""
-    return proposal.region is not None and not proposal.text[end : proposal.region[1]].strip()
 
 
 def _filled(text: str) -> int:
@@ -138,8 +115,7 @@ def _filled(text: str) -> int:
 
 
 # Editors show about a dozen lines of a suggestion (cursortab's max_visible_lines); a screen has three times as many.
-_LINES: Final = 36
-_CHARACTERS: Final = 4000
+_LINES, _CHARACTERS = 36, 4000
 
 
 def too_large(proposal: Proposal) -> bool:
@@ -153,12 +129,10 @@ _MARKERS: Final = (
     r"<\|/?[a-zA-Z][\w .-]{0,40}\|>",
     r"<｜[\w▁ ]{2,30}｜>",  # noqa: RUF001 (DeepSeek's own bars)
     r"</?fim[_-](?:prefix|suffix|middle|pad|begin|end|hole)>",
-    r"<(?:PRE|SUF|MID|EOT)>",
-    r"▁<(?:PRE|SUF|MID|EOT)>",
-    r"\[(?:PREFIX|SUFFIX|MIDDLE|/?INST)\]",
+    r"▁?<(?:PRE|SUF|MID|EOT)>",
+    r"\[(?:PREFIX|SUFFIX|MIDDLE|/?INST|MASK)\]",
     r"</?(?:start_of_turn|end_of_turn|file_sep|filename|reponame|repo_name|gh_stars|jupyter_code|endoftext|eos|bos)>",
     r"</?(?:EDIT|INSERT|NO_CHANGE|NO_EDIT|think|thinking|tool_call|tool_response)>",
-    r"\[MASK\]",
     r"(?m:^(?:<{7} (?:CURRENT|ORIGINAL|HEAD)|>{7} (?:UPDATED|MODIFIED)))",
 )
 _MARKER: Final = re.compile("|".join(_MARKERS))
@@ -170,14 +144,12 @@ _PROSE: Final = frozenset(
 _FENCE_MARK: Final = re.compile(r"```|~~~")
 
 
-def prompt_marker(proposal: Proposal) -> bool:
+def prompt_marker(proposal: Proposal, edit: Edit) -> bool:
     """Whether it contains a mark that the document has not; a file about prompts may well have some."""
-    for _, _, new in proposal.edits:
-        if any(found[0] not in proposal.text for found in _MARKER.finditer(new)):
-            return True
-        if proposal.language_id not in _PROSE and _FENCE.match(new) and _FENCE_MARK.search(proposal.text) is None:
-            return True
-    return False
+    if any(found[0] not in proposal.text for found in _MARKER.finditer(edit.text)):
+        return True
+    fenced = proposal.language_id not in _PROSE and _FENCE.match(edit.text) is not None
+    return fenced and _FENCE_MARK.search(proposal.text) is None
 
 
 # A mark that opens or closes a comment of several lines says where it is, even alone.
@@ -196,10 +168,9 @@ def empty_comment(proposal: Proposal) -> bool:
     lines = [line for line in split_lines(head + new) if line.strip()]
     if not all(_WORDLESS.fullmatch(line) for line in lines):
         return False
-    if head.strip() and _WORDLESS.fullmatch(head):
-        return False  # the user has begun it: the model only goes on with a ruler
-    near = above(proposal.text, start)[-1:]
-    return not near or not near[0].strip().startswith(_STARTS)
+    if head.strip() and _WORDLESS.fullmatch(head):  # the user has begun it: the model only goes on with a ruler
+        return False
+    return not "".join(above(proposal.text, start)[-1:]).strip().startswith(_STARTS)
 
 
 _PATH_LINE: Final = re.compile(
@@ -208,15 +179,13 @@ _PATH_LINE: Final = re.compile(
 )
 
 
-def path_line(proposal: Proposal) -> bool:
+def path_line(_: Proposal, edit: Edit) -> bool:
     """Whether what it writes begins with such a line, `# Path: src/app.py`, which stands in no file at its cursor."""
-    return any(_PATH_LINE.match(new) is not None for _, _, new in proposal.edits)
+    return _PATH_LINE.match(edit.text) is not None
 
 
 # Values that fill tables and default arguments.
-_LITERAL: Final = re.compile(
-    r"\b(?:0[xX][\da-fA-F_]+|\d[\w.]*|None|True|False|null|nil|true|false|undefined|NaN|nan|inf)\b"
-)
+_LITERAL: Final = re.compile(r"\b(?:0[xX][\da-fA-F_]+|\d[\w.]*|None|[Tt]rue|[Ff]alse|null|nil|undefined|NaN|nan|inf)\b")
 # What the user wrote of a line is meant; only the rest of it is the suggestion's. Fewer letters may well stand twice:
 # `a, a`.
 _LEAST_WRITTEN: Final = 3
@@ -232,59 +201,77 @@ _ALLOWED_DISTANCE: Final = 0.05
 _LONG_WORD: Final = 5
 _WORD: Final = re.compile(r"\w+")
 # From Tabby's removeLineEndsWithRepetition: a piece of three characters six times, one of ten characters four times.
-_SHORT_PIECE: Final = 3
-_SHORT_TIMES: Final = 6
-_LONG_PIECE: Final = 10
-_LONG_TIMES: Final = 4
+_SHORT_PIECE, _SHORT_TIMES = 3, 6
+_LONG_PIECE, _LONG_TIMES = 10, 4
 _SEPARATOR: Final = 2
-# Characters of a line's end that are looked at.
-_LOOKED_AT: Final = 400
-_LOOKED_AT_LINES: Final = 80
-# The same line so often, or the same block of lines twice, directly behind each other.
-_LINE_TIMES: Final = 3
-_LEAST_LINE_LETTERS: Final = 3
-_LEAST_BLOCK_LETTERS: Final = 12
-_LARGEST_BLOCK: Final = 12
+# Characters of a line's end that are looked at, and lines of a text.
+_LOOKED_AT, _LOOKED_AT_LINES = 400, 80
+# The same line so often, or the same block of lines twice, directly behind each other; and letters that each has.
+_LINE_TIMES, _LARGEST_BLOCK = 3, 12
+_LEAST_LINE_LETTERS, _LEAST_BLOCK_LETTERS = 3, 12
 
 
-def duplicate_of_suffix(proposal: Proposal) -> bool:
+def duplicate_of_suffix(proposal: Proposal, edit: Edit) -> bool:
     """Whether all that it inserts follows its place: on its line, or in whole lines."""
+    start, end, new = edit
+    if start < end or not new.strip():
+        return False
+    if LINE_END.search(new.strip(" \t")) is None:
+        return _follows_on_line(proposal.text, start, new.strip())
     # A line of its own is rarely meant twice, whatever it says.
-    least = 1 if proposal.kind == "fill" else _LEAST_WRITTEN
-    return any(
-        start == end
-        and new.strip() != ""
-        and (
-            _follows_on_line(proposal.text, start, new.strip())
-            if LINE_END.search(new.strip(" \t")) is None
-            else _follows_in_lines(proposal.text, start, new, least)
-        )
-        for start, end, new in proposal.edits
-    )
+    return _follows_in_lines(proposal.text, start, new, 1 if proposal.kind == "fill" else _LEAST_WRITTEN)
 
 
-def repeats_below(proposal: Proposal) -> bool:
+def repeats_below(proposal: Proposal, edit: Edit) -> bool:
     """Whether its first three filled lines equal those below, give or take a twentieth, or its last one the next."""
-    return any(
-        not proposal.text[start:end].strip() and _says_lines_below(proposal, start, end, new)
-        for start, end, new in proposal.edits
-    )
+    text, (start, end, new) = proposal.text, edit
+    if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
+        return False
+    head, rest = head_of(text, start), rest_of(text, end)
+    lines = split_lines(head + new)
+    following = below(text, end)
+    lines = lines[1:] if new[:1] in {"\r", "\n"} else lines
+    if rest.strip() and lines[-1].strip():
+        return False  # the last line goes on with what stands behind it
+    if rest.strip():
+        following = [rest, *following]
+    elif _leads_to_itself(lines, following):
+        return True
+    own = filled(lines, _COMPARED_LINES)
+    others = filled(following, len(own))
+    if not own or len(others) < len(own):
+        return False
+    first, second = "\n".join(own), "\n".join(others)
+    alike = first == second or (proposal.kind == "fill" and _alike(first, second))
+    return alike and _letters(first) >= _LEAST_IN_LINES
 
 
-def repeats_above(proposal: Proposal) -> bool:
+def repeats_above(proposal: Proposal, edit: Edit) -> bool:
     """Whether its lines are those directly above, word for word and as many, or the brackets that one ends with."""
-    return any(
-        not proposal.text[start:end].strip() and _says_lines_above(proposal.text, start, end, new)
-        for start, end, new in proposal.edits
-    )
+    text, (start, end, new) = proposal.text, edit
+    if text[start:end].strip() or _letters(new) < _LEAST_WRITTEN:
+        return False
+    if new[-1:] not in {"\r", "\n"} and rest_of(text, end).strip():
+        return False
+    head = head_of(text, start)
+    own = filled(split_lines(head + new))
+    others = above(text, start)
+    # Where the cursor's line is done already, it is the first of those above.
+    if head.strip() and new[:1] in {"\r", "\n"}:
+        own, others = own[1:], [*others, head]
+    if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
+        return True
+    # A blank line between separates on purpose.
+    others = [line.strip() for line in others[-len(own) :]]
+    return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
 
 
-def repeats_itself(proposal: Proposal) -> bool:
+def repeats_itself(_: Proposal, edit: Edit) -> bool:
     """Whether its last line ends in a loop, or the same lines come again directly behind themselves.
 
     Numbers and other literals may repeat: tables do.
     """
-    return any(_ends_in_loop(new) or _repeats_lines(new) for _, _, new in proposal.edits)
+    return _ends_in_loop(edit.text) or _repeats_lines(edit.text)
 
 
 def _letters(text: str) -> int:
@@ -302,7 +289,9 @@ def _follows_on_line(text: str, at: int, said: str) -> bool:
         head = head_of(text, at)
         quote = said[0]
         of_three = quote in _QUOTES and (head.endswith(quote) or rest.startswith(quote * 2))
-        return not of_three and _balanced(head + rest)
+        line = head + rest  # in which nothing waits for another one: counted, not parsed
+        pairs = all(line.count(opening) == line.count(closing) for opening, closing in _PAIRS)
+        return not of_three and pairs and all(line.count(each) % 2 == 0 for each in _QUOTES)
     # A word that goes on: `print` before `printer` repeats nothing.
     goes_on = is_word(said[-1:]) and is_word(rest[len(said) :][:1])
     return _letters(said) >= _LEAST_WRITTEN and not goes_on
@@ -315,37 +304,6 @@ def _follows_in_lines(text: str, at: int, new: str, least: int) -> bool:
     said, following = new.strip(), text[at : at + len(new) + 256].strip()
     behind = following[len(said) :]
     return following.startswith(said) and _letters(said) >= least and (not behind or LINE_END.match(behind) is not None)
-
-
-def _balanced(line: str) -> bool:
-    """Whether nothing on a line waits for another bracket or quote; counted, not parsed."""
-    return all(line.count(opening) == line.count(closing) for opening, closing in _PAIRS) and all(
-        line.count(quote) % 2 == 0 for quote in _QUOTES
-    )
-
-
-def _says_lines_below(proposal: Proposal, start: int, end: int, new: str) -> bool:
-    if _letters(new) < _LEAST_WRITTEN:
-        return False
-    head, rest = head_of(proposal.text, start), rest_of(proposal.text, end)
-    lines = split_lines(head + new)
-    following = below(proposal.text, end)
-    if new[:1] in {"\r", "\n"}:
-        lines = lines[1:]
-    if rest.strip():
-        if lines[-1].strip():
-            return False  # the last line goes on with what stands behind it
-        following = [rest, *following]
-    elif _leads_to_itself(lines, following):
-        return True
-    own = filled(lines, _COMPARED_LINES)
-    others = filled(following, len(own))
-    if not own or len(others) < len(own):
-        return False
-    first, second = "\n".join(own), "\n".join(others)
-    if _letters(first) < _LEAST_IN_LINES:
-        return False
-    return first == second or (proposal.kind == "fill" and _alike(first, second))
 
 
 def _leads_to_itself(lines: list[str], following: list[str]) -> bool:
@@ -367,22 +325,6 @@ def _same(one: str, other: str) -> bool:
     """`value` and `values` are, `x1` and `x2` or `width` and `height` are not."""
     short, long = sorted((one, other), key=len)
     return one == other or (len(short) >= _LONG_WORD and long.startswith(short) and long[len(short) :].isalpha())
-
-
-def _says_lines_above(text: str, start: int, end: int, new: str) -> bool:
-    if _letters(new) < _LEAST_WRITTEN or (new[-1:] not in {"\r", "\n"} and rest_of(text, end).strip()):
-        return False
-    head = head_of(text, start)
-    own = filled(split_lines(head + new))
-    others = above(text, start)
-    # Where the cursor's line is done already, it is the first of those above.
-    if head.strip() and new[:1] in {"\r", "\n"}:
-        own, others = own[1:], [*others, head]
-    if len(own) == 1 and own[0][0] in "([{" and others and others[-1].rstrip().endswith(own[0]):
-        return True
-    # A blank line between separates on purpose.
-    others = [line.strip() for line in others[-len(own) :]]
-    return bool(own) and own == others and _letters("".join(own)) >= _LEAST_IN_LINES
 
 
 def _ends_in_loop(new: str) -> bool:
@@ -411,33 +353,39 @@ def _repeats_lines(new: str) -> bool:
 
 
 Filter = Callable[[Proposal], bool]
+_OfEdit = Callable[[Proposal, Edit], bool]
+
+
+def _of(which: Callable[[Iterable[bool]], bool], check: _OfEdit) -> Filter:
+    """A filter that drops a proposal for any of its edits, or for all of them."""
+    return lambda proposal: which(check(proposal, Edit(*each)) for each in proposal.edits)
+
 
 # By the reason that a silence gets; the cheapest first, but secrets before all that is a matter of taste.
 FILTERS: Final[dict[str, Filter]] = {
-    "no_change": no_change,
-    "secret": secret,
+    "no_change": _of(all, no_change),
+    "secret": _of(any, secret),
     "cut_off": cut_off,
-    "whitespace_only": whitespace_only,
+    "whitespace_only": _of(all, whitespace_only),
     "wrong_region": wrong_region,
     "deletes_too_much": deletes_too_much,
     "too_large": too_large,
-    "prompt_marker": prompt_marker,
+    "prompt_marker": _of(any, prompt_marker),
     "reverts_edit": reverts_edit,
     "resumes_undone": resumes_undone,
     "reinserts_deleted": reinserts_deleted,
     "deletes_typed": deletes_typed,
-    "duplicate_of_suffix": duplicate_of_suffix,
-    "repeats_below": repeats_below,
-    "repeats_above": repeats_above,
-    "repeats_itself": repeats_itself,
+    "duplicate_of_suffix": _of(any, duplicate_of_suffix),
+    "repeats_below": _of(any, repeats_below),
+    "repeats_above": _of(any, repeats_above),
+    "repeats_itself": _of(any, repeats_itself),
     "empty_comment": empty_comment,
-    "path_line": path_line,
+    "path_line": _of(any, path_line),
     "names_neighbour": names_neighbour,
     "unbalanced": unbalanced,
     "unknown_name": unknown_name,
     "unparsable": unparsable,
 }
-
 
 # Those that compare with the last edits, which may be others when an answer is kept.
 OF_PAST: Final = ("reverts_edit", "resumes_undone")
