@@ -8,38 +8,25 @@ from typing import Any
 
 import pytest
 
+from calomel.bench import load
 from calomel.bench.keystrokes import run_keystrokes
-from calomel.bench.load import (
-    Asked,
-    Crowd,
-    LoadOptions,
-    Place,
-    Sample,
-    Seen,
-    Served,
-    crowd,
-    flat_figures,
-    look,
-    make_places,
-    run_load,
-    source_address,
-)
+from calomel.bench.served import Served, source_address
 from calomel.report.heldout import read_heldout
 from calomel.weights import nano_path
 
-PLACE = Place("before", "behind", "typed")
+PLACE = load.Place("before", "behind", "typed")
 
 
-def answered(began: float, seconds: float) -> Asked:
-    return Asked(began, seconds, 200, prompt=100, cached=90)
+def answered(began: float, seconds: float) -> load.Asked:
+    return load.Asked(began, seconds, 200, prompt=100, cached=90)
 
 
 def test_places_have_about_the_context_that_was_asked_for() -> None:
-    places = make_places(6, 1000, read_heldout(), seed=3)
+    places = load.make_places(6, 1000, read_heldout(), seed=3)
     assert all(1500 < len(place.prefix) + len(place.suffix) <= 3000 for place in places)
     assert len({place.prefix for place in places}) == 6
     assert all(place.typed for place in places)
-    assert places == make_places(6, 1000, read_heldout(), seed=3)
+    assert places == load.make_places(6, 1000, read_heldout(), seed=3)
 
 
 def test_each_request_is_one_key_further_and_begins_anew_behind_the_last() -> None:
@@ -49,20 +36,20 @@ def test_each_request_is_one_key_further_and_begins_anew_behind_the_last() -> No
 
 
 def test_figures_are_of_all_phases() -> None:
-    alone = Crowd([[answered(at, 0.1) for at in (0.0, 0.1, 0.2, 0.3)]], began=0, seconds=0.4)
-    refused = [Asked(0, 0.1, 429, later=True), Asked(0, 0.1, 0)]
+    alone = load.Crowd([[answered(at, 0.1) for at in (0.0, 0.1, 0.2, 0.3)]], began=0, seconds=0.4)
+    refused = [load.Asked(0, 0.1, 429, later=True), load.Asked(0, 0.1, 0)]
     clients = [*([answered(0, seconds), answered(1, seconds)] for seconds in (0.5, 0.5, 1.0)), refused]
-    together = Crowd(clients, began=0, seconds=2.0, left=2)
-    seen = Seen(
-        Sample(100.0, 10),
+    together = load.Crowd(clients, began=0, seconds=2.0, left=2)
+    seen = load.Seen(
+        load.Sample(100.0, 10),
         alone,
         together,
         [30.0, 20.0, 200.0],
-        [Sample(300.0, 14)],
-        Sample(120.0, 11),
+        [load.Sample(300.0, 14)],
+        load.Sample(120.0, 11),
         0,
     )
-    flat = flat_figures(seen)
+    flat = load.flat_figures(seen)
     assert (flat["throughput_alone"], flat["throughput"], flat["throughput_ratio"]) == (10.0, 3.0, 0.3)
     assert (flat["p95_alone_ms"], flat["p50_ms"]) == (100.0, 500.0)
     assert (flat["requests"], flat["left"]) == (14, 2)
@@ -74,7 +61,7 @@ def test_figures_are_of_all_phases() -> None:
 
 def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) -> None:
     gone = Served("http://127.0.0.1:9", "token", 1, tmp_path / "log")
-    found = asyncio.run(crowd(gone, [PLACE, PLACE], 0.0))
+    found = asyncio.run(load.crowd(gone, [PLACE, PLACE], 0.0))
     assert (found.errors, found.rejected, len(found.asked)) == (2, 0, 2)
 
 
@@ -82,7 +69,7 @@ def test_a_server_that_is_not_there_is_an_error_of_each_request(tmp_path: Path) 
 @pytest.mark.slow
 @pytest.mark.skipif(not (nano_path() / "model.safetensors").exists(), reason="no weights")
 def test_the_bench_runs_and_leaves_nothing_behind() -> None:
-    flat: Any = run_load(LoadOptions(clients=4, context=256, minutes=0.1, max_requests=8, quick=True)).flat
+    flat: Any = load.run_load(load.LoadOptions(clients=4, context=256, minutes=0.1, max_requests=8, quick=True)).flat
     assert (flat["errors"], flat["rejected"], flat["places_left"]) == (0, 0, 0)
     assert flat["files_left"] <= 0
     assert flat["throughput"] > 0
@@ -111,6 +98,6 @@ def test_clients_come_from_addresses_of_their_own_and_a_process_is_looked_at(
     for name in ("7/fd/0", "7/fd/1"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "7" / "statm").write_text("100 256 1 1 1 1 1\n")
-    sample = look(7, tmp_path)
+    sample = load.look(7, tmp_path)
     assert (sample.files, sample.memory > 0) == (2, True)
-    assert look(8, tmp_path) == Sample()
+    assert load.look(8, tmp_path) == load.Sample()

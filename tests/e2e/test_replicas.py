@@ -14,7 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from calomel.bench.load import Crowd, Place, Served, ask, crowd, make_places, served
+from calomel.bench.load import Crowd, Place, ask, crowd, make_places
+from calomel.bench.served import Served, served
 from calomel.report.heldout import read_heldout
 
 pytestmark = [

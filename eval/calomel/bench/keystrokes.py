@@ -29,7 +29,7 @@ from pygls.client import JsonRPCClient
 from pygls.exceptions import JsonRpcException
 from pygls.protocol import JsonRPCProtocol, JsonRPCResponseMessage
 
-from calomel.bench.load import private_folders
+from calomel.bench.served import private_folders
 from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile

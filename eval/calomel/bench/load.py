@@ -10,16 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 import re
-import secrets
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -28,12 +22,11 @@ from typing import Any, Final
 import httpx
 
 from calomel.bench.holes import CHARACTERS_PER_TOKEN, Cell, cell_holes
+from calomel.bench.served import OK, PATIENCE, Served, served
 from calomel.report.heldout import HeldoutFile, read_heldout
 from calomel.report.result import Report, Value, figures_table
 from calomel.report.running import Progress, load_before
 from calomel.report.stats import percentile
-from calomel.suggest import runtime_file
-from calomel.suggest.runtime_file import RuntimeFileError
 
 MINUTES, QUICK_MINUTES = 2.0, 0.25
 ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
@@ -41,8 +34,6 @@ ALONE_SECONDS, QUICK_ALONE_SECONDS = 15.0, 6.0
 ANSWER_TOKENS: Final = 32
 # Of a client's requests, one in so many is left within a third of a second.
 _LEAVES, _LEAVES_WITHIN = 16, 0.3
-# An answer that takes longer is counted as one that never comes.
-_PATIENCE: Final = 60.0
 _SAMPLE_SECONDS: Final = 2.0
 # What is left when everybody has gone is looked at after so long: the last engine steps, and closing of connections.
 _SETTLE_SECONDS: Final = 3.0
@@ -53,10 +44,7 @@ _PERSON_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.1
 _PATH: Final = "/v1/fim/completions"
 _LATER: Final = frozenset({429, 503})
-_OK: Final = 200
 _RUNNING: Final = re.compile(r"^calomel_requests_running (\S+)$", re.MULTILINE)
-_READY_SECONDS, _END_SECONDS = 120.0, 30.0
-_TAIL: Final = 2000
 
 NOTES: Final = (
     (
@@ -67,7 +55,7 @@ NOTES: Final = (
     ),
     "`throughput_ratio`: all clients over one.",
     (
-        f"`errors`: requests that were neither answered within {_PATIENCE:.0f} seconds nor told to come back later, in"
+        f"`errors`: requests that were neither answered within {PATIENCE:.0f} seconds nor told to come back later, in"
         " all phases. `rejected`: those that were told to (429 or 503 with Retry-After), as are clients beyond the"
         " server's places."
     ),
@@ -81,10 +69,6 @@ NOTES: Final = (
         " place, after the last client has gone."
     ),
 )
-
-
-class ServedError(Exception):
-    """The server did not start; the message has its last words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +91,6 @@ class LoadOptions:
     max_requests: int | None = None
     seed: int = 1
     quick: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A running server: where it listens, what it wants to see, its process, and what it has written so far."""
-
-    url: str
-    token: str
-    pid: int
-    log: Path
-
-    def client(self, number: int | None = None) -> httpx.AsyncClient:
-        """A client of the bench; with a number from an address of its own, so that the server tells them apart."""
-        transport = httpx.AsyncHTTPTransport(local_address=None if number is None else source_address(self.url, number))
-        headers = {"authorization": f"Bearer {self.token}"}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, transport=transport, timeout=_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +126,7 @@ class Asked:
     @property
     def answered(self) -> bool:
         """Whether there was an answer."""
-        return self.status == _OK
+        return self.status == OK
 
 
 @dataclass(slots=True)
@@ -358,12 +326,12 @@ async def ask(client: httpx.AsyncClient, body: dict[str, Any]) -> Asked:
     except httpx.HTTPError:
         return Asked(began, time.perf_counter() - began, 0)
     seconds = time.perf_counter() - began
-    if reply.status_code != _OK:
+    if reply.status_code != OK:
         later = reply.status_code in _LATER and "retry-after" in reply.headers
         return Asked(began, seconds, reply.status_code, later)
     body = reply.json()
     usage, text = body["usage"], body["choices"][0].get("text", "")
-    return Asked(began, seconds, _OK, False, usage["prompt_tokens"], usage.get("cached_input_tokens", 0), text)
+    return Asked(began, seconds, OK, False, usage["prompt_tokens"], usage.get("cached_input_tokens", 0), text)
 
 
 async def _person(server: Served, number: int, waits: list[float]) -> None:
@@ -390,74 +358,3 @@ def look(pid: int, proc: Path = Path("/proc")) -> Sample:
         return Sample(pages * os.sysconf("SC_PAGE_SIZE") / 2**20, len(list((folder / "fd").iterdir())))
     except (OSError, ValueError, IndexError):
         return Sample()
-
-
-def source_address(url: str, number: int) -> str | None:
-    """An address of this machine for client `number`: Linux takes every one in 127.0.0.0/8 for this machine.
-
-    None where the server is elsewhere.
-    """
-    if sys.platform != "linux" or not httpx.URL(url).host.startswith("127."):
-        return None
-    return str(ipaddress.IPv4Address("127.1.0.1") + number)
-
-
-@contextmanager
-def served(
-    model: Path | None = None,
-    device: str = "cpu",
-    threads: int | None = None,
-    arguments: Sequence[str] = (),
-    ready_seconds: float = _READY_SECONDS,
-) -> Iterator[Served]:
-    """A real `calomel serve` with private folders, a free port and a token of its own; ended with the context.
-
-    Raises ServedError when it does not become ready within `ready_seconds`.
-    """
-    token = secrets.token_urlsafe(24)
-    with tempfile.TemporaryDirectory(prefix="calomel-bench-") as made:
-        folder = Path(made)
-        record, log = folder / "run" / "server.json", folder / "log"
-        command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0", "--runtime-file", str(record)]
-        command += ["--device", device, *(["--model", str(model)] if model else [])]
-        command += [*(["--threads", str(threads)] if threads else []), *arguments]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("CALOMEL_")}
-        with log.open("wb") as words:
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                command,
-                env={**kept, **private_folders(folder), "CALOMEL_TOKEN": token},
-                stdout=words,
-                stderr=subprocess.STDOUT,
-            )
-        try:
-            yield Served(_url(process, record, log, ready_seconds), token, process.pid, log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(_END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-def private_folders(folder: Path) -> dict[str, str]:
-    """Variables that name runtime, state, cache and configuration folders of its own, made below `folder`."""
-    found = {name: folder / name.lower() for name in _FOLDERS}
-    for path in found.values():
-        path.mkdir(mode=0o700)
-    return {name: str(path) for name, path in found.items()}
-
-
-_FOLDERS: Final = ("XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
-
-
-def _url(process: subprocess.Popen[bytes], record: Path, log: Path, seconds: float) -> str:
-    """The server's address, as soon as its model is loaded."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until and process.poll() is None:
-        with contextlib.suppress(RuntimeFileError, httpx.HTTPError):
-            found = runtime_file.read(record)
-            if found is not None and httpx.get(f"{found.url}/health", timeout=5).status_code == _OK:
-                return found.url
-        time.sleep(0.05)
-    raise ServedError(f"the server did not become ready: {log.read_text(errors='replace')[-_TAIL:].strip()}")
