@@ -74,15 +74,6 @@ def test_a_story_gives_a_moment_within_it_and_one_at_its_end(stories: tuple[Stor
     assert end.text == BILL.replace("total", "amount")
 
 
-def test_a_story_of_one_change_is_interrupted_within_it(stories: tuple[Story, ...]) -> None:
-    half, end = moments(stories[1])
-    assert half.half
-    assert "    print(total)\n".startswith(half.done[0].text)
-    (rest,) = half.coming
-    assert rest.start == half.cursor
-    assert half.right(end.text)
-
-
 def test_right_is_any_of_the_coming_changes_and_nothing_else(stories: tuple[Story, ...]) -> None:
     moment = middle(stories[0])
     text = moment.text
@@ -160,13 +151,6 @@ async def test_everybody_is_asked_about_the_same_moment(story: Story) -> None:
     }
     assert row.said["calomel"].maker == row.said["drafts"].maker != "canvas"
     assert row.said["left_to_right"].maker == "canvas"
-
-
-async def test_what_is_likely_and_wrong_is_shown_and_wrong(story: Story) -> None:
-    row = await ask_moment(middle(story), Contenders(Scripted(canvas=0.0, drafts=-9.0, new="sum")))
-    assert (row.said["calomel"].shown, row.said["calomel"].right, row.said["calomel"].maker) == (True, False, "canvas")
-    assert row.proposed["canvas"][0] is False
-    assert any(all(right) for maker, right in row.proposed.items() if maker != "canvas")
 
 
 async def test_a_model_that_likes_the_text_as_it_is_stays_silent(story: Story) -> None:

@@ -11,15 +11,7 @@ import zstandard
 
 from calomel.bench.recall_fit import RecallSample, fit, fit_recall, logistic
 from calomel.report.heldout import BenchDataError, read_heldout
-from calomel.suggest.recall import (
-    OWN,
-    CopyCandidate,
-    CopyScorer,
-    draft_features,
-    own_features,
-    prior_features,
-    probability,
-)
+from calomel.suggest import recall
 
 
 def made(count: int) -> list[RecallSample]:
@@ -28,14 +20,14 @@ def made(count: int) -> list[RecallSample]:
     samples = []
     for _ in range(count):
         agrees, confident = rng.random() < 0.5, rng.random() < 0.3
-        found = CopyCandidate("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
+        found = recall.CopyCandidate("text", 60 if agrees else 6, 30 if agrees else 1, 3, 3 if agrees else 1)
         own, said = [-0.2 if confident else -4.0], [-3.0]
         samples.append(
             RecallSample(
-                own_features(own, -0.1),
+                recall.own_features(own, -0.1),
                 own_right=rng.random() < (0.5 if confident else 0.05),
-                prior=prior_features(found, 1),
-                draft=draft_features(found, said, -1.0),
+                prior=recall.prior_features(found, 1),
+                draft=recall.draft_features(found, said, -1.0),
                 draft_right=rng.random() < (0.9 if agrees else 0.1),
             )
         )
@@ -47,8 +39,8 @@ def test_a_fit_says_what_is_true_of_its_samples() -> None:
 
     worth = fit(samples)
 
-    much, little = CopyCandidate("text", 60, 30, 3, 3), CopyCandidate("text", 6, 1, 3, 1)
-    assert probability(worth.prior, prior_features(much, 1)) == pytest.approx(0.9, abs=0.04)
+    much, little = recall.CopyCandidate("text", 60, 30, 3, 3), recall.CopyCandidate("text", 6, 1, 3, 1)
+    assert recall.probability(worth.prior, recall.prior_features(much, 1)) == pytest.approx(0.9, abs=0.04)
     assert worth.of_draft(little, [-3.0], -1.0) == pytest.approx(0.1, abs=0.04)
     assert worth.of_own([-0.2], -0.1) == pytest.approx(0.5, abs=0.06)
     # The model is never surer of itself than this, so it is not asked where more agrees.
@@ -61,7 +53,7 @@ def test_too_few_samples_are_refused() -> None:
     with pytest.raises(BenchDataError, match=r"of 30 own answers are right; it takes 20"):
         fit(made(30))
     with pytest.raises(BenchDataError, match="own answers"):
-        logistic([own_features([-1.0], None)] * 50, [True] * 50, OWN, "own answers")
+        logistic([recall.own_features([-1.0], None)] * 50, [True] * 50, recall.OWN, "own answers")
 
 
 def documents(place: Path, packages: int, name: str = "made") -> Path:
@@ -92,5 +84,5 @@ def test_the_shipped_model_is_fitted(tmp_path: Path) -> None:
     place = documents(tmp_path / "documents.jsonl.zst", 40)
     made = fit_recall(place, holes_per_kind=150)
     made.worth.write(tmp_path)
-    assert CopyScorer.read(tmp_path) is not None
+    assert recall.CopyScorer.read(tmp_path) is not None
     assert sum(one.draft is not None for one in made.samples) > 40

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,21 +36,6 @@ def report(*, loaded: bool = False) -> Report:
         ("A note.",),
         provenance=PROVENANCE,
     )
-
-
-def test_json_is_flat_and_carries_the_provenance() -> None:
-    assert json.loads(report().to_json()) == {
-        "bench": "bench infill",
-        "command": "calomel bench infill",
-        "commit": "abc",
-        "dirty": True,
-        "date": "2026-01-02",
-        "machine": "Some CPU, 2 cores, 24 GiB, Linux x86_64, Python 3.11.7",
-        "cpu": "Some CPU",
-        "cores": 2,
-        "loaded": False,
-        "rest_of_line.exact_match": 0.5,
-    }
 
 
 def test_the_page_shows_command_commit_machine_and_tables() -> None:

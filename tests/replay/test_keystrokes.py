@@ -69,14 +69,6 @@ def test_a_wrong_transaction_ends_what_is_known(wrong: Any) -> None:
     assert log.checks.end_content_right is False
 
 
-def test_time_that_runs_backwards_is_held() -> None:
-    times = ["2020-01-01T00:00:05Z", "2020-01-01T00:00:01Z", "2020-01-01T00:00:07Z", "when"]
-    log = read_keystrokes("a.py", trace(*([[0, 0, "x"]] for _ in times), end="xxxx", times=times))
-    found = [event.time for event in log.events]
-    assert found == sorted(found)
-    assert [problem.entry for problem in log.problems] == [1, 3]
-
-
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=12), st.data())
 def test_changes_give_what_the_patches_give(start: str, data: st.DataObject) -> None:

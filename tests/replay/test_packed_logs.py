@@ -20,16 +20,6 @@ def test_without_zstandard_it_says_how_to_get_it(tmp_path: Path, monkeypatch: py
         read_logs(tmp_path / "any.jsonl.zst")
 
 
-def test_each_change_is_made_in_the_order_of_the_story(tmp_path: Path) -> None:
-    (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", rename()))
-    entries = [event.entry for event in log.events if isinstance(event, Changed)]
-    assert entries == sorted(entries)
-    assert set(entries) == {1, 2, 3, 4, 5}
-    firsts = [next(text for text, entry in zip(states(log)[1:], entries, strict=True) if entry == number)
-              for number in range(1, 6)]  # fmt: skip
-    assert [first.count("total") for first in firsts] == [4, 3, 2, 1, 0]
-
-
 def test_the_cursor_goes_to_a_change_before_it_is_typed_key_by_key(tmp_path: Path) -> None:
     (log,) = read_logs(write_stories(tmp_path / "s.jsonl.zst", line()))
     (selected,) = (event for event in log.events if isinstance(event, Selected))
@@ -76,33 +66,11 @@ def written(text: str = FILE, path: str = "shop/measures.py", package: str = "")
     return log
 
 
-def edits(log: ReplayLog) -> list[tuple[int, str]]:
-    """How much each change removes, and what it writes."""
-    return [
-        (edit.end - edit.start, edit.text) for event in log.events if isinstance(event, Changed) for edit in event.edits
-    ]
-
-
 def test_somebody_writes_several_blocks_from_top_to_bottom() -> None:
     places = [event.offset for event in written().events if isinstance(event, Selected)]
     assert 2 <= len(places) <= 4
     assert places == sorted(places)
     assert len(set(places)) == len(places)
-
-
-def test_some_of_what_is_typed_is_taken_back() -> None:
-    made = [written(path=f"shop/measures{number}.py") for number in range(4)]
-    changes = [edit for log in made for edit in edits(log)]
-    deletions = [removed for removed, text in changes if removed and not text]
-    assert set(deletions) == {1}
-    # As much as in a recorded session, about.
-    assert 0.05 < len(deletions) / len(changes) < 0.4
-    for log in made:
-        added = sum(len(text) for _, text in edits(log))
-        removed = sum(removed for removed, _ in edits(log))
-        assert removed > 0
-        assert added - removed == len(FILE) - len(states(log)[0])
-        assert log.checks.end_content_right is True
 
 
 @pytest.mark.parametrize("text", ["", "x = 1\n", "x = 1\n" * 200, FILE.replace("\n", "\r\n"), BLOCK.format(1)])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import random
 import re
 import shutil
 import subprocess
@@ -19,31 +17,22 @@ from calomel.replay.opportunity import LogResult, Outcome
 from calomel.replay.page import render_report, suggestions, write_report
 from calomel.replay.summary import summarize
 
-OUTCOMES: tuple[Outcome, ...] = ("accepted", "rejected", "rejected", "partly", "superseded", "too_short")
 NASTY = "</script><script>document.title = 'broken'</script><img src=x onerror=alert(1)> & \u2028 \U0001f600"
 
 
 @pytest.fixture
 def results() -> list[LogResult]:
     """Enough of everything that each plot has something to show; texts that try to break out."""
-    rng = random.Random(3)
     ours = []
     for entry in range(300):
-        confidence = rng.random()
-        outcome = "accepted" if rng.random() < confidence / 2 else rng.choice(OUTCOMES[1:])
-        candidate = shown(
-            outcome,
-            confidence,
-            saved=rng.randrange(20) if outcome == "accepted" else 0,
-            kept=outcome == "accepted" or None,
-            before=f"def call{entry}():\n    return ",
-            after=f"def call{entry}():\n    return {NASTY if entry == 0 else entry}",
-            expected=f"def call{entry}():\n    return {entry}",
-            signals={"parse_error_delta": rng.random()},
+        outcome: Outcome = "accepted" if entry % 4 == 0 else "rejected"
+        call = f"def call{entry}():\n    return "
+        texts = {"before": call, "after": f"{call}{entry or NASTY}", "expected": f"{call}{entry}"}
+        candidate = shown(outcome, entry / 300, kept=True, saved=9, signals={"parse_error_delta": 0.5}, **texts)
+        silence = "low_confidence" if entry < 60 else None
+        ours.append(
+            opportunity(entry, candidate, silence=silence, time=entry * 9.0, latency_ms=90 + entry, computed=40)
         )
-        silence = "low_confidence" if confidence < 0.2 else None
-        latency = math.exp(rng.gauss(4.5, 0.8))
-        ours.append(opportunity(entry, candidate, silence=silence, time=entry * 9.0, latency_ms=latency, computed=40))
     ours.append(opportunity(300, silence="empty", latency_ms=30.0, computed=12))
     theirs = [
         opportunity(1000 + entry, shown("accepted" if entry % 6 == 0 else "rejected", None, source="recorded & co"))

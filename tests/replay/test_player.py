@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.replay.scripted import Scripted, log_of, moments, player_of, replayed, typed
 
-from calomel.replay.events import Accepted, Changed, Closed, Edit, Expected, Focused, Offered, Opened, Selected
+from calomel.replay.events import Accepted, Changed, Edit, Expected, Offered, Selected
 from calomel.replay.opportunity import ReplayOptions
 from calomel.workspace.documents import Encoding
 
@@ -129,17 +129,6 @@ def test_a_cursor_that_moves_away_takes_the_question_along() -> None:
     result = replayed(log, model)
     assert model.requests == []
     assert result.opportunities == []
-
-
-def test_changes_of_documents_that_nobody_looks_at_ask_nothing() -> None:
-    log = log_of(
-        Opened(1, 0.1, "b.py", "python", ""),
-        Focused(2, 0.2, "b.py"),
-        Changed(3, 1.0, "a.py", (Edit(0, 0, "x = "),)),
-        Closed(4, 5.0, "a.py"),
-    )
-    model = Scripted({"x = ": "compute(1)"})
-    assert replayed(log, model).opportunities == []
 
 
 def test_an_accepted_suggestion_of_the_log_is_known_as_predicted() -> None:

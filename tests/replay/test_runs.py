@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.replay.recordings import shared
@@ -67,16 +65,6 @@ def test_an_interrupted_run_goes_on_where_it_stopped(
     if latency != "measured":
         assert results == replay_logs([first, second], options, open_model=open_scripted, folder=tmp_path / "other")
     assert list(tmp_path.glob("*.jsonl")) == []
-
-
-@pytest.mark.parametrize("other", [{"latency": 0.06}, {"seed": 1}])
-def test_other_options_do_not_go_on_with_what_was_left(tmp_path: Path, other: dict[str, Any]) -> None:
-    model = Interrupted(SCRIPT)
-    with pytest.raises(KeyboardInterrupt):
-        replay_logs(logs(), OPTIONS, open_model=lambda _: model, folder=tmp_path)
-    again = Scripted(SCRIPT)
-    replay_logs(logs(), replace(OPTIONS, **other), open_model=lambda _: again, folder=tmp_path)
-    assert len(again.requests) >= 3
 
 
 def test_ray_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,13 +115,6 @@ def test_what_the_person_wrote_instead_is_unknown_where_the_line_became_another_
     assert (found.outcome, found.wanted) == ("rejected", None)
 
 
-def test_what_comes_too_late_is_no_sample() -> None:
-    log = log_of(*typed("x = ", 0, 1.0), *typed("compute(1)", 4, 2.0, entry=5))
-    late = replace(SAMPLES, latency=0.9, debounce_seconds=0.1)
-    assert played(log, model(), late) == []
-    assert played(log, model(), replace(late, latency=0.1))[0].question == "log:4:fill"
-
-
 def test_samples_survive_the_journal_and_the_file() -> None:
     result = replay_log(writing(), model(), PROMPTS)
     assert CONVERTER.structure(CONVERTER.unstructure(result), LogResult).samples == result.samples

@@ -85,21 +85,6 @@ def test_beginnings_of_an_answer_are_shown_and_the_rest_is_hidden(
     assert any(count == answer > 0 for count, answer in shown)  # the end alone is to be found
 
 
-def test_shifted_canvases_start_with_the_middle_mark_at_its_own_position(
-    config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
-) -> None:
-    plain = make(config, tokenizer, documents[1], 5)
-    shifted = make(replace(config, model=replace(config.model, logit_shift=True)), tokenizer, documents[1], 5)
-
-    for index in range(SHAPE.holes):
-        start = canvases(index)[0].start
-        size = int(plain.valid[start : start + 16].sum())
-        assert shifted.ids[start] == tokenizer.middle
-        assert shifted.positions[start] == shifted.positions[start - SHAPE.canvas - 1]
-        assert (shifted.ids[start + 1 : start + size] == plain.ids[start : start + size - 1]).all()
-        assert (shifted.targets[start : start + 16] == plain.targets[start : start + 16]).all()
-
-
 def test_positions_reach_the_whole_range_and_never_leave_it(
     config: TrainConfig, tokenizer: Tokenizer, documents: list[Document]
 ) -> None:
@@ -162,15 +147,6 @@ def shipped() -> Tokenizer:
 def maker(shipped: Tokenizer, config: TrainConfig) -> EditExampleMaker:
     plain = replace(config, path_share=1.0, far_suffix_share=0.0, gap_share=0.0, region=BOUNDS)
     return EditExampleMaker(shipped, plain)
-
-
-def test_a_region_becomes_what_all_changes_inside_it_make_of_it() -> None:
-    at = TEXT.index("sum += ")
-    place = rewriting(scene(rename("sum", "size")), Focus(at, "rename", cursor=True), BOUNDS)
-    assert place is not None
-    assert place.region.text == "    for row in rows:\n        sum += row.size\n    return sum\n\n"
-    assert place.text == "    for row in rows:\n        size += row.size\n    return size\n\n"
-    assert place.region.cursor == at - place.start
 
 
 def parts_of(example: Example, index: int) -> tuple[list[int], list[int]]:

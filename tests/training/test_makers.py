@@ -44,7 +44,6 @@ def renamed(story: Story) -> tuple[str, str]:
 FUNCTIONS = {
     "python": "def fetch_rows(a):\n    return a\n\n\nb = fetch_rows(1)\nc = fetch_rows(fetch_rows(b))\n",
     "typescript": "g(fetchRows(1));\n\nfunction fetchRows(a: number) {\n  return a;\n}\n\nfetchRows(2);\n",
-    "javascript": "g(fetchRows(1));\n\nfunction fetchRows(a) {\n  return a;\n}\n\nfetchRows(2);\n",
     "go": "package a\n\nvar b = fetchRows(1)\n\nfunc fetchRows(a int) int {\n\treturn a\n}\n\nvar c = fetchRows(b)\n",
     "rust": (
         'fn main() {\n    println!("{}", fetch_rows(1));\n}\n\nfn fetch_rows(a: u8) -> u8 {\n    a\n}\n\n'
@@ -77,7 +76,6 @@ LOCALS = {
         4,
     ),
     "typescript": ("function f(buffer: T) {\n  g(buffer, a.buffer);\n  return { buffer };\n}\n", "buffer", 3),
-    "javascript": ("function f(buffer) {\n  g(buffer, a.buffer);\n  return { buffer };\n}\n", "buffer", 3),
     "go": (
         "package a\n\nfunc f(buffer []byte) T {\n\tg(buffer, a.buffer)\n\treturn T{buffer: buffer}\n}\n",
         "buffer",
@@ -124,10 +122,6 @@ ADDED = {
             r"  (?P<name>\w+): \w+(?: = .+)?,\n\): number "
             r"\{\n  return a;\n\}\n"
         ),
-    ),
-    "javascript": (
-        "use(scan(1));\n\nfunction scan(a) {\n  return a;\n}\n",
-        r"use\(scan\(1, (?P<one>.+)\)\);\n\nfunction scan\(a, (?P<name>\w+)(?: = .+)?\) \{\n  return a;\n\}\n",
     ),
     "go": (
         "package a\n\nvar b = scan(1)\n\nfunc scan(a int) int {\n\treturn a\n}\n",
@@ -184,11 +178,6 @@ CASES = {
         "export const one = 1;\nexport const two = 2;\nexport const three = 3;\n",
         "const one = 1;\nconst two = 2;\nconst three = 3;\n",
         ["export "] * 3,
-    ),
-    "javascript": (
-        "if (a) {\n  one(b === 1);\n  two(c === 2);\n  three(d === 3);\n}\n",
-        "if (a) {\n  one(b == 1);\n  two(c == 2);\n  three(d == 3);\n}\n",
-        ["==="] * 3,
     ),
     "go": (
         "package a\n\ntype A struct {\n\tOneMore int\n\tTwoMore int\n\tSixMore int\n}\n",

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import platform
-import random
 import signal
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 import torch
-from tests.training.conftest import write_corpus
 
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import RegionBounds
 from calomel.prompts.tokenizer import Tokenizer
 from calomel.training.batch import BatchStream, open_stream
-from calomel.training.config import BatchShape, HoleMix, Losses, Optimization, TrainConfig, TrainingConfigError
+from calomel.training.config import BatchShape, Optimization, TrainConfig, TrainingConfigError
 from calomel.training.corpus.shards import CorpusError
-from calomel.training.documents import Document
 from calomel.training.edits.story import Change, Story, write_stories
 from calomel.training.optimizer import orthogonalise, rate_factor
 from calomel.training.run import train
@@ -57,38 +50,6 @@ def test_an_average_of_the_weights_is_measured_written_and_resumed(config: Train
     torch.testing.assert_close(raw["embed_tokens.weight"], mean["embed_tokens.weight"], atol=0.1, rtol=0.1)
     last, of_mean = (entry for entry in entries(tmp_path)[-2:])
     assert last["context"] != of_mean["context"] == pytest.approx(last["context"], abs=0.5)
-
-
-@pytest.mark.slow
-def test_a_canvas_of_random_tokens_cannot_be_guessed(config: TrainConfig, tmp_path: Path) -> None:
-    """Were the clean copy visible from the canvas, the loss would fall below the entropy of the text."""
-    rng = random.Random(0)
-    letters = "abcdefghijklmnop"
-    documents = [
-        Document(f"{number}.txt", "python", "".join("(" + rng.choice(letters) for _ in range(900)))
-        for number in range(16)
-    ]
-    write_corpus(tmp_path / "random.jsonl.zst", documents[:8])
-    # Others to measure on: a fast machine learns the first ones by heart.
-    write_corpus(tmp_path / "others.jsonl.zst", documents[8:])
-    config = replace(
-        config,
-        corpus=tmp_path / "random.jsonl.zst",
-        held_out=tmp_path / "others.jsonl.zst",
-        rows=120_000,
-        shapes=(BatchShape(documents=4, front=64, holes=3, canvas=8),),
-        # Holes of one letter: everything else about them is certain.
-        holes=HoleMix(0, 0, 0, 0, 0, 1, aligned=1.0),
-        losses=Losses(corruption=0.0, kept=0.0, fill=0.0),
-        path_share=0.0,
-        far_suffix_share=0.0,
-    )
-
-    train(config, tmp_path / "run")
-
-    log = [entry for entry in entries(tmp_path / "run") if "held_out" in entry]
-    # "(x" is one pre-token or two; half of its tokens are certain, the other half has log(16) nats.
-    assert log[-1]["canvas"] > 0.2 * math.log(len(letters))
 
 
 def test_the_rate_rises_stays_and_falls_to_nothing() -> None:
@@ -161,32 +122,6 @@ def test_a_run_over_edits_says_in_the_checkpoint_what_it_learned(config: TrainCo
     assert held_out
     assert all(entry["edit_causal"] > 0 and entry["causal"] > 0 for entry in held_out)
     load_checkpoint(tmp_path / "run/checkpoint")
-
-
-# The pages that the system gives a process for a block of 64 MiB that is freed and asked for again, twenty times.
-PROGRAM = """
-import resource
-import torch
-from calomel.training.process import keep_freed_memory
-
-def faults():
-    torch.zeros(16 * 2**20)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(20):
-        torch.zeros(16 * 2**20)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-plain = faults()
-assert keep_freed_memory()
-print(plain, faults())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
-def test_freed_memory_is_used_again_without_asking_the_system() -> None:
-    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
-    plain, kept = map(int, said.split())
-    assert kept < plain / 4
 
 
 def test_a_warm_start_takes_the_weights_and_nothing_else_and_new_tables_say_nothing_yet(
