@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Rule, Start, check
+from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Start, check
 from tests.engine.test_attention import FakeFlash, canvas, encode
 from tests.families.reference.dense import whole_logits
 
@@ -21,17 +20,23 @@ from calomel.engine.errors import InvalidRequestError
 
 BLOCK, RUN = 8, 4
 HOW: dict[str, Any] = {"max_new_tokens": 20, "canvas_lengths": (BLOCK,), "policy": "threshold:0.2", "max_steps": BLOCK}
-# Even tokens alone, and an end behind four.
-EVEN = Rule(tuple({token: min(state + 1, 4) for token in range(0, 95, 2)} for state in range(5)), frozenset({4}))
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "shifted"])
-def config(request: pytest.FixtureRequest) -> ModelConfig:
-    run = RUN if request.param else None
+def blocks(*, shift: bool) -> ModelConfig:
+    run = RUN if shift else None
     diffusion = DiffusionConfig(
-        MASK, END, logit_shift=request.param, max_canvas=BLOCK, verifiable=False, block=BLOCK, sub_block=run
+        MASK, END, logit_shift=shift, max_canvas=BLOCK, verifiable=False, block=BLOCK, sub_block=run
     )
     return replace(CONFIG, diffusion=diffusion, sliding_window=None, layer_types=())
+
+
+BLOCKS = (blocks(shift=False), blocks(shift=True))
+
+
+@pytest.fixture(params=BLOCKS, ids=["plain", "shifted"])
+def config(request: pytest.FixtureRequest) -> ModelConfig:
+    found: ModelConfig = request.param
+    return found
 
 
 @pytest.mark.parametrize(("cached", "masks"), [(56, 6), (40, 24)])
@@ -55,57 +60,6 @@ def test_whole_blocks_that_contexts_share_are_found_and_change_no_answer(
 
     assert all(cached % BLOCK == 0 for cached in reused)
     assert reused[2:] == [40, 40, 24]
-
-
-@pytest.mark.parametrize("chunk", [1, 12, 16])
-def test_neither_chunks_nor_company_change_an_answer(
-    model: Transformer, context: Context, start: Start, chunk: int
-) -> None:
-    requests = [Request(context[: 30 + 5 * index], **{**HOW, "max_new_tokens": 8 + index}) for index in range(4)]
-    alone = [start(model).submit(request).result().ids for request in requests]
-
-    handles = start(model, prefill_chunk=chunk).submit_all(requests)
-
-    assert [handle.result().ids for handle in handles] == alone
-
-
-def test_frozen_tokens_stay_across_blocks(ask: Ask) -> None:
-    frozen = {0: 11, 3: 12, 4: 13, 13: 14}
-
-    result = ask(frozen=frozen, **HOW)
-
-    assert {place: result.ids[place] for place in frozen} == frozen
-
-
-@pytest.mark.parametrize("size", [48, 53])
-def test_a_constraint_has_the_last_word_in_every_block(ask: Ask, context: Context, size: int) -> None:
-    result = ask(context=context[:size], constraint=EVEN, **HOW)
-
-    assert EVEN.accepts(result.ids, whole=result.finish_reason == "stop")
-
-
-def test_until_is_asked_whenever_more_of_the_answer_is_settled(ask: Ask) -> None:
-    seen: list[int] = []
-
-    def enough(ids: Sequence[int]) -> bool:
-        seen.append(len(ids))
-        return len(ids) > 8
-
-    result = ask(**{**HOW, "max_new_tokens": 40}, min_new_tokens=40, until=enough)
-
-    assert seen == sorted(set(seen))
-    assert (len(result.ids), result.finish_reason) == (seen[-1], "stop")
-
-
-def test_what_is_known_at_the_deadline_is_the_answer(model: Transformer, context: Context, start: Start) -> None:
-    times = iter(range(1, 999))
-    asked = Request(context, **{**HOW, "max_new_tokens": 80}, min_new_tokens=80)
-
-    result = start(model, clock=lambda: float(next(times))).submit(replace(asked, deadline=30.0)).result()
-
-    assert result.finish_reason == "deadline"
-    assert 0 < len(result.ids) < 80
-    assert result.ids == start(model).submit(asked).result().ids[: len(result.ids)]
 
 
 def test_the_last_step_of_a_canvas_reveals_all_of_it(ask: Ask, context: Context) -> None:

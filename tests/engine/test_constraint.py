@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,7 +13,7 @@ from tests.engine.conftest import ANYTHING, END, PAIRS, Ask, Context, Naive, Rul
 from tests.engine.test_engine import naive_canvas
 
 from calomel.engine import Request, SamplingParams, Transformer
-from calomel.engine.errors import ConstraintFailedError, RequestCancelledError, RequestFailedError
+from calomel.engine.errors import RequestCancelledError
 
 POLICIES = ["threshold:0.9", "prefix:0.8", "left_to_right"]
 
@@ -99,20 +97,6 @@ def test_whatever_is_asked_the_answer_is_allowed(
     assert len(result.log_probs) == len(result.ids) <= size
 
 
-def test_what_is_shown_as_revealed_is_never_taken_back(model: Transformer, start: Start, context: Context) -> None:
-    handle = start(model).submit(
-        Request(context, 18, (6,), policy="fixed:2", max_steps=99, constraint=PAIRS, record_canvases=True)
-    )
-    result, fronts = handle.result(60), []
-
-    for state in handle.states():
-        known = [token for token, revealed in zip(state.ids, state.revealed, strict=True) if revealed and token != END]
-        assert known == list(result.ids[: len(known)])
-        fronts.append(sum(state.revealed))
-    assert fronts == sorted(fronts)
-    assert len(fronts) == result.steps
-
-
 @pytest.mark.parametrize(
     ("script", "rule", "ids", "steps"),
     [
@@ -140,75 +124,6 @@ def test_an_answer_ends_with_its_constraint_and_nowhere_else(
     assert len(result.ids) == 6 if ids is None else result.ids == ids
     assert result.finish_reason == "stop"
     assert result.steps <= steps
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_frozen_tokens_are_part_of_the_way(ask: Ask, policy: str) -> None:
-    frozen = {0: 11, 3: 44, 6: 12}
-    result = ask(max_new_tokens=12, canvas_lengths=(4,), frozen=frozen, constraint=PAIRS, policy=policy, max_steps=99)
-
-    assert {place: result.ids[place] for place in frozen} == frozen
-    assert PAIRS.accepts(result.ids, whole=result.finish_reason == "stop")
-
-
-class Broken(Rule):
-    def begin(self) -> Way:
-        return BrokenWay(self)
-
-
-class BrokenWay(Way):
-    def advance(self, tokens: Sequence[int]) -> int:
-        raise ArithmeticError
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(
-    ("rule", "frozen", "error"),
-    [
-        (in_turn([5], least=9), {1: 50}, ConstraintFailedError),
-        (Broken(PAIRS.follows, PAIRS.ends), {}, RequestFailedError),
-    ],
-    ids=["no way on", "an error of its own"],
-)
-def test_a_constraint_that_fails_ends_its_request_and_no_other(
-    model: Transformer, start: Start, context: Context, policy: str, rule: Rule, frozen: Any, error: type[Exception]
-) -> None:
-    engine, other = start(model), Request(context, 12, policy=policy)
-    alone = engine.submit(other).result(60)
-
-    bad, good = engine.submit_all((replace(other, frozen=frozen, constraint=rule), other))
-
-    with pytest.raises(error):
-        bad.result(60)
-    assert good.result(60).ids == alone.ids
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_company_changes_neither_the_constrained_nor_the_others(
-    model: Transformer, start: Start, context: Context, policy: str, temperature: float
-) -> None:
-    engine, how = start(model), dict[str, Any](canvas_lengths=(7,), policy=policy, max_steps=99)
-    requests = [
-        Request(context[:size], 12, sampling=SamplingParams(temperature, seed=size), constraint=rule, **how)
-        for size, rule in enumerate((PAIRS, None, ANYTHING, None, PAIRS), 40)
-    ]
-
-    apart = [engine.submit(each).result(60).ids for each in requests]
-
-    assert [handle.result(60).ids for handle in engine.submit_all(requests)] == apart
-
-
-def test_a_deadline_leaves_what_is_settled(scripted: Script, start: Start) -> None:
-    times = iter([0.0] * 8)
-    model = scripted(3, [1, 50, 2, 50, 3, 50])
-    model.confidence = lambda place, step: 0.5
-    asked = Request((1, 2, 3), 6, (6,), policy="fixed:1", max_steps=99, deadline=5.0, constraint=PAIRS)
-
-    result = start(model, clock=lambda: next(times, 9.0)).submit(asked).result(60)
-
-    assert 0 < len(result.ids) < 6
-    assert list(result.ids) == [1, 50, 2, 50, 3, 50][: len(result.ids)]
 
 
 def test_a_constrained_request_can_be_cancelled(model: Transformer, start: Start, context: Context) -> None:

@@ -11,7 +11,7 @@ import torch
 from tests.engine.conftest import CONFIG, END, MASK, Ask, Context, Naive, Rule, Script, Start, Ticking
 from torch import Tensor
 
-from calomel.engine import CanvasState, DeadlineExceededError, Request, SamplingParams, Transformer
+from calomel.engine import CanvasState, Request, SamplingParams, Transformer
 from calomel.engine.errors import PolicyUnavailableError
 from calomel.engine.sampling import best_length
 
@@ -168,16 +168,6 @@ def test_max_steps_bounds_the_steps_of_a_canvas(start: Start, scripted: Script) 
     assert (result.steps, result.ids) == (3, tuple(range(10, 26)))
 
 
-@pytest.mark.parametrize("policy", ["threshold:0.9", "left_to_right"])
-def test_frozen_positions_stay_and_the_answer_reaches_them(ask: Ask, policy: str) -> None:
-    frozen = {2: 33, 3: 44, 11: 55}
-
-    result = ask(max_new_tokens=14, canvas_lengths=(8,), frozen=frozen, policy=policy)
-
-    assert len(result.ids) >= 12
-    assert {place: result.ids[place] for place in frozen} == frozen
-
-
 def test_frozen_tokens_are_read_by_the_canvas(ask: Ask) -> None:
     how = {"max_new_tokens": 8, "canvas_lengths": (8,), "policy": "threshold:0"}
 
@@ -235,15 +225,6 @@ def test_buffers_of_earlier_requests_change_no_token(model: Transformer, start: 
         assert engine.submit(request).result(60).ids == expected.ids
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_seeded_sample_is_repeated(ask: Ask, policy: str) -> None:
-    how = {"max_new_tokens": 12, "canvas_lengths": (12,), "policy": policy}
-    answers = [ask(sampling=SamplingParams(1.0, 0.95, seed=seed), **how).ids for seed in (0, 0, 1, 2, 3)]
-
-    assert answers[0] == answers[1]
-    assert len(set(answers)) > 1
-
-
 @pytest.mark.parametrize("policy", ["fixed:1", "left_to_right"])
 def test_penalties_keep_an_answer_from_repeating_itself(start: Start, scripted: Script, policy: str) -> None:
     model = scripted(4, [10] * 6)
@@ -267,28 +248,6 @@ def test_a_deadline_returns_what_is_known(start: Start, scripted: Script, policy
 
     assert (result.finish_reason, result.ids) == ("deadline", tuple(range(10, 13)))
     assert result.denoise_seconds == 3.0
-
-
-def test_a_deadline_before_the_first_step_is_an_error(start: Start, scripted: Script) -> None:
-    clock = Ticking()
-    engine = start(scripted(4, [10]), clock=clock, observe=clock.tick, prefill_chunk=1)
-
-    for deadline in (2.0, 0.0):
-        with pytest.raises(DeadlineExceededError):
-            engine.submit(Request(SHORT, deadline=deadline)).result(60)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_recorded_states_end_with_the_answer(model: Transformer, start: Start, context: Context, policy: str) -> None:
-    engine = start(model)
-    handle = engine.submit(Request(context, 12, (6,), policy=policy, record_canvases=True))
-    states = list(handle.states())
-
-    assert tuple(token for token in states[-1].ids if token != END)[:12] == handle.result(60).ids
-    assert all(states[-1].revealed)
-    for state in states:
-        assert [token != MASK for token in state.ids] == list(state.revealed)
-    assert list(engine.submit(Request(context, 4)).states()) == []
 
 
 @pytest.mark.parametrize("policy", ["threshold:0.5", "fixed:3", "left_to_right"])

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 from tests.engine.bidirectional.conftest import EXPAND, PREFIX, SUFFIX, ask, asked, network
-from tests.engine.conftest import ANYTHING, END, MASK, PAIRS, Rule, Start, Ticking
+from tests.engine.conftest import ANYTHING, END, MASK, PAIRS, Rule, Start
 from tests.families.reference.window import Full
 
-from calomel.engine import BidirectionalOptions, DeadlineExceededError, SamplingParams, Transformer
+from calomel.engine import BidirectionalOptions, SamplingParams, Transformer
 from calomel.engine.decoder import StepReport
 from calomel.engine.errors import (
     ContextTooLongError,
     InvalidRequestError,
     PolicyUnavailableError,
-    RequestCancelledError,
     UnknownPolicyError,
 )
 
@@ -109,12 +107,6 @@ def test_a_canvas_that_is_known_takes_no_forward(model: Transformer, start: Star
     assert (result.ids, result.forwards) == ((11, 22), 0)
 
 
-@pytest.mark.parametrize("policy", ["entropy", "origin", "low_confidence", "threshold:0.9"])
-@pytest.mark.parametrize("steps", [1, 3])
-def test_there_are_no_more_steps_than_asked_for(model: Transformer, start: Start, policy: str, steps: int) -> None:
-    assert ask(start(model), canvas_lengths=(9,), policy=policy, max_steps=steps)[0].forwards <= steps
-
-
 @pytest.mark.parametrize("dual_cache", [False, True])
 @pytest.mark.parametrize("policy", ["entropy", "threshold:0.4", "low_confidence"])
 @pytest.mark.parametrize("rule", [ANYTHING, PAIRS], ids=["anything", "pairs"])
@@ -128,19 +120,6 @@ def test_an_answer_keeps_to_a_constraint(
     assert rule.accepts(result.ids, whole=result.end_log_prob is not None)
 
 
-def test_an_answer_ends_where_it_is_told_to(model: Transformer, start: Start) -> None:
-    seen: list[int] = []
-
-    def until(answer: Sequence[int]) -> bool:
-        seen.append(len(answer))
-        return len(answer) >= 8
-
-    engine = start(model, BidirectionalOptions(block=4))
-    result, _ = ask(engine, **exactly(16), until=until, suffix=())
-
-    assert (seen, len(result.ids), result.finish_reason) == ([4, 8], 8, "stop")
-
-
 def test_any_of_its_ends_ends_an_answer(start: Start) -> None:
     model = network(shift=False)
     also = ask(start(model), **exactly(8))[0].ids[3]
@@ -149,29 +128,6 @@ def test_any_of_its_ends_ends_an_answer(start: Start) -> None:
 
     assert ended.end_log_prob is not None
     assert also not in ended.ids
-
-
-def test_what_is_known_without_a_gap_is_the_answer_at_the_deadline(model: Transformer, start: Start) -> None:
-    clock = Ticking()
-    engine = start(model, BidirectionalOptions(block=2), clock=clock, observe=clock.tick)
-
-    result, states = ask(engine, **exactly(8, policy="fixed:1"), deadline=5.0)
-
-    assert (result.forwards, result.finish_reason) == (5, "deadline")
-    assert result.ids == states[-1][: states[-1].index(MASK)]
-    assert len(result.ids) >= 4
-    clock.now = 10.0
-    with pytest.raises(DeadlineExceededError, match="before the first step"):
-        ask(engine, deadline=5.0)
-
-
-def test_a_cancelled_request_leaves(model: Transformer, start: Start) -> None:
-    handle = start(model).submit(asked(canvas_lengths=(60,), max_new_tokens=150, policy="fixed:1", suffix=()))
-
-    handle.cancel()
-
-    with pytest.raises(RequestCancelledError):
-        handle.result(60)
 
 
 def test_a_seed_repeats_an_answer_and_penalties_keep_it_from_repeating_itself(model: Transformer, start: Start) -> None:
