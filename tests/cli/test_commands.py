@@ -134,16 +134,6 @@ def test_failure_becomes_one_line(run: Runner, monkeypatch: pytest.MonkeyPatch, 
     assert (result.status, result.err) == (status, f"calomel: {error}\n")
 
 
-def test_missing_extra_is_named(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lack(_: object) -> None:
-        raise ModuleNotFoundError("No module named 'zstandard'", name="zstandard")
-
-    monkeypatch.setattr(bench_speed, "run_speed", lack)
-    result = run("bench", "speed")
-    assert result.status == 1
-    assert result.err == "calomel: zstandard is not installed: pip install 'calomel[bench,train]' brings it\n"
-
-
 @pytest.mark.parametrize(
     ("words", "expected", "written"),
     [
@@ -359,19 +349,3 @@ def test_settings_of_an_editor_outlive_it_too(run: Runner, full_disk: FullDisk, 
     assert done.err == f"calomel: {settings}.calomel-1.bak: File too large\n"
     assert settings.read_text() == KEPT
     assert list(settings.parent.iterdir()) == [settings]
-
-
-def test_a_link_stays_one_and_rights_stay_what_they_were(
-    run: Runner, words: dict[str, list[object]], home: Path
-) -> None:
-    kept, link = home / "kept", home / "link"
-    kept.write_text(KEPT)
-    kept.chmod(0o640)
-    link.symlink_to(kept)
-
-    assert run(*words["stats"], "/dev/null").status == 0
-    assert Path("/dev/null").is_char_device()
-    assert run(*words["stats"], link).status == 0
-    assert link.readlink() == kept
-    assert json.loads(kept.read_text())["bad_lines"] == 0
-    assert kept.stat().st_mode & 0o777 == 0o640

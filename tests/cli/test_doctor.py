@@ -23,7 +23,6 @@ from calomel.cli.editor_plans import here
 from calomel.server.settings import ServerSettings
 from calomel.suggest.completer import CompleterError
 from calomel.suggest.runtime_file import ServerRecord
-from calomel.workspace.settings import ServerSettings as EditorServer
 from calomel.workspace.settings import Settings, SuggestSettings
 
 
@@ -182,20 +181,6 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Finding]:
     return find
 
 
-@pytest.mark.parametrize(("free", "least"), [(4096, 32_768), (740, 16_384)])
-def test_the_memory_that_is_needed_has_the_cache_in_it(memory: Callable[[int], Finding], free: int, least: int) -> None:
-    found = memory(free)
-    tokens = int(re.findall(r"with (\d+) tokens cached", found.found)[0])
-
-    # 12 KB for each token, a program of 400 MB, and 25 MB of weights
-    needed = 425 + tokens * 12 // 1024
-    assert found.level == "ok"
-    assert least <= tokens <= 32_768
-    told = int(re.findall(r"up to (\d+) MiB needed", found.found)[0])
-    assert needed < told < needed + 150
-    assert told < min(free, 1000)
-
-
 def test_a_model_that_does_not_fit_fails_with_what_it_takes(memory: Callable[[int], Finding]) -> None:
     found = memory(450)
 
@@ -294,12 +279,6 @@ def test_suggestions_that_are_off(run: Callable[..., Any], home: Path) -> None:
     assert "suggest.max_tokens: must be a whole number" in lines[0]
 
 
-def test_a_file_that_is_not_there(run: Callable[..., Any], home: Path) -> None:
-    status, (line,) = said(run, str(home / "nothing.py"))
-    assert status == 1
-    assert "nothing.py is no file" in line
-
-
 def test_a_workspace_of_the_server_that_is_gone(
     run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,12 +299,6 @@ def test_the_speed_of_the_shipped_model_is_measured() -> None:
     ticks = iter([0.0, 0.25, 1.0, 1.5, 2.0, 2.25])
     pace = measured(Settings(suggest=SuggestSettings(context_tokens=64)), lambda: next(ticks))
     assert pace == Pace(0.5, 0.25, 64)
-
-
-def test_a_large_model_is_not_opened_to_be_measured(tmp_path: Path) -> None:
-    with (tmp_path / "model.safetensors").open("wb") as file:
-        file.truncate(200 * 1024 * 1024)
-    assert measured(Settings(server=EditorServer(model=tmp_path))) is None
 
 
 def test_a_speed_that_is_enough_or_cannot_be_measured_is_no_fault() -> None:

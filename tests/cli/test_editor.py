@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import subprocess
@@ -23,9 +22,6 @@ from calomel.cli.editor_checks import check_editors
 from calomel.cli.editor_plans import here
 from calomel.cli.jsonc import with_values
 from calomel.server.settings import ServerSettings
-from calomel.suggest import runtime_file
-from calomel.suggest.process import started
-from calomel.suggest.runtime_file import ServerRecord
 
 ZED = '{\n  // mine\n  "theme": "One", // this\n  "edit_predictions": {"mode": "subtle"},\n}\n'
 
@@ -259,16 +255,6 @@ def test_every_editor_has_its_places_on_a_mac_too(
              "emacs": ".emacs.d/init.el"}  # fmt: skip
 
     assert str(home / place[name]) in done.out
-
-
-def test_a_running_server_is_the_one_that_is_meant(home: Path) -> None:
-    path = home / "run" / "server.json"
-    pid = os.getpid()
-    record = ServerRecord("http://127.0.0.1:4242", None, pid, started(pid), None, "", "cpu", "0", 1)
-    with runtime_file.published(path, record):
-        found = here(ServerSettings(runtime_file=path, no_auth=True))
-
-    assert (found.url, found.token) == ("http://127.0.0.1:4242", None)
 
 
 @pytest.fixture(autouse=True)

@@ -92,13 +92,6 @@ def test_folder_without_a_checkpoint_ends_with_status_2(run: Callable[..., Any],
     assert "nothing" in result.err
 
 
-def test_device_that_is_not_there_ends_with_status_2(run: Callable[..., Any], filler: Any, source: Path) -> None:
-    result = run("fill", source, "--at", "2:12", "--device", "cuda:99")
-    assert result.status == 2
-    assert result.err.startswith("calomel: --device cuda:99 cannot be used here: ")
-    assert filler.opened == []
-
-
 @given(st.text(alphabet="ab\n\tü😀"), st.data())
 def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) -> None:
     offset = data.draw(st.integers(0, len(text)))
@@ -112,13 +105,6 @@ def test_every_place_of_a_text_is_found_again(text: str, data: st.DataObject) ->
 def test_malformed_place_names_the_option(wrong: str) -> None:
     with pytest.raises(InputError, match=r"--at .*LINE:COLUMN"):
         offset_of("", wrong, "--at")
-
-
-def test_hole_replaces_what_is_between_its_ends(tmp_path: Path) -> None:
-    file = tmp_path / "sum.py"
-    file.write_text("def add(a, b):\n    return 0\n", encoding="utf-8")
-    hole = Hole.in_file(file, "2:12", "2:13")
-    assert (hole.prefix, hole.suffix) == ("def add(a, b):\n    return ", "\n")
 
 
 def test_line_endings_stay_as_they_are(tmp_path: Path) -> None:
@@ -180,13 +166,6 @@ def test_try_shows_every_sample_and_ends_well() -> None:
     for sample in bundled_samples():
         assert sample.path in done.stdout
     assert f"of {len(bundled_samples())} answers equal what the author wrote" in done.stdout
-
-
-def test_bundled_samples_have_one_hole_each_in_several_languages() -> None:
-    samples = bundled_samples()
-    assert 4 <= len(samples) <= 6
-    assert {"py", "ts", "go", "rs"} == {sample.path.rpartition(".")[2] for sample in samples}
-    assert all(sample.expected and not set("⟦⟧") & set(sample.prefix + sample.suffix) for sample in samples)
 
 
 def test_model_never_sees_the_expected_text(run: Callable[..., Any], filler: Any) -> None:
@@ -306,14 +285,6 @@ def test_a_secret_file_is_refused(run: Callable[..., Any], file: Path) -> None:
     done = run("context", secret, "--at", "1:1")
     assert done.status == 2
     assert ".env is kept from every model: secret_file" in done.err
-
-
-def test_the_parts_are_printed_with_a_table(run: Callable[..., Any], file: Path) -> None:
-    out = run("context", file, "--at", "2:12", "--workspace", file.parent).out
-    assert "── related · shapes.py:12 ──\nclass Shape:" in out
-    assert "── prefix · area.py, up to the cursor ──\ndef area(width, height):\n    return" in out
-    assert "part" in out
-    assert "total" in out
 
 
 def test_control_characters_do_not_reach_the_terminal(run: Callable[..., Any], file: Path) -> None:

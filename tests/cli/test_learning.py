@@ -118,22 +118,8 @@ def test_samples_of_a_replay_become_answers_that_are_wanted_or_not(
     ]
     assert {(each.group, each.max_context) for each in aligner.preferences} == {("package", 512), ("package", 256)}
     assert "0.500 → 0.750" in result.out
-
-
-def test_what_the_person_wrote_instead_is_wanted(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
-    path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected", wanted="zero"))
-    assert run("align", "--samples", path, "--out", tmp_path / "out").status == 0
-    assert [(each.answer, each.desirable) for each in aligner.preferences] == [
-        ("None", False),
-        ("", True),
-        ("zero", True),
-    ]
-
-
-def test_options_reach_the_alignment(run: Runner, tmp_path: Path, aligner: Aligner) -> None:
-    path = write(tmp_path / "1.jsonl", sample(FILL, "None", "rejected"))
     options = ("--epochs", 5, "--learning-rate", 1e-4, "--seed", 3, "--resume")
-    assert run("align", "--samples", path, "--out", tmp_path / "out", *options).status == 0
+    assert run("align", "--samples", first, "--out", tmp_path / "out", *options).status == 0
     expected = AlignConfig(epochs=5, learning_rate=1e-4, seed=3)
     assert (aligner.config, aligner.options) == (expected, {"resume": True, "device": "cpu"})
 
@@ -336,20 +322,6 @@ def test_the_smallest_threshold_with_a_promise_is_printed(run: Runner, model: Pa
     assert f"suggest.aggressiveness = {found[1]}" in said
 
 
-def test_too_few_of_each_kind_correct_the_shipped_calibrator_as_a_whole(
-    run: Runner, model: Path, tmp_path: Path
-) -> None:
-    rule = KindCalibrator(TRUTH.weights, TRUTH.bias - 2)
-    few = written(tmp_path / "few.jsonl", [*drawn(45, rule, seed=21), *drawn(10, rule, seed=4, kind="edit")])
-    done = run("calibrate", "--samples", few, "--model", model)
-    assert done.status == 0, done.err
-    assert "scale and offset corrected together" in done.out
-    assert done.out.count("not fitted") == 2
-    own = Calibrator.read(user_calibrator_path(describe(model).weights))
-    scales = {kind: fitted.report["scale"] for kind, fitted in own.kinds.items()}
-    assert scales["fill"] == scales["edit"] == pytest.approx(own.kinds["edit"].weights["ratio"])
-
-
 def test_too_few_are_refused_with_what_is_needed(run: Runner, model: Path, tmp_path: Path, home: Path) -> None:
     few = written(tmp_path / "few.jsonl", [*drawn(3, seed=2), *(made_sample(9 + n, "rejected") for n in range(5))])
     done = run("calibrate", "--samples", few, "--model", model)
@@ -426,19 +398,6 @@ def test_samples_of_several_files_are_judged_apart(run: Runner, judged_model: Pa
     assert "two: thresholds against everything" in done.out
     flat = json.loads((tmp_path / "r.json").read_text())
     assert flat["one.questions"] == flat["two.questions"] == 12
-
-
-def test_what_cannot_be_judged_is_said_in_a_sentence(run: Runner, judged_model: Path, tmp_path: Path) -> None:
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text(made_sample().to_line() + "{\n")
-    for path, words in ((torn, "torn.jsonl, line 2"), (tmp_path / "none.jsonl", "none.jsonl: No such file")):
-        done = run("bench", "selectivity", path, "--model", judged_model)
-        assert done.status == 2
-        assert words in done.err
-    (judged_model / CALIBRATOR_FILE).write_text("{}")
-    done = run("bench", "selectivity", torn, "--model", judged_model)
-    assert done.status == 2
-    assert CALIBRATOR_FILE in done.err
 
 
 @pytest.fixture
@@ -569,15 +528,6 @@ def test_what_no_figures_can_be_of_is_named(
     monkeypatch.chdir(tmp_path)
     assert stats_run(*words) == 2
     assert words[1] in capsys.readouterr().err
-
-
-def test_names_in_a_log_cannot_reach_the_terminal(outcome_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = {"time": 1e9, "id": "a", "outcome": "shown", "language": "\x1b[31m[red]x", "maker": "[/]", "kind": "\n"}
-    outcome_log.write_text(json.dumps(line) + "\n")
-    assert stats_run("--log", outcome_log) == 0
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "[red]x" in out
 
 
 @pytest.mark.parametrize(

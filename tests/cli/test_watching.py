@@ -18,7 +18,7 @@ from tests.bench.stories_made import BILL, line, rename, write_stories
 from tests.cli.conftest import FakeFiller, Run
 from tests.replay.scripted import INFO, Scripted, log_of, typed
 
-from calomel.cli.demo import open_log, picture, suggested_lines, told
+from calomel.cli.demo import open_log, picture, told
 from calomel.cli.output import excerpt
 from calomel.cli.tour import OverError, Scene, Tally, Tour, resting
 from calomel.replay import runs
@@ -163,15 +163,6 @@ def test_a_wrong_suggestion_is_rejected_and_the_person_goes_on() -> None:
     assert spectator.scenes[-1].text == "x = other\ny = 1\nz = 2"
 
 
-def test_a_silence_says_why() -> None:
-    spectator = Spectator()
-    tally = toured(
-        log_of(*typed("x = ", 0, 1.0), *typed("y", 4, 9.0)), Scripted({"x = ": ("guess()", 0.01)}), spectator
-    )
-    assert tally.silent["low_confidence"] >= 1
-    assert "silent: The model was not sure enough." in {scene.said for scene in spectator.scenes}
-
-
 def test_it_ends_when_the_time_is_over() -> None:
     spectator = Spectator(patience=1.0)
     toured(log_of(*typed("x" * 50, 0, 1.0, gap=0.5)), Scripted({}), spectator)
@@ -269,11 +260,6 @@ def test_plain_lines_have_the_steps_the_suggestion_and_the_outcome() -> None:
     ]
 
 
-def test_plain_lines_are_only_those_that_a_suggestion_touches() -> None:
-    scene = Scene("a.py", "one\ntwo\nthree\nfour\n", 0, (Edit(4, 7, "2a\n2b"), Edit(14, 18, "4")))
-    assert suggested_lines(scene.pieces()) == ["⟨two⟩⟦2a", "2b⟧", "⟨four⟩⟦4⟧"]
-
-
 def shown(prefix: str, middle: str, suffix: str, *, colors: bool = False, before: int = 1, after: int = 1) -> str:
     console = Console(file=io.StringIO(), force_terminal=colors, color_system="standard" if colors else None)
     return excerpt(console, prefix, middle, suffix, before=before, after=after).plain
@@ -282,11 +268,6 @@ def shown(prefix: str, middle: str, suffix: str, *, colors: bool = False, before
 def test_lines_around_the_hole_have_the_numbers_of_the_file() -> None:
     prefix = "".join(f"{number}\n" for number in range(1, 10)) + "x = "
     assert shown(prefix, "1", "\nlast\nunseen\n") == " 9 │ 9\n10 │ x = ⟦1⟧\n11 │ last"
-
-
-def test_colours_take_the_place_of_brackets_unless_there_is_nothing_to_colour() -> None:
-    assert shown("x = ", "1", "", colors=True) == "1 │ x = 1"
-    assert shown("x = ", "", "\n", colors=True) == "1 │ x = ⟦⟧"
 
 
 def test_tabs_are_wide_as_in_the_file_whatever_the_line_number_is() -> None:
@@ -366,13 +347,6 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
     assert done.status == 2
     assert words in done.err
     assert "Traceback" not in done.err
-
-
-def test_ray_that_is_missing_is_named(run: Callable[..., Run], trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    done = run("replay", trace, "--ray", "--latency", "0")
-    assert done.status == 1
-    assert "calomel[cluster]" in done.err
 
 
 @pytest.fixture(autouse=True)

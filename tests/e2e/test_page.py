@@ -5,32 +5,23 @@ Needs Chromium and `pip install -e '.[browser]'`; without them the tests are ski
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-from calomel.weights import nano_path
+from tests.server.program import needs_weights, program
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-MODEL = Path(os.environ.get("CALOMEL_TEST_MODEL", nano_path()))
 HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
 
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
-    pytest.mark.skipif(not (MODEL / "model.safetensors").exists(), reason=f"no weights in {MODEL}"),
-]
 playwright = pytest.importorskip("playwright.sync_api", reason="install the extra `browser`")
+
+
+pytestmark = [pytest.mark.e2e, needs_weights, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")]
+TOKEN = "a-token-for-browsers"
 
 
 @dataclass
@@ -41,29 +32,6 @@ class Opened:
     url: str
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-
-
-@contextmanager
-def serving(folder: Path, **settings: str) -> Iterator[tuple[str, str]]:
-    """URL and token of a real server."""
-    record = folder / "run" / "server.json"
-    command = [sys.executable, "-m", "calomel.cli", "serve", "--port", "0"]
-    command += ["--model", str(MODEL), "--runtime-file", str(record)]
-    token = "a-token-for-browsers"
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CALOMEL_")}
-    private = {name: str(folder) for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    environment = {**kept, **private, "CALOMEL_TOKEN": token, **settings}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            until = time.monotonic() + 60
-            while not record.exists():
-                assert time.monotonic() < until
-                assert process.poll() is None
-                time.sleep(0.05)
-            yield str(json.loads(record.read_text())["url"]), token
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +45,15 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    with serving(tmp_path_factory.mktemp("recording"), CALOMEL_RECORD_DENOISING="true") as server:
-        yield server
+    folder = tmp_path_factory.mktemp("recording")
+    with program(folder, CALOMEL_RECORD_DENOISING="true", CALOMEL_TOKEN=TOKEN) as (_, client):
+        yield str(client.base_url).rstrip("/"), TOKEN
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    with serving(tmp_path_factory.mktemp("plain")) as server:
-        yield server
+    with program(tmp_path_factory.mktemp("plain"), CALOMEL_TOKEN=TOKEN) as (_, client):
+        yield str(client.base_url).rstrip("/"), TOKEN
 
 
 @pytest.fixture
@@ -152,15 +121,6 @@ def test_the_canvas_resolves_step_by_step_and_the_answer_is_what_the_server_says
     assert opened.page.inner_text("#recent tr:first-child td:nth-child(5)") == "12"
 
 
-def test_light_and_dark_follow_the_readers_system(plain: Any, visit: Callable[..., Opened]) -> None:
-    def ground(scheme: str) -> int:
-        page = visit(plain, color_scheme=scheme).page
-        colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-        return sum(int(part) for part in colour.removeprefix("rgb(").rstrip(")").split(","))
-
-    assert ground("dark") < 3 * 64 < 3 * 192 < ground("light")
-
-
 def test_an_answer_can_be_replayed_where_the_server_records(recording: Any, visit: Callable[..., Opened]) -> None:
     opened = visit(recording)
     final = filled(opened, "class Point:\n    def __init__(self, x, y):\n        ", "\n")[-1]
@@ -183,16 +143,6 @@ def test_an_answer_can_be_replayed_where_the_server_records(recording: Any, visi
     assert "\u2591" not in last
     assert page.is_hidden("#replay")
     assert opened.said == []
-
-
-def test_there_is_no_replay_where_the_server_does_not_record(plain: Any, visit: Callable[..., Opened]) -> None:
-    opened = visit(plain)
-    filled(opened, "def f(n):\n    ")
-    opened.page.wait_for_selector("#recent tr")
-
-    assert opened.page.query_selector("#recent button") is None
-    assert opened.page.is_hidden("#replay")
-    assert opened.page.is_visible("#unrecorded")
 
 
 def test_hostile_text_stays_text(recording: Any, visit: Callable[..., Opened]) -> None:
@@ -222,13 +172,3 @@ def test_a_refusal_is_shown_in_words(plain: Any, visit: Callable[..., Opened]) -
 
     assert page.inner_text("#message") == "Too many requests."
     assert page.is_enabled("#fill")
-
-
-def test_the_keyboard_reaches_everything_in_the_order_of_reading(plain: Any, visit: Callable[..., Opened]) -> None:
-    page = visit(plain).page
-    reached = []
-    for _ in range(8):
-        page.keyboard.press("Tab")
-        reached.append(page.evaluate("() => document.activeElement.id || document.activeElement.className"))
-
-    assert reached == ["skip", "prefix", "suffix", "least", "length", "steps", "fill", "canvas"]

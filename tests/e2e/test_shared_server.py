@@ -169,22 +169,6 @@ def test_a_server_that_nobody_uses_ends_and_takes_its_file_along() -> None:
     assert oct(log_path().stat().st_mode & 0o777) == "0o600"
 
 
-async def test_a_configured_server_is_used_with_its_token(tmp_path: Path) -> None:
-    find_or_start(SETTINGS)
-    record = shared()
-    (tmp_path / "token").write_text(f"{record.token}\n")
-    completer = await connect(ServerSettings(url=f"{record.url}/", token_file=tmp_path / "token"))
-    assert (await completer.info()).id == "calomel-nano"
-    await completer.aclose()
-    wrong = await connect(ServerSettings(url=record.url, token="wrong"))
-    with pytest.raises(CompleterError, match="token") as caught:
-        await wrong.info()
-    assert caught.value.code == "refused"
-    await wrong.aclose()
-    with pytest.raises(CompleterError, match="token_file"):
-        await connect(ServerSettings(url=record.url, token_file=tmp_path / "nothing"))
-
-
 def test_a_state_folder_that_cannot_be_written_keeps_nobody_from_a_server(
     private_folders: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,9 +177,3 @@ def test_a_state_folder_that_cannot_be_written_keeps_nobody_from_a_server(
 
     assert find_or_start(SETTINGS).url == shared().url
     assert f"the model's server has no log: {log_path()} cannot be written (Not a directory)" in caplog.text
-
-
-def test_the_server_keeps_as_many_contexts_as_the_doctor_counts() -> None:
-    find_or_start(SETTINGS)
-    command = Path(f"/proc/{shared().pid}/cmdline").read_text().split("\0")
-    assert "--cache-tokens" not in command
