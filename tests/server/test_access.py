@@ -177,14 +177,14 @@ def test_no_name_of_a_public_path_in_the_host_opens_a_protected_one(open_client:
 def test_no_page_of_others_is_served_or_invited(open_client: Callable[..., TestClient]) -> None:
     client = open_client(allowed_origins=(PAGE,))
     preflight = {"access-control-request-method": "POST", "access-control-request-private-network": "true"}
-    asked: list[tuple[str, str, dict[str, str]]] = []
-    for method, path, _ in operations(client):
-        asked += [(method, path, {}), ("OPTIONS", path, preflight)]
     for origin in HOSTILE_ORIGINS:
-        for sent, path, more in asked:
-            answer = client.request(sent, path, headers={"origin": origin, **more}, json={})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_not_allowed")
-            assert [name for name in answer.headers if name.startswith("access-control-")] == []
+        for method, path, _ in operations(client):
+            refused = client.request(method, path, headers={"origin": origin}, json={})
+            assert (refused.status_code, refused.json()["error"]["code"]) == (403, "origin_not_allowed")
+            asked = client.options(path, headers={"origin": origin, **preflight})
+            assert (asked.status_code, asked.text[:17]) == (400, "Disallowed CORS o")
+            for answer in (refused, asked):
+                assert not {"access-control-allow-origin", "access-control-allow-private-network"} & {*answer.headers}
 
 
 def test_two_origins_are_none(open_client: Callable[..., TestClient]) -> None:
@@ -201,22 +201,16 @@ def test_the_servers_own_page_is_served(client: TestClient) -> None:
 
 def test_a_page_on_the_list_may_ask_and_read_errors_but_needs_the_token(open_client: Callable[..., TestClient]) -> None:
     client = open_client(token=None, allowed_origins=(PAGE,))
-    invited = client.options(
-        "/v1/fim/completions",
-        headers={
-            "origin": PAGE,
-            "access-control-request-method": "POST",
-            "access-control-request-private-network": "true",
-        },
-    )
+    preflight = {"origin": PAGE, "access-control-request-method": "POST"}
+    invited = client.options("/v1/fim/completions", headers=preflight)
     refused = client.get("/v1/models", headers={"origin": PAGE})
 
-    assert invited.status_code == 204
+    assert invited.status_code == 200
     assert invited.headers["access-control-allow-origin"] == PAGE
     assert "authorization" in invited.headers["access-control-allow-headers"]
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, PAGE)
     for answer in (invited, refused):
-        assert answer.headers["vary"] == "Origin"
+        assert answer.headers["vary"].startswith("Origin")
         assert "access-control-allow-private-network" not in answer.headers
         assert "access-control-allow-credentials" not in answer.headers
 

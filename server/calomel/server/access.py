@@ -73,7 +73,7 @@ def has_too_many_values(body: bytes) -> bool:
 
 
 def protected_router() -> APIRouter:
-    """A router whose routes want the token; `Authentication` asks for it before a request gets there."""
+    """A router whose routes want the token; `Gate` asks for it before a request gets there."""
     return APIRouter(route_class=JsonRoute, responses=_ERRORS)
 
 

@@ -1,4 +1,4 @@
-"""The application: routes inside, and around them, from the outside in, errors, hosts, origins, token and body size."""
+"""The application: routes inside, and around them, from the outside in, pages, errors, hosts, token and body size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from calomel.server.access import protected_router, public_paths
@@ -23,7 +24,7 @@ from calomel.server.known_workspace import KnownWorkspace
 from calomel.server.lifetime import unload_when_idle
 from calomel.server.loading import FillerFactory, ModelLoader
 from calomel.server.metrics import Metrics
-from calomel.server.middleware import Authentication, ErrorBoundary, Measured, OriginCheck
+from calomel.server.middleware import Boundary, Gate
 from calomel.server.routes import chat, complete, completions, edit, llama, models, status
 from calomel.server.settings import ServerSettings, named_path
 from calomel.server.tokens import Tokens
@@ -123,6 +124,7 @@ def create_app(
                 await asyncio.to_thread(workspace.close)
             await asyncio.to_thread(loader.close)
 
+    origins = [origin.lower() for origin in settings.allowed_origins]
     app = FastAPI(
         title="Calomel",
         lifespan=lifespan,
@@ -132,13 +134,17 @@ def create_app(
         # A redirect would repeat the Host header and turn a POST without a slash into a puzzle.
         redirect_slashes=False,
         middleware=[
-            Middleware(Measured, metrics=metrics),
-            Middleware(ErrorBoundary),
+            # Outside of the boundary, so that a page that may ask can also read why it was refused.
+            Middleware(
+                CORSMiddleware,
+                allow_origins=origins,
+                allow_methods=("GET", "POST"),
+                allow_headers=("authorization", "content-type", "x-api-key"),
+                expose_headers=("retry-after",),
+            ),
+            Middleware(Boundary, metrics=metrics),
             Middleware(TrustedHostMiddleware, allowed_hosts=settings.hosts(), www_redirect=False),
-            Middleware(OriginCheck, allowed=settings.allowed_origins),
-            # Once more, so that a page that may ask can also read why it was refused.
-            Middleware(ErrorBoundary),
-            Middleware(Authentication, tokens=tokens),
+            Middleware(Gate, tokens=tokens, origins=origins),
             Middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_body_bytes),
             *inside,
         ],

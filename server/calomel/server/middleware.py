@@ -1,4 +1,4 @@
-"""The layers around the routes: counting, errors in the published shape, web pages of others, tokens."""
+"""The layers around the routes: counting, errors in the published shape; web pages of others, tokens."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import binascii
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from calomel.server.admission import Rates
@@ -36,8 +35,11 @@ NO_ROUTE: Final = "none"
 GONE: Final = "499"
 
 
-class Measured:
-    """ASGI middleware; goes around all others, so that refused requests count as well: somebody is there, too.
+_log = logging.getLogger("calomel.server")
+
+
+class Boundary:
+    """ASGI middleware around all that may refuse: counts each request, and answers errors in the published shape.
 
     Args:
         app: what is inside.
@@ -51,43 +53,11 @@ class Measured:
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request and count it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        status = GONE
-        began = self._clock()
-
-        async def noting(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = str(message["status"])
-            await send(message)
-
-        try:
-            await self._app(scope, receive, noting)
-        finally:
-            # The router leaves the route that it chose; its template, never the path that the client sent.
-            route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))
-            self._metrics.requests.labels(route, status).inc()
-            self._metrics.seconds.labels(route).observe(self._clock() - began)
-
-
-_log = logging.getLogger("calomel.server")
-
-
-class ErrorBoundary:
-    """ASGI middleware; goes around all others."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; raises nothing."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        reply = _Reply(scope, receive, send)
+        reply, began = _Reply(scope, receive, send), self._clock()
         try:
             await self._app(scope, receive, reply.send)
         except DoorError as error:
@@ -100,19 +70,28 @@ class ErrorBoundary:
         except Exception as error:  # noqa: BLE001 (nothing is outside to catch it)
             log_failure(error)
             await reply.fail(DoorError())
+        finally:
+            # The router leaves the route that it chose; its template, never the path that the client sent.
+            route = str(getattr(scope.get("route"), "path_format", NO_ROUTE))
+            self._metrics.requests.labels(route, reply.status).inc()
+            self._metrics.seconds.labels(route).observe(self._clock() - began)
 
 
 class _Reply:
-    """The way out of one request. Plain-text errors of library middleware are put into the published shape."""
+    """The way out of one request. Plain-text errors of library middleware are put into the published shape.
+
+    Attributes:
+        status: that was sent.
+    """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._scope, self._receive, self._send = scope, receive, send
-        self._started = False
         self._replaced: int | None = None
+        self.status = GONE
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._started = True
+            self.status = str(message["status"])
             plain = Headers(raw=message["headers"]).get("content-type", "").startswith("text/plain")
             if plain and message["status"] >= 400:  # noqa: PLR2004 (RFC 9110: errors)
                 self._replaced = message["status"]
@@ -125,8 +104,8 @@ class _Reply:
 
     async def fail(self, error: DoorError) -> None:
         """Send an error, unless an answer has begun: then the connection just ends."""
-        if not self._started:
-            await error.response()(self._scope, self._receive, self._send)
+        if self.status == GONE:
+            await error.response()(self._scope, self._receive, self.send)
 
 
 def log_failure(error: BaseException) -> None:
@@ -141,63 +120,6 @@ class _Unexpected(Exception):  # noqa: N818 (says what was not expected, for the
 
 
 _PORTS: Final = {"http": 80, "https": 443}
-_METHODS: Final = "GET, POST"
-_HEADERS: Final = "authorization, content-type, x-api-key"
-_EXPOSED: Final = "retry-after"
-_MAX_AGE: Final = "600"
-
-
-class OriginCheck:
-    """ASGI middleware; goes inside the check of the Host header, on which it relies.
-
-    Args:
-        app: what is inside.
-        allowed: further origins, as `scheme://host[:port]`.
-    """
-
-    def __init__(self, app: ASGIApp, allowed: Sequence[str]) -> None:
-        self._app = app
-        self._allowed = frozenset(origin.lower() for origin in allowed)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or raise OriginError for the boundary outside."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        origins = headers.getlist("origin")
-        if not origins:
-            if headers.get("sec-fetch-site") == "cross-site" and not _is_visit(scope, headers):
-                raise OriginError
-            await self._app(scope, receive, send)
-            return
-        origin = origins[0].lower()
-        if len(origins) == 1 and origin in self._allowed:
-            await self._serve_page(origin, scope, receive, send)
-        elif len(origins) == 1 and _is_own(origin, headers.get("host", "")):
-            await self._app(scope, receive, send)
-        else:
-            raise OriginError
-
-    async def _serve_page(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
-        allow = {"access-control-allow-origin": origin, "vary": "Origin"}
-        if scope["method"] == "OPTIONS" and "access-control-request-method" in Headers(scope=scope):
-            # A preflight comes without the token and does nothing.
-            more = {"methods": _METHODS, "headers": _HEADERS}
-            allow |= {f"access-control-allow-{name}": value for name, value in more.items()}
-            await Response(None, 204, {**allow, "access-control-max-age": _MAX_AGE})(scope, receive, send)
-            return
-
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(raw=message["headers"])
-                headers["access-control-allow-origin"] = origin
-                headers["access-control-expose-headers"] = _EXPOSED
-                headers.add_vary_header("Origin")
-                message["headers"] = headers.raw
-            await send(message)
-
-        await self._app(scope, receive, with_headers)
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
@@ -221,8 +143,11 @@ _WRONG_AT_ONCE: Final = 30
 CLIENT_STATE: Final = "calomel_client"
 
 
-class Authentication:
-    """ASGI middleware that refuses requests without a token, but for the paths in `app.state.public_paths`.
+class Gate:
+    """ASGI middleware that lets in whom it may; goes inside the check of the Host header, on which it relies.
+
+    Pages of other addresses are refused, but for those that are allowed; so are requests without a token, but for the
+    paths in `app.state.public_paths`.
 
     The token is read from `Authorization: Bearer TOKEN`, from `X-Api-Key: TOKEN`, or from the password of
     `Authorization: Basic`. The name that belongs to it, if any, is left in the request's state.
@@ -234,19 +159,39 @@ class Authentication:
     Args:
         app: what is inside.
         tokens: the right ones; None lets everybody in.
+        origins: of pages that are allowed, as `scheme://host[:port]`, in lower case.
         clock: seconds, monotonic.
     """
 
-    def __init__(self, app: ASGIApp, tokens: Tokens | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens | None,
+        origins: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._app = app
         self._tokens = tokens
+        self._origins = origins
         self._wrong = Rates(_WRONG_PER_MINUTE, _WRONG_AT_ONCE, clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or raise a DoorError for the boundary outside."""
-        if scope["type"] == "http" and self._tokens is not None:
-            self._identify(self._tokens, scope)
+        if scope["type"] == "http":
+            self._check_page(scope, Headers(scope=scope))
+            if self._tokens is not None:
+                self._identify(self._tokens, scope)
         await self._app(scope, receive, send)
+
+    def _check_page(self, scope: Scope, headers: Headers) -> None:
+        match [origin.lower() for origin in headers.getlist("origin")]:
+            case []:
+                if headers.get("sec-fetch-site") == "cross-site" and not _is_visit(scope, headers):
+                    raise OriginError
+            case [origin] if origin in self._origins or _is_own(origin, headers.get("host", "")):
+                return
+            case _:
+                raise OriginError
 
     def _identify(self, tokens: Tokens, scope: Scope) -> None:
         if scope["path"] in scope["app"].state.public_paths:
