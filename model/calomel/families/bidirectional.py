@@ -81,9 +81,11 @@ def _qwen2_family(
     *,
     window: int,
     canvas: int = _CANVAS,
-    own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] = lambda _, folder: _ends(folder, TURN_END),
+    own: Callable[[Mapping[str, Any], Path], BidirectionalOptions] | None = None,
+    confirms: Callable[[Mapping[str, Any], Path], bool] | None = None,
 ) -> Family:
     """A family on Qwen2's network; `own` says how the canvases of a folder are denoised."""
+    canvases = own or (lambda _, folder: _ends(folder, *prompts.ends[1:]))
 
     def config(raw: Mapping[str, Any], folder: Path) -> ModelConfig:
         return _qwen2_config(raw, folder, mask=str(prompts.mask), window=window, canvas=canvas)
@@ -91,7 +93,7 @@ def _qwen2_family(
     def opened(folder: Path, options: OpenOptions) -> Engine:
         raw = read_config(folder)
         shape = config(raw, folder)
-        return _open(folder, options, shape, tensor_table(shape), own(raw, folder))
+        return _open(folder, options, shape, tensor_table(shape), canvases(raw, folder))
 
     return Family(
         name=name,
@@ -102,10 +104,11 @@ def _qwen2_family(
         prompts=prompts,
         generation=generation,
         read_generation=lambda _, folder: published_generation(generation, folder),
+        confirms=confirms,
     )
 
 
-# Dream, DiffuCoder, DreamOn
+# Dream, DiffuCoder, DreamOn: the tokenizer alone tells them apart for sure
 
 # "the context length (input+output) of Dream currently is 2048": the makers' README.
 _DREAM_WINDOW: Final = 2048
@@ -115,11 +118,6 @@ _DREAM_MASK: Final = "<|mask|>"
 def _is_dream(raw: Mapping[str, Any]) -> bool:
     """Whether a `config.json` is of Dream's network, by whomever it was trained on; DreamReasoner's blocks are not."""
     return named(raw, "dreammodel") and not raw.get("block_size")
-
-
-def _called(raw: Mapping[str, Any], name: str) -> bool:
-    """Whether a checkpoint says that it is `name`, which its makers left to `_name_or_path` alone."""
-    return name in str(raw.get("_name_or_path", "")).lower()
 
 
 _DREAM_GENERATION: Final = Generation(
@@ -133,23 +131,26 @@ _DREAM_GENERATION: Final = Generation(
 )
 DREAM: Final = _qwen2_family(
     "dream",
-    lambda raw: _is_dream(raw) and not _called(raw, "diffucoder"),
+    _is_dream,
     _DREAM_GENERATION,
     PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END), begin="<|beginoftext|>"),
     window=_DREAM_WINDOW,
 )
+# It fills what is behind an answer, and its makers' examples cut it off.
+_PADDING: Final = "<|dlm_pad|>"
 DIFFUCODER: Final = _qwen2_family(
     "diffucoder",
-    lambda raw: _is_dream(raw) and _called(raw, "diffucoder"),
+    _is_dream,
     replace(
         _DREAM_GENERATION,
         source="model cards: alg entropy, alg_temp 0, temperature 0.2 (base), top_p 0.95; canvases are ours",
     ),
-    PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END)),
+    PromptStyle(fim="around", edit="chat", mask=_DREAM_MASK, ends=(END, TURN_END, _PADDING)),
     window=_DREAM_WINDOW,
-    # <|dlm_pad|> fills what is behind an answer, as its makers' examples cut it off.
-    own=lambda _, folder: _ends(folder, TURN_END, "<|dlm_pad|>"),
+    confirms=lambda _, folder: token_id(folder, _PADDING) is not None,
 )
+
+_EXPAND: Final = "<|expand|>"
 
 
 def _elastic(raw: Mapping[str, Any], folder: Path) -> BidirectionalOptions:
@@ -158,7 +159,7 @@ def _elastic(raw: Mapping[str, Any], folder: Path) -> BidirectionalOptions:
     expand = raw.get("expand_token_id", said.get("expand_token_id"))
     budget, transfer = said.get("expand_budget"), said.get("number_transfer_tokens")
     return BidirectionalOptions(
-        expand_token_id=expand if isinstance(expand, int) else need_token_id(folder, "<|expand|>"),
+        expand_token_id=expand if isinstance(expand, int) else need_token_id(folder, _EXPAND),
         # Its loop takes the end token for it.
         delete_token_id=need_token_id(folder, END),
         expand_budget=budget if isinstance(budget, int) and budget >= 0 else None,
@@ -168,7 +169,7 @@ def _elastic(raw: Mapping[str, Any], folder: Path) -> BidirectionalOptions:
 
 DREAMON: Final = _qwen2_family(
     "dreamon",
-    lambda raw: named(raw, "dreamon") or (_is_dream(raw) and (_called(raw, "dreamon") or "expand_token_id" in raw)),
+    lambda raw: named(raw, "dreamon") or _is_dream(raw),
     Generation(
         policy="entropy",
         # One token a step, and as many steps again for what grows and shrinks: its makers' evaluation stops there.
@@ -184,6 +185,7 @@ DREAMON: Final = _qwen2_family(
     # Its README's max_new_tokens; a canvas begins with 4 masks there.
     canvas=64,
     own=_elastic,
+    confirms=lambda raw, folder: isinstance(raw.get("expand_token_id"), int) or token_id(folder, _EXPAND) is not None,
 )
 
 # Open-dCoder

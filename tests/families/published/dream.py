@@ -44,14 +44,13 @@ def write(
     *,
     controls: tuple[str, ...] = CONTROLS,
     generation: dict[str, Any] | None = None,
-    name: str = "Dream-org/Dream-v0-Base-7B",
 ) -> Path:
     """A folder with everything that is published of a Dream."""
     end, mask = (TEXT_TOKENS + controls.index(token) for token in ("<|endoftext|>", "<|mask|>"))
     ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
     remote = {"AutoConfig": "configuration_dream.DreamConfig", "AutoModel": "modeling_dream.DreamModel"}
     own = {"architectures": ["DreamModel"], "auto_map": remote, "model_type": "Dream", "mask_token_id": mask}
-    raw = {**_QWEN, **ids, **own, "_name_or_path": name, "use_cache": False}
+    raw = {**_QWEN, **ids, **own, "use_cache": False}
     write_config(folder, raw)
     write_config(folder, {"_from_model_config": True, **ids, **(generation or {})}, "generation_config.json")
     write_weights(folder, random_state(backbone(raw)))
@@ -72,12 +71,9 @@ def write_open_dcoder(folder: Path, *, controls: tuple[str, ...] = OPEN_CONTROLS
 # The one with a padding token of its own, the other with one that asks for room.
 WRITERS: dict[str, Callable[..., Path]] = {
     "dream": write,
-    "diffucoder": partial(write, controls=(*CONTROLS, "<|dlm_pad|>"), name="apple/DiffuCoder-7B-Base"),
+    "diffucoder": partial(write, controls=(*CONTROLS, "<|dlm_pad|>")),
     "dreamon": partial(
-        write,
-        controls=(*CONTROLS, "<|expand|>"),
-        name="checkpoints/DreamOn-v0-7B",
-        generation={"alg": "entropy", "number_transfer_tokens": 1},
+        write, controls=(*CONTROLS, "<|expand|>"), generation={"alg": "entropy", "number_transfer_tokens": 1}
     ),
     "open-dcoder": write_open_dcoder,
 }
