@@ -247,9 +247,26 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
         self._go_on(job)
 
     def _reveal(self, job: BidirectionalJob, choice: Choice, first: int) -> None:
-        """Take the canvas of `job` one step on; its rows begin at row `first` of the forward."""
-        canvas, moment, columns = job.canvas, self._moment(job), self._columns(job)
+        """Take the canvas of `job` on; its rows begin at row `first` of the forward.
+
+        As long as a step leaves the canvas as it was, the next one is taken on the same logits: another forward would
+        say the same. Path planning has many such steps.
+        """
+        canvas, columns, before = job.canvas, self._columns(job), list(job.canvas.ids)
         own = slice(first, first + len(columns))
+        best, best_log_prob = choice.token[own].clone(), choice.log_prob[own].clone()
+        while True:
+            choice.token[own], choice.log_prob[own] = best, best_log_prob
+            last = self._moment(job).last
+            self._step(job, choice, columns, own)
+            if job.walk is not None:
+                settle(job, job.walk, choice, row=first, last=last)
+            if last or job.walk is not None or canvas.ids != before:
+                return
+
+    def _step(self, job: BidirectionalJob, choice: Choice, columns: Sequence[int], own: slice) -> None:
+        """One step of the canvas of `job`, whose `columns` have the rows `own` of the forward."""
+        canvas, moment = job.canvas, self._moment(job)
         logits, best = choice.logits[own], choice.token[own]
         if self._options.elastic:
             self._ban(job, logits, last=moment.last)
@@ -269,8 +286,6 @@ class Bidirectional(TransformerDecoder[Algorithm, WindowCanvas]):
                 # What is taken back is drawn anew; what stays keeps its token, however sure the step was of another.
                 canvas.ids[column] = canvas.mask_token_id
         canvas.step += 1
-        if job.walk is not None:
-            settle(job, job.walk, choice, row=first, last=moment.last)
         if self._options.elastic:
             self._resize(job, [column for column, was in zip(columns, was_masked, strict=True) if was])
 

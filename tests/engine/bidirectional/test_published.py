@@ -48,15 +48,17 @@ def test_dream(start: Start, policy: str, sampling: SamplingParams, steps: int) 
     same(ours, theirs)
 
 
-@pytest.mark.parametrize("steps", [1, 4, 12])
+@pytest.mark.parametrize("steps", [1, 4, 12, 64])
 @WAYS
 def test_path_planning(start: Start, sampling: SamplingParams, steps: int) -> None:
     model = network(shift=True)
     theirs = path_planning(Full(model, MASK).shifted, WHOLE, MASK, steps=steps, how=how(sampling))
 
-    _, ours = ask(start(model), canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
+    result, ours = ask(start(model), canvas_lengths=(12,), policy="p2", max_steps=steps, sampling=sampling)
 
     assert ours == [tuple(state[CANVAS.start : CANVAS.stop]) for state in theirs]
+    # A forward of what has not changed says nothing new.
+    assert result.forwards == len(ours)
 
 
 @pytest.mark.parametrize(("loop", "block"), [(llada, 5), (llada, 12), (llada_dual, 4), (llada_dual, 6)])

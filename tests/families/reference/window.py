@@ -2,7 +2,7 @@
 
 Written from the papers and from how the authors' code behaves, for comparison alone. Three things differ from the
 published loops on purpose: the mask token is never drawn, random numbers are drawn for the masked positions of the
-canvas only, in their order, and a step whose schedule reveals nothing is left out.
+canvas only, in their order, and a step that changes nothing is left out.
 """
 
 from __future__ import annotations
@@ -118,6 +118,7 @@ def dream(
     """The sequence behind every step of Dream's `diffusion_generate` on shifted logits."""
     ids, times = list(ids), torch.linspace(1, eps, steps + 1)
     for step in range(steps):
+        before = list(ids)
         masked = [place for place, token in enumerate(ids) if token == mask]
         rows, share, last = logits(ids)[masked], 1 - times[step + 1] / times[step], step == steps - 1
         if alg == "origin":
@@ -137,7 +138,8 @@ def dream(
                 going = confidence.argsort(descending=True).tolist()[:count]
             for index in going:
                 ids[masked[index]] = chosen[index]
-        yield list(ids)
+        if ids != before:
+            yield list(ids)
         if mask not in ids:
             return
 
@@ -148,6 +150,7 @@ def path_planning(logits: Logits, ids: list[int], mask: int, *, steps: int, how:
     for step in range(steps):
         if mask not in ids:
             return
+        before = list(ids)
         masked = [ids[place] == mask for place in free]
         chosen, probabilities = tokens(logits(ids)[free], how)
         confidence = sure("maskgit_plus", chosen, probabilities)
@@ -157,7 +160,8 @@ def path_planning(logits: Logits, ids: list[int], mask: int, *, steps: int, how:
                 ids[place] = mask
             elif masked[index]:
                 ids[place] = chosen[index]
-        yield list(ids)
+        if ids != before:
+            yield list(ids)
 
 
 def llada_counts(masked: int, steps: int) -> list[int]:
