@@ -26,17 +26,6 @@ EDITS = st.lists(
 )
 
 
-class Steps:
-    """A clock that goes on by one at every look."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
-
-
 def patient() -> SyntaxTrees:
     return SyntaxTrees(lambda: 0.0)
 
@@ -82,8 +71,7 @@ def test_a_tree_after_any_edits_is_the_tree_of_the_text(
 
 
 def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_user_types() -> None:
-    clock = Steps()
-    syntax = SyntaxTrees(clock, parse_seconds=3)
+    syntax = SyntaxTrees(parse_seconds=5e-5)
     editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
     asked = 0
     while (tree := syntax.tree(editor.document)) is None:
@@ -93,6 +81,15 @@ def test_a_parse_that_takes_too_long_goes_on_with_the_next_question_while_the_us
         assert asked < 1000
     assert asked > 5
     assert nodes(tree.root_node) == nodes(fresh_root(editor.document.text, "python"))
+
+
+def test_how_often_a_text_is_asked_for_its_tree_depends_on_nothing_but_the_text() -> None:
+    def asked() -> int:
+        syntax = SyntaxTrees(parse_seconds=0.001)
+        editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
+        return next(count for count in range(1, 1000) if syntax.tree(editor.document) is not None)
+
+    assert asked() == asked() > 1
 
 
 def test_a_huge_document_has_no_tree_and_still_answers() -> None:
@@ -281,8 +278,8 @@ async def test_a_tree_is_made_ready_in_turns_with_others_and_for_no_longer_than_
             turns += 1
             await asyncio.sleep(0)
 
-    for seconds, found in ((10_000.0, True), (9.0, False)):
-        syntax = SyntaxTrees(Steps(), parse_seconds=3)
+    for seconds, found in ((10.0, True), (1.5e-4, False)):
+        syntax = SyntaxTrees(parse_seconds=5e-5)
         editor = Editor(PROGRAMS["python"] * 100, "python", [syntax])
         beside = asyncio.ensure_future(other())
         turns = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
@@ -35,7 +34,7 @@ from calomel.workspace.languages import (
     keywords,
     parser_for,
 )
-from calomel.workspace.lazy_tree import LONGEST_TEXT, LazyTree, parse_within, parser_text
+from calomel.workspace.lazy_tree import LONGEST_TEXT, LazyTree, Work, parse_within, parser_text
 
 Inside = Literal["comment", "string"]
 _CLOSED: Final = ("*/", "-->", "=end", "-}")
@@ -155,12 +154,12 @@ class _State:
 class SyntaxTrees(Listener):
     """A listener of the workspace. Every question has an answer by lines and indentation where there is no tree.
 
-    Parsing is bounded in seconds of `clock`: of the thread's own work, for a tree that is not there because the machine
-    is busy lets a syntax error pass.
+    Parsing is bounded in seconds of `clock`: of the parser's work, counted, for a tree that is not there because the
+    machine is busy lets a syntax error pass.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.thread_time, *, parse_seconds: float = _PARSE_SECONDS) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] | None = None, *, parse_seconds: float = _PARSE_SECONDS) -> None:
+        self._clock = clock or Work()
         self._parse_seconds = parse_seconds
         self._states: dict[str, _State] = {}
 
