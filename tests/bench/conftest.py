@@ -9,10 +9,11 @@ import pytest
 import torch
 import zstandard
 
-from calomel.engine import DiffusionConfig, ModelConfig, Transformer
+from calomel.engine import Transformer
 from calomel.engine.checkpoint import save_checkpoint
 from calomel.report.heldout import HeldoutFile
 from calomel.report.running import Progress
+from calomel.training.config import ModelShape
 from calomel.training.documents import train_tokenizer
 
 PYTHON = '''def average(numbers: list[float]) -> float:
@@ -34,6 +35,8 @@ class Account:
         self.balance = self.balance + amount
         print("deposited", amount, "for", self.owner)
 '''
+
+
 GO = """package queue
 
 // Queue keeps items in the order of their arrival.
@@ -94,17 +97,7 @@ def checkpoint(files: tuple[HeldoutFile, ...], tmp_path: Path) -> Path:
     """A tiny model with random weights: what it answers is nonsense, but everything around it is real."""
     folder = tmp_path / "checkpoint"
     tokenizer = train_tokenizer([file.text for file in files], folder / "tokenizer.json", vocab_size=400)
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=8,
-        max_position_embeddings=1024,
-        diffusion=DiffusionConfig(mask_token_id=tokenizer.mask, end_token_id=tokenizer.end),
-    )
+    shape = ModelShape(400, 32, 48, layers=2, heads=4, kv_heads=2, head_dim=8, max_position_embeddings=1024)
     torch.manual_seed(7)
-    save_checkpoint(Transformer(config), folder)
+    save_checkpoint(Transformer(shape.model_config(tokenizer)), folder)
     return folder

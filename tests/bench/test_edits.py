@@ -25,63 +25,6 @@ from calomel.prompts.parts import Hunk
 from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, CompleterError, Kind, ModelInfo
 from calomel.suggest.edit import TextEdit, apply
 
-RENAME = """Rename the total.
-id: rename-total
-language: python
-file: bill.py
-row: 2
-col: 4
--- buffer.txt --
-def bill(prices):
-    amount = sum(prices)
-    return total
--- history --
-<|file|> bill.py
-<|old|>
-    total = sum(prices)
-<|new|>
-    amount = sum(prices)
--- steps --
-request-completion manual
--- expected --
-def bill(prices):
-    amount = sum(prices)
-    return amount
-"""
-
-
-QUIET = """Nothing to do here.
-id: quiet
-language: python
-file: done.py
-row: 1
-col: 5
-cursor-positions: 2:12
--- buffer.txt --
-def f(x):
-    return x
--- steps --
-request-completion manual
-"""
-
-
-# The file ends in an empty line, which belongs to nobody's edit.
-BLANK_END = """Fill in the name.
-id: blank-end
-language: python
-file: hello.py
-row: 1
-col: 12
--- buffer.txt --
-name = "ann"
--- steps --
-request-completion manual
--- expected --
-name = "anna"
-
-"""
-PUBLISHED = {"other": {"score": 0.5, "deltaChrF": 60.0, "showRate": 1, "quietRate": 0.75}}
-
 
 class Scripted:
     """Knows the right edit of one scenario, and would leave every other text as it is."""
@@ -112,12 +55,12 @@ async def test_the_right_edit_of_a_sure_model_is_shown_and_scored(cases: tuple[C
         ("01-rename", True, True),
         ("02-quiet@L1", False, True),
         ("02-quiet@L2", False, True),
-        ("03-blank-end", False, False),
+        ("03-blank", False, False),
     ]
     # The history reaches the model as an edit.
     (hunk,) = model.requests[0].parts.edits
     said = (hunk.path, hunk.before.strip(), hunk.after.strip())
-    assert said == ("bill.py", "total = sum(prices)", "amount = sum(prices)")
+    assert said == ("rename.py", "total = sum(prices)", "amount = sum(prices)")
     flat: Any = figures(rows, seed=1)
     for name in ("score", "delta_chrf", "show_rate", "quiet_rate", "exact_match"):
         assert flat[f"{name}_low"] <= flat[name] <= flat[f"{name}_high"], name
@@ -159,7 +102,7 @@ async def test_baselines_answer_the_same_cases(cases: tuple[Case, ...]) -> None:
 def test_an_empty_line_at_the_end_of_the_expected_text_counts_as_published_and_not_when_trimmed(
     by_name: dict[str, Case],
 ) -> None:
-    case = by_name["03-blank-end"]
+    case = by_name["03-blank"]
     row = score_case(case, Reply('name = "anna"\n'))
     assert row.right
     # Published: "name = \"anna\"" against the same with a line feed. 1-grams P 13/13, R 13/14; 2: 12/12, 12/13; ...
@@ -202,9 +145,9 @@ def made(before: str, after: str, line: int = 0) -> Hunk:
 def cases(tmp_path: Path) -> tuple[Case, ...]:
     with pytest.raises(SuiteError, match=r"has no \*\.txtar file"):
         read_suite(tmp_path)
-    for name, text in (("01-rename", RENAME), ("02-quiet", QUIET), ("03-blank-end", BLANK_END)):
-        (tmp_path / f"{name}.txtar").write_text(text, encoding="utf-8")
-    (tmp_path / "peer-baseline-3.json").write_text(json.dumps(PUBLISHED), encoding="utf-8")
+    for number, (name, text) in enumerate(SUITE.items(), 1):
+        (tmp_path / f"0{number}-{name}.txtar").write_text(text + "-- steps --\nrequest-completion manual\n")
+    (tmp_path / "peer-baseline-3.json").write_text('{"other": {"score": 0.5}}')
     found, problems = read_suite(tmp_path)
     assert problems == ()
     return found
@@ -253,3 +196,15 @@ def test_the_last_edit_is_repeated_at_the_next_place_where_it_was_not_done() -> 
 )
 def test_an_edit_is_trimmed_to_whole_words(before: str, after: str, expected: tuple[str, str]) -> None:
     assert substitution(before, after) == expected
+
+
+HEAD = "id: {0}\nlanguage: python\nfile: {0}.py\nrow: {1}\ncol: {2}\n"
+BILL = "def bill(prices):\n    amount = sum(prices)\n    return total\n"
+PAST = "-- history --\n<|file|> rename.py\n<|old|>\n    total = sum(prices)\n<|new|>\n    amount = sum(prices)\n"
+SUITE = {
+    "rename": f"{HEAD.format('rename', 2, 4)}-- buffer.txt --\n{BILL}{PAST}"
+    f"-- expected --\n{BILL.replace('return total', 'return amount')}",
+    "quiet": f"{HEAD.format('quiet', 1, 5)}cursor-positions: 2:12\n-- buffer.txt --\ndef f(x):\n    return x\n",
+    # The file ends in an empty line, which belongs to nobody's edit.
+    "blank": f'{HEAD.format("blank", 1, 12)}-- buffer.txt --\nname = "ann"\n-- expected --\nname = "anna"\n\n',
+}

@@ -174,56 +174,28 @@ def moment(prefix: str, answer: str) -> peers.Moment:
     return peers.Moment("place", (), Hole("key", "rest_of_line", "python", "a.py", prefix, "", answer))
 
 
-def play(cases: list[tuple[peers.Moment, dict[str, tuple[str, float]]]]) -> list[peers.Case]:
-    """Cases of contenders that answer with a text after some seconds."""
-    found = []
-    now = [0.0]
-    for asked, answers in cases:
-        contenders = [Scripted(name, text, seconds, [], now) for name, (text, seconds) in answers.items()]
-        found += peers.measure(
-            [asked], contenders, 64, Progress(stream=io.StringIO()), lambda: now[0], lambda: 3 * now[0]
-        )
-    return found
-
-
 def test_each_is_warmed_one_keystroke_earlier_and_takes_turns_at_being_first() -> None:
     log: list[tuple[str, str]] = []
     now = [0.0]
-    pair = [Scripted("ours", "xy", 0.5, log, now), Scripted("peer", "xz", 2.0, log, now)]
-    cases = peers.measure(
-        [moment("ab", "xy"), moment("cd", "xy")],
-        pair,
-        64,
-        Progress(stream=io.StringIO()),
-        lambda: now[0],
-        lambda: 3 * now[0],
-    )
+    names = ("ours", "transformers", "llamacpp")
+    answers = (("xy", 0.5), ("xy", 4.0), ("xz", 2.0))
+    three = [Scripted(name, text, seconds, log, now) for name, (text, seconds) in zip(names, answers, strict=True)]
+    progress = Progress(stream=io.StringIO())
+    asked = [moment("ab", "xy"), moment("cd", "xy")]
+    cases = peers.measure(asked, three, 64, progress, lambda: now[0], lambda: 3 * now[0])
     assert log == [
-        ("ours", "a"), ("ours", "ab"), ("peer", "a"), ("peer", "ab"),
-        ("peer", "c"), ("peer", "cd"), ("ours", "c"), ("ours", "cd"),
-    ]  # fmt: skip
-    flat = peers.flat_keys(cases, ["ours", "peer"])
-    assert flat["ms_per_character_ours"] == pytest.approx(250.0)
-    assert flat["ms_per_character_peer"] == pytest.approx(2000.0)
-    assert flat["vs_peer"] == pytest.approx(0.125)
-    assert (flat["processor_ms_per_character_ours"], flat["processor_vs_peer"]) == pytest.approx((750.0, 0.125))
-    assert (flat["exact_match_ours"], flat["exact_match_peer"]) == (1.0, 0.0)
-    assert (flat["prompt_tokens_ours"], flat["read_tokens_peer"]) == (100.0, 7.0)
-
-
-def test_a_twin_that_is_wrong_is_also_compared_as_if_it_were_right() -> None:
-    cases = play(
-        [
-            (moment("a", "xy"), {"ours": ("xy", 1.0), "transformers": ("xy", 4.0), "llamacpp": ("q", 2.0)}),
-            (moment("a", "xy"), {"ours": ("xy", 1.0), "transformers": ("xy", 4.0), "llamacpp": ("x", 2.0)}),
-        ]
-    )
-    flat = peers.flat_keys(cases, ["ours", "transformers", "llamacpp"])
-    assert flat["vs_llamacpp"] == pytest.approx(500 / 4000)
-    assert flat["vs_llamacpp_as_right_as_transformers"] == pytest.approx(500 / 1000)
-    assert flat["processor_vs_llamacpp_as_right_as_transformers"] == pytest.approx(1500 / 3000)
-    page = peers.ratio_table(flat, ["ours", "transformers", "llamacpp"]).to_markdown()
-    assert "| llamacpp as right as transformers | 0.50 | 0.50 | - |" in page
+        *((name, prefix) for name in names for prefix in ("a", "ab")),
+        *((name, prefix) for name in (*names[1:], names[0]) for prefix in ("c", "cd")),
+    ]
+    flat = peers.flat_keys(cases, names)
+    # A twin that is wrong is also compared as if it were right.
+    expected = {
+        "ms_per_character_ours": 250.0, "ms_per_character_llamacpp": 2000.0, "vs_transformers": 0.125,
+        "vs_llamacpp": 0.125, "vs_llamacpp_as_right_as_transformers": 0.25, "processor_ms_per_character_ours": 750.0,
+        "exact_match_ours": 1.0, "exact_match_llamacpp": 0.0, "prompt_tokens_ours": 100.0,
+    }  # fmt: skip
+    assert {name: flat[name] for name in expected} == pytest.approx(expected)
+    assert "| llamacpp as right as transformers |" in peers.ratio_table(flat, names).to_markdown()
 
 
 def test_a_peer_runs_with_what_was_fastest_and_the_others_are_closed() -> None:

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass, field, replace
 
 import pytest
-from tests.replay.scripted import INFO, Scripted, log_of, typed
+from tests.replay.scripted import Scripted, log_of, typed
 
 from calomel.replay.events import Changed, Edit, ReplayLog
 from calomel.replay.opportunity import LogResult, ReplayOptions
 from calomel.replay.runs import replay_log
 from calomel.report.result import CONVERTER
 from calomel.selectivity.sample import Sample
-from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest, ModelInfo
+from calomel.suggest.completer import Candidate, CompleteAnswer, CompleteRequest
 from calomel.suggest.wire import decode_request
 
 SAMPLES = ReplayOptions(latency=0.05, samples=True)
@@ -36,9 +36,6 @@ class Several(Scripted):
             tuple(Candidate(text, (log_prob,), (0.1,), log_prob, maker=maker) for text, maker in found),
             model="scripted",
         )
-
-    async def info(self) -> ModelInfo:
-        return INFO
 
 
 def model() -> Several:

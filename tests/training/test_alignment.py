@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.training.conftest import TINY
 
 from calomel.engine.checkpoint import save_checkpoint
-from calomel.engine.config import DiffusionConfig, ModelConfig
-from calomel.engine.memory import MemoryConfig
 from calomel.engine.transformer import Transformer
 from calomel.families.loading import load_checkpoint
 from calomel.prompts.parts import EditRegion, PromptParts
@@ -32,27 +31,13 @@ from calomel.training.alignment.data import (
 from calomel.training.alignment.loss import figures, losses
 from calomel.training.alignment.run import align, rounded
 
-# Few enough masks to enumerate, and a window that is shorter than a prompt.
-CONFIG = ModelConfig(
-    vocab_size=400,
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    num_key_value_heads=1,
-    head_dim=16,
-    max_position_embeddings=1024,
-    diffusion=DiffusionConfig(mask_token_id=1, end_token_id=0, logit_shift=True, max_canvas=24),
-    sliding_window=24,
-    layer_types=("sliding_attention", "full_attention"),
-)
-
 
 def random_model(tokenizer: Tokenizer, *, shift: bool = True, memory: bool = True) -> Transformer:
     torch.manual_seed(3)
-    tables = MemoryConfig(64, 8, (tokenizer.region, tokenizer.near), tokenizer.middle) if memory else None
-    diffusion = DiffusionConfig(tokenizer.mask, tokenizer.end, logit_shift=shift, max_canvas=24)
-    model = Transformer(replace(CONFIG, vocab_size=tokenizer.vocab_size, diffusion=diffusion, memory=tables))
+    # Few enough masks to enumerate, and a window that is shorter than a prompt.
+    small = replace(TINY, max_position_embeddings=1024, max_canvas=24, sliding_window=24, full_every=2, memory_width=8)
+    shape = replace(small, logit_shift=shift, memory_entries=64 if memory else 0)
+    model = Transformer(shape.model_config(tokenizer))
     for parameter in model.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.15)

@@ -154,20 +154,6 @@ def test_a_new_parameter_comes_into_the_signature_first_and_then_into_the_calls(
     assert len({re.fullmatch(pattern, story.states()[-1])["name"] for story in stories}) > 8  # type: ignore[index]
 
 
-def test_a_value_that_all_callers_have_is_handed_on() -> None:
-    text = (
-        "package a\n\nfunc Run(ctx context.Context, n int) {\n\tstep(n)\n}\n\n"
-        "func More(ctx context.Context) {\n\tstep(2)\n}\n\nfunc step(n int) {\n\tprint(n)\n}\n"
-    )
-    ends = {story.states()[-1] for story in told(parameter_added, "go", text)}
-    assert (
-        text.replace("step(n)\n", "step(ctx, n)\n")
-        .replace("step(2)", "step(ctx, 2)")
-        .replace("step(n int)", "step(ctx context.Context, n int)")
-        in ends
-    )
-
-
 CASES = {
     "python": (
         "async def f(a):\n    x = await a.one()\n    y = await a.two()\n    z = await a.three()\n    return x, y, z\n",

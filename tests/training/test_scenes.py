@@ -135,15 +135,6 @@ def many(maker: Callable[[Story, random.Random], Scene | None], story: Story, co
     return [scene for scene in found if scene is not None]
 
 
-def test_between_two_changes_the_cursor_stands_behind_the_one_or_at_the_other() -> None:
-    story = renamed()
-    for scene in many(continued, story):
-        done = story.states().index(scene.text)
-        behind = story.changes[done - 1].start + len("total_size")
-        cursors = [focus.offset for focus in scene.focuses if focus.cursor]
-        assert set(cursors) <= {behind, story.changes[done].start}
-
-
 def test_a_story_of_one_change_is_continued_while_it_is_typed() -> None:
     assert continued(one_line(), random.Random(0)) is None
     for scene in many(half_done, one_line()):
