@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from typing import Final, Protocol, cast
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.parser import text_string_to_metric_families
@@ -144,9 +144,7 @@ async def _metrics(replicas: Replicas, scope: Scope) -> bytes:
             known = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:
                 known.add_sample(sample.name, {"replica": replica, **sample.labels}, sample.value)
-    registry = CollectorRegistry()
-    registry.register(_Found(families.values()))
-    return generate_latest(registry)
+    return generate_latest(_Found(families.values()))
 
 
 async def answers(app: ASGIApp, replica: str, scope: Scope, body: bytes) -> AsyncGenerator[Sequence[Message]]:

@@ -108,17 +108,10 @@ class KnownWorkspace:
         if match is None:
             return prompt
         outside = _outside(prompt.path or "", match)
-        prefix, suffix = match.around.before + prompt.prefix, prompt.suffix + match.around.behind
-        given = [replace(each, path=_within(each.path, outside)) for each in prompt.related]
-        cursor = len(prefix) + (prompt.cursor or 0)
-        return replace(
-            prompt,
-            path=match.place.file.name,
-            prefix=prefix,
-            suffix=suffix,
-            edits=tuple(replace(each, path=_within(each.path, outside)) for each in prompt.edits),
-            related=(*given, *self._others(match, prefix + prompt.region + suffix, cursor, given)),
-        )
+        found, given = _grown(prompt, match, outside)
+        text, cursor = found.prefix + prompt.region + found.suffix, len(found.prefix) + (prompt.cursor or 0)
+        edits = tuple(replace(each, path=_within(each.path, outside)) for each in prompt.edits)
+        return replace(found, edits=edits, related=(*given, *self._others(match, text, cursor, given)))
 
     def _hole(self, hole: PromptParts) -> PromptParts:
         for before, behind in _UNSAVED:
@@ -127,14 +120,10 @@ class KnownWorkspace:
             match = self._match(hole.path or "", hole.prefix[:first], region, hole.suffix[last:])
             if match is None:
                 continue
-            outside = _outside(hole.path or "", match)
-            prefix, suffix = match.around.before + hole.prefix, hole.suffix + match.around.behind
-            given = [replace(each, path=_within(each.path, outside)) for each in hole.related]
-            others = self._others(match, prefix + suffix, len(prefix), given)
+            found, given = _grown(hole, match, _outside(hole.path or "", match))
+            others = self._others(match, found.prefix + found.suffix, len(found.prefix), given)
             # The best one stands last there.
-            return replace(
-                hole, prefix=prefix, suffix=suffix, path=match.place.file.name, related=(*reversed(others), *given)
-            )
+            return replace(found, related=(*reversed(others), *given))
         return hole
 
     def _match(self, path: str, prefix: str, region: str, suffix: str) -> _Match | None:
@@ -198,6 +187,13 @@ class KnownWorkspace:
 def _outside(path: str, match: _Match) -> str:
     """What a client puts before the names that files have within the folder."""
     return path.removesuffix(match.place.file.name) if path.endswith(match.place.file.name) else ""
+
+
+def _grown(prompt: Prompt, match: _Match, outside: str) -> tuple[Prompt, list[Excerpt]]:
+    """A prompt with the rest of its file, and the code of other files that it shows under the names of the folder."""
+    prefix, suffix = match.around.before + prompt.prefix, prompt.suffix + match.around.behind
+    given = [replace(each, path=_within(each.path, outside)) for each in prompt.related]
+    return replace(prompt, path=match.place.file.name, prefix=prefix, suffix=suffix), given
 
 
 def _within(path: str, outside: str) -> str:

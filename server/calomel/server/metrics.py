@@ -95,24 +95,15 @@ class Metrics:
         if spent.completion_tokens:
             self.steps_per_token.observe(spent.steps / spent.completion_tokens)
 
-    @staticmethod
-    def by_label(counter: Counter) -> dict[str, int]:
-        """The counts of a counter that has one label, by its value."""
-        samples = (sample for family in counter.collect() for sample in family.samples if _is_total(sample.name))
-        return {next(iter(sample.labels.values())): int(sample.value) for sample in samples}
-
     def judged(self, verdict: str) -> None:
         """Count a suggestion: `shown`, or the name of the reason why it was not."""
         self.verdicts.labels(verdict).inc()
 
 
-def counted(counter: Counter) -> int:
-    """The count of a counter that has no labels."""
-    return int(sum(sample.value for family in counter.collect() for sample in family.samples if _is_total(sample.name)))
-
-
-def _is_total(name: str) -> bool:
-    return name.endswith("_total")
+def counted(counter: Counter) -> dict[str, int]:
+    """The counts of a counter, by the value of its label; "" where it has none."""
+    samples = (sample for family in counter.collect() for sample in family.samples if sample.name.endswith("_total"))
+    return {next(iter(sample.labels.values()), ""): int(sample.value) for sample in samples}
 
 
 WINDOW_SECONDS: Final = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
@@ -70,10 +70,13 @@ class ChatMessageParam(BaseModel):
     tool_calls: Annotated[list[CallParam], Field(max_length=MAX_CALLS)] | None = None
     tool_call_id: wire.Name | None = None
 
-    @property
-    def speaker(self) -> str:
-        """The role in the words of templates."""
-        return _ROLES.get(self.role, self.role)
+    def told(self, mask: Callable[[str], str]) -> Message:
+        """The same in the words of templates, with its secrets masked."""
+        calls = (
+            Call(call.function.name or "", mask(call.function.arguments), call.id) for call in self.tool_calls or ()
+        )
+        role = _ROLES.get(self.role, self.role)
+        return Message(role, mask(self.content or ""), self.name, tuple(calls), self.tool_call_id)
 
 
 class FunctionDefinition(BaseModel):
@@ -84,25 +87,16 @@ class FunctionDefinition(BaseModel):
     parameters: dict[str, Any] | None = None
     strict: wire.Flag | None = None
 
+    def told(self) -> Function:
+        """The same in our words."""
+        return Function(self.name, self.description or "", self.parameters, strict=bool(self.strict))
+
 
 class ToolParam(BaseModel):
-    """Published ChatCompletionTool."""
+    """Published ChatCompletionTool; of the tool that must be called the name alone counts."""
 
     type: Literal["function"]
     function: FunctionDefinition
-
-
-class NamedFunction(BaseModel):
-    """The function that must be called."""
-
-    name: FunctionName
-
-
-class NamedTool(BaseModel):
-    """A tool choice that names one."""
-
-    type: Literal["function"]
-    function: NamedFunction
 
 
 class ChatRequestBody(wire.PublishedBody):
@@ -118,7 +112,7 @@ class ChatRequestBody(wire.PublishedBody):
     repetition_penalty: Annotated[wire.Number, Field(gt=0, le=1000)] | None = None
     n: Annotated[wire.Integer, Field(ge=1, le=1)] | None = None
     tools: Annotated[list[ToolParam], Field(max_length=MAX_TOOLS)] | None = None
-    tool_choice: Literal["auto", "required", "none"] | NamedTool | None = None
+    tool_choice: Literal["auto", "required", "none"] | ToolParam | None = None
     parallel_tool_calls: wire.Flag | None = None
     response_format: wire.ResponseFormat | None = None
     reasoning_effort: Literal["instant", "low", "medium", "high"] | None = None
@@ -139,7 +133,7 @@ class ChatRequestBody(wire.PublishedBody):
             raise ValueError("two tools have the same name")
         if self.tool_choice == "required" and not names:
             raise ValueError("tool_choice asks for a call, but there are no tools")
-        if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
+        if isinstance(self.tool_choice, ToolParam) and self.tool_choice.function.name not in names:
             raise ValueError("tool_choice names a function that is not among the tools")
         return self
 
@@ -260,32 +254,12 @@ async def create_chat_completion(body: ChatRequestBody, request: Request) -> Res
 
 def chat_request(visiting: Visit, body: ChatRequestBody) -> ChatRequest:
     """The client's words in ours, with the published defaults; secrets in messages are masked."""
-    named = body.tool_choice.function.name if isinstance(body.tool_choice, NamedTool) else None
+    named = body.tool_choice.function.name if isinstance(body.tool_choice, ToolParam) else None
     form, mask = body.response_format, visiting.door.mask
     return ChatRequest(
-        messages=tuple(
-            Message(
-                each.speaker,
-                mask(each.content or ""),
-                each.name,
-                tuple(
-                    Call(call.function.name or "", mask(call.function.arguments), call.id)
-                    for call in each.tool_calls or ()
-                ),
-                each.tool_call_id,
-            )
-            for each in body.messages
-        ),
-        functions=tuple(
-            Function(
-                tool.function.name,
-                tool.function.description or "",
-                tool.function.parameters,
-                strict=bool(tool.function.strict),
-            )
-            for tool in body.tools or ()
-        ),
-        calling="auto" if body.tool_choice is None or isinstance(body.tool_choice, NamedTool) else body.tool_choice,
+        messages=tuple(each.told(mask) for each in body.messages),
+        functions=tuple(tool.function.told() for tool in body.tools or ()),
+        calling=body.tool_choice if isinstance(body.tool_choice, str) else "auto",
         named=named,
         parallel=body.parallel_tool_calls is not False,
         schema=None if form is None else form.schema_of(),

@@ -153,8 +153,8 @@ async def status(request: Request) -> Status:
     door = door_of(request)
     recent, metrics = door.recent, door.metrics
     engine = look_at_engine(door)
-    prompt_tokens, cached_tokens = counted(metrics.prompt_tokens), counted(metrics.cached_tokens)
-    verdicts = metrics.by_label(metrics.verdicts)
+    prompt_tokens, cached_tokens = counted(metrics.prompt_tokens)[""], counted(metrics.cached_tokens)[""]
+    verdicts = counted(metrics.verdicts)
     return Status(
         version=version(),
         uptime_seconds=recent.uptime,
@@ -164,7 +164,7 @@ async def status(request: Request) -> Status:
             limit=door.settings.max_requests,
             engine_running=engine.running,
             engine_waiting=engine.waiting,
-            refused=metrics.by_label(metrics.refused),
+            refused=counted(metrics.refused),
         ),
         pace=recent.pace(),
         cache=CacheStatus(
